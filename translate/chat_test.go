@@ -69,7 +69,7 @@ func TestChat_EnginesRequest(t *testing.T) {
 			`{` + hello + `,"temperature":0.70,` + asked + `}`,
 		},
 		"fields that shape the sampling": {
-			`{` + hello + `,"min_p":0.1,"typical_p":1,"dry_multiplier":0.8,"mirostat":2,"samplers":["top_k","min_p"],"logit_bias":{"5":-100,"7":false},"seed":-5}`, blind,
+			`{` + hello + `,"min_p":0.1,"typical_p":1,"dry_multiplier":0.8,"mirostat":2,"samplers":["top_k","min_p"],"logit_bias":{"5":-100,"7":false},"seed":-1.0}`, blind,
 			`{` + hello + `,"min_p":0.1,"typical_p":1,"dry_multiplier":0.8,"mirostat":2,"samplers":["top_k","min_p"],"logit_bias":{"5":-100,"7":false},"seed":-1,` + asked + `}`,
 		},
 		"windows of penalties": {

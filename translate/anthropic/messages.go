@@ -82,7 +82,6 @@ var numbers = []request.Number{
 	{Name: "repeat_penalty", Max: math.MaxInt32, Above: true, As: "repeat_penalty"},
 	{Name: "presence_penalty", Min: -2, Max: 2, As: "presence_penalty"},
 	{Name: "frequency_penalty", Min: -2, Max: 2, As: "frequency_penalty"},
-	{Name: "seed", Min: -1, Max: math.MaxUint32, Whole: true, As: "seed"},
 }
 
 func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
@@ -96,7 +95,7 @@ func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
 		}
 		m.edit.Set(f.As, v.Raw)
 	}
-	return nil
+	return request.CopyFields(body, &m.edit, "seed")
 }
 
 // parseStops parses the stop sequences. Empty ones are ignored.

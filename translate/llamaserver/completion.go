@@ -19,8 +19,8 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	if len(c.Stop) > 0 {
 		e.Set("stop", string(jsonbody.AppendJSON(nil, c.Stop)))
 	}
-	if c.HasSeed && c.Seed >= 0 { // otherwise llama-server chooses a random one
-		e.Set("seed", strconv.Itoa((c.Seed+candidate)%(1<<32-1)))
+	if seed := c.SeedOf(candidate); seed != request.RandomSeed { // otherwise llama-server chooses one
+		e.Set("seed", strconv.Itoa(seed))
 	}
 	if n := probabilities(c); n > 0 {
 		e.Set("n_probs", strconv.Itoa(n))

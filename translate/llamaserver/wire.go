@@ -40,8 +40,8 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) json
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
-	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // choices differ, but are reproducible
-		e.Set("seed", strconv.Itoa((chat.Seed+choice)%(1<<32-1)))
+	if seed := chat.Seed(body, choice); seed != request.RandomSeed && choice > 0 {
+		e.Set("seed", strconv.Itoa(seed))
 	}
 	if chat.OnlyChosen { // for 0 it lists twenty tokens, or gives no log probabilities at all
 		e.Set("top_logprobs", "1")

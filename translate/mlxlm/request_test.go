@@ -88,7 +88,7 @@ func TestChat(t *testing.T) {
 		"any token":             {`,"top_k":-1`, free + `,"top_k":0,` + hi + `}`},
 		"a seed":                {`,"seed":42.0`, `{"max_tokens":2147483647,"seed":42,` + hi + `}`},
 		"a large seed":          {`,"seed":4294967296`, `{"max_tokens":2147483647,"seed":1,` + hi + `}`},
-		"a random seed":         {`,"seed":-5`, free + `,` + hi + `}`},
+		"a random seed":         {`,"seed":-1`, free + `,` + hi + `}`},
 		"penalties":             {`,"repeat_penalty":1.1,"presence_penalty":-1,"frequency_penalty":0`, free + `,"repetition_penalty":1.1,"repetition_context_size":64,"presence_penalty":-1,"presence_context_size":64,` + hi + `}`},
 		"another penalty":       {`,"repetition_penalty":2,"repeat_last_n":9`, free + `,"repetition_penalty":2,"repetition_context_size":9,` + hi + `}`},
 		"a penalty for all":     {`,"repetition_penalty":2,"repeat_last_n":-1`, free + `,"repetition_penalty":2,"repetition_context_size":0,` + hi + `}`},

@@ -48,11 +48,3 @@ func (s source) limit() int {
 	}
 	return -1
 }
-
-// seed returns the seed; negative for a random one.
-func (s source) seed() int {
-	if n, given := s.whole("seed", -1, 1<<53); given {
-		return n
-	}
-	return -1
-}

@@ -44,7 +44,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 	}
 	mayBeCut := len(chat.Stops) > 0 || chat.SingleCall && chat.OffersTools(body)
 	return wire.Upstream{Path: chatPath, Cut: mayBeCut, Body: [][]byte{
-		pieceHead: head, pieceLimit: limitOf(from.limit()), pieceSeed: seedOf(from.seed(), choice),
+		pieceHead: head, pieceLimit: limitOf(from.limit()), pieceSeed: seedField(chat.Seed(body, choice)),
 		pieceSampling: w.appendSampling([]byte(envelope), from), piecePrompt: rest, pieceTools: tools,
 	}}
 }
@@ -52,10 +52,6 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 // Completion returns the request for one candidate of one prompt.
 func (w Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
 	from := source{body, &c.Edit}
-	seed := -1
-	if c.HasSeed {
-		seed = c.Seed
-	}
 	most := c.MaxTokens
 	switch {
 	case most == 0: // generates one, which is left out of the answer
@@ -64,7 +60,7 @@ func (w Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, can
 		most += surplus
 	}
 	return wire.Upstream{Path: textPath, Cut: len(c.Stop) > 0, Body: [][]byte{
-		pieceHead: head, pieceLimit: limitOf(most), pieceSeed: seedOf(seed, candidate),
+		pieceHead: head, pieceLimit: limitOf(most), pieceSeed: seedField(c.SeedOf(candidate)),
 		pieceSampling: w.appendSampling([]byte(envelope), from),
 		piecePrompt:   jsonbody.AppendString([]byte(`,"prompt":`), jsonbody.Unquote(c.Prompts[prompt])),
 		pieceTools:    []byte("}"),
@@ -97,13 +93,12 @@ func limitOf(tokens int) []byte {
 	return strconv.AppendInt(nil, int64(min(tokens, noLimit)), 10)
 }
 
-// seedOf returns the field for a seed. Choices differ, but are reproducible. A negative seed is a random one.
-func seedOf(seed, choice int) []byte {
-	if seed < 0 {
+// seedField returns the field for a seed. There is none for a random one.
+func seedField(seed int) []byte {
+	if seed == request.RandomSeed {
 		return nil
 	}
-	const seeds = 1<<32 - 1
-	return strconv.AppendInt([]byte(`,"seed":`), int64((seed%seeds+choice)%seeds), 10)
+	return strconv.AppendInt([]byte(`,"seed":`), int64(seed), 10)
 }
 
 // sentChat are the fields of a chat that have an effect.

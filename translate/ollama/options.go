@@ -74,7 +74,11 @@ func (r *Request) parseOption(name string, v gjson.Result) *translate.Error {
 	switch {
 	case name == "stop":
 		return r.parseStops(path, v)
-	case name == "seed" || name == "num_predict" || name == "num_ctx":
+	case name == "seed":
+		n, err := request.ParseSeed(path, v)
+		r.edit.Set("seed", strconv.Itoa(n))
+		return err
+	case name == "num_predict" || name == "num_ctx":
 		return r.parseWhole(name, path, v)
 	case ofEngine[name]:
 		return r.parseOfEngine(name, v)
@@ -105,18 +109,13 @@ func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
 	return nil
 }
 
-// parseWhole parses an option whose value isn't passed on as it is. A negative seed is random, and a limit of 0 or less is none.
+// parseWhole parses an option whose value isn't passed on as it is. A limit of 0 or less is none.
 func (r *Request) parseWhole(name, path string, v gjson.Result) *translate.Error {
 	if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.Abs(v.Num) > 1<<53 {
 		return jsonbody.WrongType(path, "a whole number", v)
 	}
 	n := int(v.Num)
 	switch {
-	case name == "seed":
-		const seeds = math.MaxUint32 // an engine takes the largest one as a request for a random seed
-		n = max(-1, n) % seeds
-		r.Chat.Seed, r.Chat.HasSeed = n, true
-		r.edit.Set("seed", strconv.Itoa(n))
 	case name == "num_ctx" && n > maxContext:
 		return translate.Invalid("invalid_value", path, `"`+path+`" must be at most `+strconv.Itoa(maxContext)+`.`)
 	case name == "num_ctx":

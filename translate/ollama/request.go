@@ -174,13 +174,15 @@ func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *transla
 	}
 	c := &request.Completion{
 		Prompts: []jsonRaw{prompt}, N: 1, BestOf: 1, Suffix: jsonbody.Unquote(suffix), Logprobs: -1,
-		MaxTokens: -1, Stop: r.Chat.Stops, Seed: r.Chat.Seed, HasSeed: r.Chat.HasSeed,
+		MaxTokens: -1, Stop: r.Chat.Stops, Seed: request.RandomSeed,
 	}
 	if r.Chat.Logprobs {
 		c.Logprobs = int(body.Get("top_logprobs").Num)
 	}
-	if limit := r.edit.Value(&jsonbody.Body{}, "max_tokens"); limit != nil {
-		c.MaxTokens, _ = strconv.Atoi(string(limit)) // it was checked
+	for name, field := range map[string]*int{"max_tokens": &c.MaxTokens, "seed": &c.Seed} {
+		if n := r.edit.Value(&jsonbody.Body{}, name); n != nil {
+			*field, _ = strconv.Atoi(string(n)) // it was checked
+		}
 	}
 	r.Completion = c
 	return nil

@@ -77,7 +77,7 @@ func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
 }
 
-func (c *chatParser) parseN(body *jsonbody.Body) (err *translate.Error) {
+func (c *chatParser) parseN(body *jsonbody.Body) *translate.Error {
 	n, given, err := body.Int("n")
 	switch {
 	case err != nil:
@@ -88,8 +88,7 @@ func (c *chatParser) parseN(body *jsonbody.Body) (err *translate.Error) {
 		c.N = n
 		c.Edit.Remove("n") // each choice is a request of its own
 	}
-	c.Seed, c.HasSeed, err = body.Int("seed")
-	return err
+	return nil
 }
 
 // parseLogprobs rejects what an engine would reject after it is loaded. Asked for no other tokens, an engine may list twenty or

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -12,7 +14,7 @@ import (
 
 // ParseCompletion parses a request for text completions. Unknown fields are not sent to an engine.
 func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completion, *translate.Error) {
-	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1}}
+	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1, Seed: request.RandomSeed}}
 	if err := request.CheckFields(body, &caps, &c.Edit, request.TextSampling, caps.TextFields); err != nil {
 		return nil, err
 	}
@@ -40,7 +42,9 @@ func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Erro
 	if c.Echo, err = body.Bool("echo"); err != nil {
 		return err
 	}
-	c.Seed, c.HasSeed, err = body.Int("seed")
+	if seed := body.Value("seed"); jsonbody.IsGiven(seed) {
+		c.Seed, err = request.ParseSeed("seed", gjson.ParseBytes(seed))
+	}
 	return err
 }
 

@@ -36,11 +36,10 @@ func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jso
 	if n := chat.TokenLimit(body); n > 0 {
 		e.Set(limitName, strconv.Itoa(n))
 	}
-	switch {
-	case chat.HasSeed && chat.Seed < 0:
+	if seed := chat.Seed(body, choice); seed == request.RandomSeed {
 		e.Remove("seed")
-	case chat.HasSeed && choice > 0: // choices differ, but are reproducible
-		e.Set("seed", strconv.Itoa((chat.Seed+choice)%(1<<32-1)))
+	} else if choice > 0 {
+		e.Set("seed", strconv.Itoa(seed))
 	}
 	if w.own && chat.OnlyChosen { // for 0 llama-server lists twenty tokens, or gives no log probabilities at all
 		e.Set("top_logprobs", "1")

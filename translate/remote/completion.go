@@ -23,8 +23,8 @@ func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, ca
 	if c.MaxTokens >= 0 {
 		e.Set("max_tokens", strconv.Itoa(max(1, c.MaxTokens))) // of 0, one token is generated that is left out of the answer
 	}
-	if c.HasSeed && c.Seed >= 0 {
-		e.Set("seed", strconv.Itoa((c.Seed+candidate)%(1<<32-1)))
+	if seed := c.SeedOf(candidate); seed != request.RandomSeed {
+		e.Set("seed", strconv.Itoa(seed))
 	}
 	if penalty := c.Edit.Value(body, "repeat_penalty"); w.renames && jsonbody.IsGiven(penalty) {
 		e.Set("repetition_penalty", string(penalty))

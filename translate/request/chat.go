@@ -20,8 +20,6 @@ type Chat struct {
 	Either     *Either // the answer may be such a call, but otherwise has to be in a format; nil: there is no format, or no call
 	Thinks     bool    // the model may think before it answers
 	Stops      []string
-	Seed       int
-	HasSeed    bool
 
 	Setting Setting // of how much the model thinks; the engine of a model whose template is known refuses one that isn't offered
 

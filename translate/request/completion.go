@@ -17,8 +17,7 @@ type Completion struct {
 	Logprobs  int               // number of likeliest tokens listed for each token; negative for no log probabilities
 	MaxTokens int               // of each choice; negative for no limit
 	Stop      []string
-	Seed      int
-	HasSeed   bool
+	Seed      int // that an engine has, or RandomSeed
 
 	Edit jsonbody.Edit // changes of the sampling fields
 }

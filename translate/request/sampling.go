@@ -53,22 +53,6 @@ func RenamePenalty(body *jsonbody.Body, e *jsonbody.Edit) *translate.Error {
 	return nil
 }
 
-// maxSeed is the largest seed. Engines take the next number as a request for a random seed.
-const maxSeed = 1<<32 - 2
-
-// parseSeed maps any whole number to a seed of 32 bits, and a negative one to a random seed.
-func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
-	switch {
-	case v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.IsInf(v.Num, 0): // 1e999 is read as infinity
-		return jsonbody.WrongType("seed", "a whole number", v)
-	case v.Num < 0:
-		e.Set("seed", "-1")
-	case v.Num > maxSeed:
-		e.Set("seed", strconv.Itoa(int(math.Mod(v.Num, maxSeed+1))))
-	}
-	return nil
-}
-
 // Limits of logit_bias. A larger bias is as good as infinite.
 const (
 	maxBiases   = 1024

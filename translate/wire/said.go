@@ -54,21 +54,21 @@ type Greedy interface{ IsGreedy() }
 // Repeats reports whether an engine probably gives the same answer to a chat again: it takes the likeliest tokens, or chooses
 // them by a seed.
 func Repeats(e Engine, body *jsonbody.Body, chat *request.Chat) bool {
-	return repeats(e, body, &chat.Edit, chat.HasSeed && chat.Seed >= 0)
+	return repeats(e, body, &chat.Edit, chat.Seed(body, 0))
 }
 
 // RepeatsText is like [Repeats], for text completions.
 func RepeatsText(e Engine, body *jsonbody.Body, c *request.Completion) bool {
-	return repeats(e, body, &c.Edit, c.HasSeed && c.Seed >= 0)
+	return repeats(e, body, &c.Edit, c.Seed)
 }
 
-func repeats(e Engine, body *jsonbody.Body, edit *jsonbody.Edit, hasSeed bool) bool {
+func repeats(e Engine, body *jsonbody.Body, edit *jsonbody.Edit, seed int) bool {
 	temperature := gjson.ParseBytes(edit.Value(body, "temperature"))
 	if _, isGreedy := e.(Greedy); isGreedy && temperature.Type == gjson.Null {
 		return true
 	}
 	isLikeliest := temperature.Type == gjson.Number && temperature.Num <= 0
-	return isLikeliest || hasSeed || gjson.ParseBytes(edit.Value(body, "top_k")).Num == 1
+	return isLikeliest || seed != request.RandomSeed || gjson.ParseBytes(edit.Value(body, "top_k")).Num == 1
 }
 
 // tokensIn returns the number of tokens of a Logprobs event.

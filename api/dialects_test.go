@@ -1,0 +1,68 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// withField are the endpoints of all dialects that have a field, by the name that it has there.
+func withField(name string) map[*family]string {
+	found := map[*family]string{}
+	for _, f := range slices.Concat(families, ollamaFamilies) {
+		for _, field := range f.fields {
+			if field.name == name || field.name == "options."+name {
+				found[&f] = field.name
+			}
+		}
+	}
+	return found
+}
+
+// engines returns what the engine gets of a request; nil if it is refused.
+func (s *server) engines(f *family, more string) *gjson.Result {
+	s.t.Helper()
+	before := len(s.fake.Events())
+	if got := s.do("POST", f.path, "{"+f.base+","+more+"}"); got.status != http.StatusOK {
+		s.t.Errorf("%s with %s: %d %s", f.path, more, got.status, got.body)
+		return nil
+	}
+	for _, ev := range s.fake.Events()[before:] {
+		if strings.HasSuffix(ev.Path, "completions") || strings.HasSuffix(ev.Path, "completion") {
+			body := gjson.Parse(ev.Body)
+			return &body
+		}
+	}
+	s.t.Errorf("%s with %s: the engine gets nothing", f.path, more)
+	return nil
+}
+
+// TestDialects_TakeTheSameSeeds: clients send any number of 64 bits, with a sign or without.
+func TestDialects_TakeTheSameSeeds(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, func(_ *Config, settings *node.Settings) { inParallel(settings, 1) })
+	found := withField("seed")
+	if len(found) < 7 {
+		t.Fatalf("only %d endpoints have a seed", len(found))
+	}
+	for f, name := range found {
+		for given, want := range map[string]string{
+			"7": "7", "-2": "4294967293", "9007199254740993": "2097153",
+			"9223372036854775807": "2147483647", "-9223372036854775808": "2147483647", "18446744073709551614": "4294967294",
+		} {
+			object, member, ok := strings.Cut(name, ".")
+			more := `"` + name + `":` + given
+			if ok {
+				more = `"` + object + `":{"` + member + `":` + given + `}`
+			}
+			if body := s.engines(f, more); body != nil && body.Get("seed").Raw != want {
+				t.Errorf("%s with %s: the engine gets %s, want %s", f.path, more, body.Raw, want)
+			}
+		}
+	}
+}
