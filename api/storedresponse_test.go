@@ -144,6 +144,30 @@ func TestStored_InputItems(t *testing.T) {
 	}
 }
 
+// TestStored_ForeignItems: what only its client knows is kept as it was sent, and can be referred to.
+func TestStored_ForeignItems(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	const snapshot, message = `"type":"ghost_snapshot","ghost_commit":{"id":"\u0000 c","parent":null}`, `"type":"agent_message","id":"am_1","content":[{"type":"encrypted_content","data":"x"}]`
+	before := len(s.fake.Events())
+	got := s.do("POST", "/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":"hi"},{`+snapshot+`},{`+message+`}]}`)
+	list := s.do("GET", "/v1/responses/"+gjson.Get(got.body, "id").Str+"/input_items?order=asc", "")
+	id := gjson.Get(list.body, "data.1.id").Str
+	kept := gjson.Get(list.body, "data.1").Raw + gjson.Get(list.body, "data.2").Raw
+	if want := `{"id":"` + id + `",` + snapshot + `}{` + message + `}`; got.status != 200 || id == "" || kept != want {
+		t.Errorf("%d %s\n%s, want %s", got.status, got.body, kept, want)
+	}
+	got = s.do("POST", "/v1/responses", `{"model":"tinychat","previous_response_id":"`+gjson.Get(got.body, "id").Str+`","input":[{"role":"user","content":"again"},{"type":"item_reference","id":"`+id+`"}]}`)
+	if got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	for _, ev := range s.fake.Events()[before:] {
+		if strings.Contains(ev.Body, "ghost") || strings.Contains(ev.Body, "encrypted") {
+			t.Errorf("the model was sent %s", ev.Body)
+		}
+	}
+}
+
 func TestCountResponse(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

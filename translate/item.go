@@ -28,8 +28,8 @@ type Item struct {
 	// AreObject says that Args, a part of a request's body, is a string with an object, quoted as this server does it.
 	AreObject bool `json:"-"`
 
-	// Raw is the content array of an MCP result, the error of a failed call as its dialect has it, the array of a list of tools, or
-	// the array of log probabilities of a message's text.
+	// Raw is the content array of an MCP result, the error of a failed call as its dialect has it, the array of a list of tools,
+	// the array of log probabilities of a message's text, or the whole of a foreign item.
 	Raw    json.RawMessage `json:"raw,omitempty"`
 	Status ItemStatus      `json:"status,omitempty"`
 }
@@ -63,6 +63,7 @@ const (
 	ItemToolList  ItemKind = "tool_list"    // the tools of an MCP server
 	ItemSummary   ItemKind = "summary"      // of a conversation so far, in its place
 	ItemReference ItemKind = "reference"    // stands for the stored item with its ID
+	ItemForeign   ItemKind = "foreign"      // of a kind that its client knows: it is kept, and no model is told of it
 )
 
 // Role is the author of a message.
@@ -111,7 +112,7 @@ func Settled(items []Item) []Item {
 	settled := slices.Clone(items)
 	for i := range settled {
 		item := &settled[i]
-		item.Args = slices.Clone(item.Args)
+		item.Args, item.Raw = slices.Clone(item.Args), slices.Clone(item.Raw)
 		if slices.ContainsFunc(item.Parts, func(p Part) bool { return p.Quoted != nil }) {
 			item.Parts = slices.Clone(item.Parts)
 			for k := range item.Parts {

@@ -24,7 +24,7 @@ func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 			system = &text
 		case item.Kind == translate.ItemResult:
 			input = append(input, jsonbody.AppendJSON(nil, textItem{"tool_result", translate.JoinTexts(item.Parts)}))
-		case item.Kind == translate.ItemToolList, item.Kind == translate.ItemReference:
+		case item.Kind == translate.ItemToolList, item.Kind == translate.ItemReference, item.Kind == translate.ItemForeign:
 		case item.Kind != translate.ItemMessage:
 			input = append(input, Output(items[i:i+1])...)
 		default:

@@ -21,9 +21,10 @@ const (
 	mcpCallPrefix   = "mcp"
 	toolListPrefix  = "mcpl"
 	summaryPrefix   = "cmp"
+	foreignPrefix   = "item"
 )
 
-var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix}
+var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix, foreignPrefix}
 
 // The number at the end of an item's id has numberDigits hexadecimal digits. Those of the input start at firstInput.
 const (
@@ -60,6 +61,8 @@ func prefixOf(item *translate.Item) string {
 		return toolListPrefix
 	case item.Kind == translate.ItemSummary:
 		return summaryPrefix
+	case item.Kind == translate.ItemForeign:
+		return foreignPrefix
 	case item.Kind == translate.ItemResult:
 		return resultPrefix
 	case item.Kind == translate.ItemMessage:

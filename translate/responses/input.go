@@ -35,7 +35,8 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		p.index++
 	}
 	r.Input = p.items
-	if len(r.Input) == 0 && r.Previous == "" && r.Instructions == nil {
+	saysNothing := !slices.ContainsFunc(r.Input, func(i translate.Item) bool { return i.Kind != translate.ItemForeign })
+	if saysNothing && r.Previous == "" && r.Instructions == nil {
 		return translate.Invalid("invalid_value", "input", `"input" must hold at least one item that says something.`)
 	}
 	isWhole := !slices.ContainsFunc(r.Input, func(i translate.Item) bool { return i.Kind == translate.ItemReference })
@@ -132,16 +133,8 @@ func (p *inputParser) required(field string, value []byte) (string, *translate.E
 	return text, err
 }
 
-// skipped are the items of tools that this server doesn't have, and what only OpenAI's servers can read. Clients send them when they go
-// on with a conversation that began elsewhere.
-var skipped = map[string]bool{
-	"file_search_call": true, "web_search_call": true, "image_generation_call": true, "code_interpreter_call": true,
-	"computer_call": true, "computer_call_output": true, "local_shell_call": true, "local_shell_call_output": true,
-	"shell_call": true, "shell_call_output": true, "apply_patch_call": true, "apply_patch_call_output": true,
-	"tool_search_call": true, "tool_search_output": true, "additional_tools": true, "program": true, "program_output": true,
-	"mcp_list_tools": true, "mcp_approval_request": true, "mcp_approval_response": true, "compaction_trigger": true,
-}
-
+// item parses an item. One of an unknown kind is kept: clients send items of tools that this server doesn't have, of what only they or
+// OpenAI's servers can read, and ever new ones.
 func (p *inputParser) item(raw []byte) *translate.Error {
 	if raw[0] != '{' {
 		return jsonbody.WrongJSON(p.path(""), "an object", raw)
@@ -184,11 +177,9 @@ func (p *inputParser) item(raw []byte) *translate.Error {
 	case "compaction", "compaction_summary":
 		return p.summary(&v, &item)
 	}
-	if skipped[kind] {
-		return nil
-	}
-	where := p.path(".type")
-	return translate.Invalid("invalid_value", where, `"`+where+`" must be "message", "reasoning", "function_call", "function_call_output", "mcp_call" or "item_reference", not `+request.QuoteShort(kind)+`.`)
+	item.Kind, item.Raw = translate.ItemForeign, raw
+	p.add(&item)
+	return nil
 }
 
 func (p *inputParser) add(item *translate.Item) { p.items = append(p.items, *item) }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -140,9 +142,26 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 		return jsonbody.AppendJSON(dst, reference{item.ID, "item_reference"})
 	case translate.ItemSummary:
 		return jsonbody.AppendJSON(dst, summaryItem{item.ID, "compaction", sealed(translate.JoinTexts(item.Parts))})
+	case translate.ItemForeign:
+		return appendForeign(dst, item)
 	default:
 		return jsonbody.AppendJSON(dst, messageItem{item.ID, "message", status, item.Role, contentOf(item)})
 	}
+}
+
+// appendForeign appends an item as its client sent it, with an id if it had none.
+func appendForeign(dst []byte, item *translate.Item) []byte {
+	if gjson.GetBytes(item.Raw, "id").Str != "" {
+		return append(dst, item.Raw...)
+	}
+	dst = append(jsonbody.AppendString(append(dst, `{"id":`...), item.ID), ',')
+	for name, value := range jsonbody.Members(item.Raw) {
+		if string(name) != "id" {
+			dst = append(append(append(jsonbody.AppendString(dst, string(name)), ':'), value...), ',')
+		}
+	}
+	dst[len(dst)-1] = '}'
+	return dst
 }
 
 func contentOf(item *translate.Item) []json.RawMessage {
