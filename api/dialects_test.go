@@ -66,3 +66,19 @@ func TestDialects_TakeTheSameSeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestDialects_NoLogprobsOfNone: clients send the default of each field that they know.
+func TestDialects_NoLogprobsOfNone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	for f := range withField("top_logprobs") {
+		for _, more := range []string{`"top_logprobs":0`, `"top_logprobs":0,"logprobs":false`, `"top_logprobs":null,"logprobs":null`} {
+			if f.path == "/v1/responses" && strings.Contains(more, "logprobs\":f") {
+				continue // has no such field
+			}
+			if body := s.engines(f, more); body != nil && (body.Get("logprobs").Bool() || body.Get("top_logprobs").Exists()) {
+				t.Errorf("%s with %s: the engine gets %s", f.path, more, body.Raw)
+			}
+		}
+	}
+}

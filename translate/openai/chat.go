@@ -99,12 +99,15 @@ func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	switch {
 	case err != nil:
 		return err
-	case given && !wanted:
+	case given && !wanted && top != 0:
 		return translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
 	case wanted:
 		c.Logprobs, c.OnlyChosen = true, top == 0
 	case c.caps.ChatFields["n_probs"] != nil: // asks for log probabilities, too
 		c.Logprobs = body.Get("n_probs").Num > 0
+	}
+	if given && !wanted {
+		c.Edit.Remove("top_logprobs") // without the other field, engines refuse even a 0
 	}
 	c.Timings = string(body.Value("timings_per_token")) == "true"
 	return nil
