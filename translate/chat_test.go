@@ -239,13 +239,17 @@ func TestChat_Refuses(t *testing.T) {
 		"allowed in no way":         {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)},
 		"none are allowed":          {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)},
 		"none are required":         {`{"tools":[],"tool_choice":"required",` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)},
+		"an image of nothing":       {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, translate.Missing("messages[0].content[0].image_url.url")},
+		"an image without a URL":    {`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, translate.Missing("messages[0].content[0].image_url")},
+		"an image of null":          {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":null}}]}]}`, translate.Missing("messages[0].content[0].image_url.url")},
+		"a text without its text":   {`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, translate.Missing("messages[0].content[0].text")},
 		"an image from elsewhere":   {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, remote},
 		"an image from an odd form": {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"http://example.com/a.png"}]}]}`, remote},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := upstream(t, tt.body, capsOf(request.Caps{Vision: tt.want == remote}))
+			got, err := upstream(t, tt.body, capsOf(request.Caps{Vision: tt.want != noImages}))
 			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
 				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
 			}

@@ -9,8 +9,11 @@ import (
 // IsGiven reports whether a field is present and not null.
 func IsGiven(value []byte) bool { return value != nil && string(value) != "null" }
 
-// WrongType returns the error of a field with the wrong type.
+// WrongType returns the error of a field with the wrong type, or of a required one that is missing.
 func WrongType(key, want string, got gjson.Result) *translate.Error {
+	if !got.Exists() {
+		return translate.Missing(key)
+	}
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
 }
 

@@ -220,6 +220,8 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 	switch {
 	case !r.caps.Vision:
 		return translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
+	case url.Type == gjson.Null:
+		return translate.Missing(path)
 	case url.Type != gjson.String:
 		return jsonbody.WrongType(path, "a string", url)
 	case !strings.HasPrefix(url.Str, "data:"):
