@@ -24,6 +24,7 @@ import (
 // toolServer is a real MCP server in this process, with the tools echo, wait and die.
 type toolServer struct {
 	*httptest.Server
+	mcp       *mcpserver.MCPServer
 	waiting   chan struct{} // receives when wait is called
 	cancelled chan struct{} // receives when that call is cancelled
 	calls     atomic.Int32
@@ -33,6 +34,7 @@ func serveTools(t *testing.T) *toolServer {
 	t.Helper()
 	s := &toolServer{waiting: make(chan struct{}, 8), cancelled: make(chan struct{}, 8)}
 	tools := mcpserver.NewMCPServer("test", "1")
+	s.mcp = tools
 	tools.AddTool(mcp.NewTool("echo", mcp.WithDescription("Echoes."), mcp.WithString("message", mcp.Required())), func(_ context.Context, rq mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.calls.Add(1)
 		return mcp.NewToolResultText("Echo: " + rq.GetString("message", "")), nil
@@ -114,6 +116,39 @@ func TestIntegrations_Stream(t *testing.T) {
 	wantOrder(t, order, "chat.start"+nativeLoaded+nativePrompt+" tool_call.start tool_call.arguments tool_call.success"+nativePrompt+nativeMessage+" chat.end")
 	if fault.Exists() || result.Get("output.0").Raw != echoed {
 		t.Errorf("%s %s", fault.Raw, result.Raw)
+	}
+}
+
+// The model gets as much of large results as the context has room for; the client gets all of them.
+func TestIntegrations_LargeResults(t *testing.T) {
+	t.Parallel()
+	const length, prompt = 4096, 1000 // tokens
+	page := fakeengine.ToolCall{Name: "page", Arguments: "{}"}
+	script := callsThen("Long.", page, page)
+	script.Rules[0].PromptTokens = prompt
+	s, tools := serve(t, script, withMCP), serveTools(t)
+	text := strings.Repeat("many words ", 300_000)
+	tools.mcp.AddTool(mcp.NewTool("page"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(text), nil
+	})
+	got := s.native("Read the pages.", fmt.Sprintf(`,"context_length":%d`, length)+tools.ephemeral(""))
+	for i := range 2 {
+		if output := gjson.Get(gjson.Get(got.body, fmt.Sprintf("output.%d.output", i)).Str, "0.text").Str; output != text {
+			t.Errorf("the client gets %d bytes: %.300s", len(output), got.body)
+		}
+	}
+	var given []string
+	gjson.Get(s.sent()[1], "messages").ForEach(func(_, message gjson.Result) bool {
+		if message.Get("role").Str == "tool" {
+			given = append(given, message.Get("content").Str)
+		}
+		return true
+	})
+	if len(given) != 2 || given[0] != given[1] || !strings.HasSuffix(given[0], " more bytes were left out.]") {
+		t.Fatalf("the engine was sent %.9999s", s.sent()[1])
+	}
+	if n, room := 2*len(strings.Fields(given[0])), length-prompt; n < room/3 || n > room/2+50 {
+		t.Errorf("the model gets %d words for a room of %d tokens", n, room)
 	}
 }
 

@@ -40,22 +40,22 @@ type teller interface {
 	isSeen() bool
 }
 
-const (
-	// minResult and maxResult bound how many bytes of a result the model is given.
-	minResult, maxResult = 2 << 10, 1 << 20
-	// resultShare is how many bytes of a result are allowed for each token of the context: a token has about three bytes, so
-	// that a result takes up to half of the context.
-	resultShare = 1.5
-)
+// minResults and maxResults bound how many tokens of a round's results the model is given.
+const minResults, maxResults = 512, 256 << 10
 
 // loop has the model answer a conversation, and its calls made.
 func (l *loopRun) loop(ctx context.Context, conversation []translate.Item, tools *mcploop.Toolbox) error {
 	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.call.node.Settings().MCP.MaxRounds, node.DefaultRounds), l.between)
 }
 
-// ResultBytes returns how many bytes of a tool's result the model is given.
-func (l *loopRun) ResultBytes() int {
-	return min(max(minResult, int(resultShare*float64(l.context))), maxResult)
+// ResultTokens returns how many tokens of a round's results the model is given: half of what the context has room for after the round, so
+// that the other half is left for the answer and more calls.
+func (l *loopRun) ResultTokens() int {
+	room := l.context
+	if n := len(l.spent); n > 0 {
+		room -= l.spent[n-1].Prompt + l.spent[n-1].Completion
+	}
+	return min(max(minResults, room/2), maxResults)
 }
 
 // between tells of what happens between two rounds.

@@ -19,48 +19,61 @@ func TestGiven(t *testing.T) {
 	image := `{"type":"image","mimeType":"image/png","data":"` + pixel + `"}`
 	for name, tt := range map[string]struct {
 		content string
-		room    int
 		want    string
 	}{
-		"a text":             {`[{"type":"text","text":"a"}]`, 100, "a"},
-		"texts":              {`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, 100, "a\nb"},
-		"nothing":            {`[]`, 100, ""},
-		"a long text":        {`[{"type":"text","text":"aéiou"},{"type":"text","text":"more"}]`, 2, "a\n[The result is cut: 9 more bytes were left out.]"},
-		"an image":           {`[` + image + `]`, 100, "[image of type image/png, 72 bytes]"},
-		"a sound":            {`[{"type":"audio","mimeType":"audio/wav","data":"AAAA"}]`, 100, "[audio of type audio/wav, 3 bytes]"},
-		"a resource of text": {`[{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}]`, 100, "hello"},
-		"a resource":         {`[{"type":"resource","resource":{"uri":"file:///a","blob":"AAAA"}}]`, 100, "[resource file:///a, 3 bytes]"},
-		"a link":             {`[{"type":"resource_link","uri":"file:///a","name":"A","description":"b\nc"}]`, 100, "[resource A file:///a b c]"},
-		"something new":      {`[{"type":"hologram","x":1}]`, 100, `{"type":"hologram","x":1}`},
+		"a text":             {`[{"type":"text","text":"a"}]`, "a"},
+		"texts":              {`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, "a\nb"},
+		"nothing":            {`[]`, ""},
+		"an image":           {`[` + image + `]`, "[image of type image/png, 72 bytes]"},
+		"a sound":            {`[{"type":"audio","mimeType":"audio/wav","data":"AAAA"}]`, "[audio of type audio/wav, 3 bytes]"},
+		"a resource of text": {`[{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}]`, "hello"},
+		"a resource":         {`[{"type":"resource","resource":{"uri":"file:///a","blob":"AAAA"}}]`, "[resource file:///a, 3 bytes]"},
+		"a link":             {`[{"type":"resource_link","uri":"file:///a","name":"A","description":"b\nc"}]`, "[resource A file:///a b c]"},
+		"something new":      {`[{"type":"hologram","x":1}]`, `{"type":"hologram","x":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&Toolbox{}).given(json.RawMessage(tt.content), tt.room)
+			got := (&Toolbox{}).given(json.RawMessage(tt.content))
 			if diff := cmp.Diff([]translate.Part{{Text: tt.want}}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	sighted := &Toolbox{caps: request.Caps{Vision: true}}
-	got := sighted.given(json.RawMessage(`[{"type":"text","text":"See:"},`+image+`,{"type":"image","data":"AAAA"},{"type":"text","text":"!"}]`), 100)
-	if len(got) != 3 || got[0].Text != "See:" || got[1].Image == nil || got[2].Text != "[an image that can't be shown]\n!" {
-		t.Errorf("%+v", got)
-	}
 }
 
-// A long text of the request's body is shortened like any other.
-func TestShorten(t *testing.T) {
+// A model with vision gets images, as blocks and as resources, whatever type they are said to have.
+func TestGiven_Images(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat(`a\n`, leastShortened)
-	items := []translate.Item{
-		{Kind: translate.ItemMessage, Parts: []translate.Part{{Quoted: []byte(long)}}},
-		{Kind: translate.ItemResult, Parts: []translate.Part{{Quoted: []byte(long)}, {Text: "b"}}},
+	resource := func(more, blob string) string {
+		return `{"type":"resource","resource":{"uri":"file:///a",` + more + `"blob":"` + blob + `"}}`
 	}
-	if !shorten(items) || shorten(items[:1]) {
-		t.Error("other items than results were shortened, or none")
-	}
-	want := strings.Repeat("a\n", leastShortened/2) + "\n[The result is cut: it is too long for the context.]"
-	if got := items[1].Parts[0].Plain(); got != want || items[0].Parts[0].Plain() != strings.Repeat("a\n", leastShortened) {
-		t.Errorf("%q, want %q", got, want)
+	for name, tt := range map[string]struct{ block, want string }{
+		"an image":                   {`{"type":"image","mimeType":"image/png","data":"` + pixel + `"}`, "an image"},
+		"a resource":                 {resource(`"mimeType":"image/png",`, pixel), "an image"},
+		"a resource of another type": {resource(`"mimeType":"application/octet-stream",`, pixel), "an image"},
+		"a resource of no type":      {resource("", pixel), "an image"},
+		"no image":                   {`{"type":"image","mimeType":"image/png","data":"AAAA"}`, "[image of type image/png, 3 bytes, an image that can't be shown]"},
+		"half an image":              {resource(`"mimeType":"image/png",`, pixel[:40]), "[resource file:///a of type image/png, 30 bytes, an image that can't be shown]"},
+		"a resource of another kind": {resource(`"mimeType":"image/png",`, "AAAA"), "[resource file:///a of type image/png, 3 bytes]"},
+		"a sound":                    {`{"type":"audio","mimeType":"audio/wav","data":"AAAA"}`, "[audio of type audio/wav, 3 bytes]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sighted := &Toolbox{caps: request.Caps{Vision: true}}
+			var got []string
+			for _, part := range sighted.given(json.RawMessage(`[{"type":"text","text":"See:"},` + tt.block + `,{"type":"text","text":"!"}]`)) {
+				if part.Image != nil {
+					part.Text = "an image"
+				}
+				got = append(got, part.Text)
+			}
+			if diff := cmp.Diff("See:\n"+tt.want+"\n!", strings.Join(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			blind := (&Toolbox{}).given(json.RawMessage("[" + tt.block + "]"))
+			if len(blind) != 1 || !strings.HasSuffix(blind[0].Text, " bytes]") {
+				t.Errorf("a model without vision gets %+v", blind)
+			}
+		})
 	}
 }

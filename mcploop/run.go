@@ -19,8 +19,8 @@ type Engine interface {
 	// [Round.Begin], which it calls again if it has to begin the answer anew. It must hold nothing of the engine when it returns.
 	Answer(ctx context.Context, round *Round) error
 
-	// ResultBytes returns how many bytes of a tool's result the model is given.
-	ResultBytes() int
+	// ResultTokens returns how many tokens of text the model is given of the results of the last round's calls, all together.
+	ResultTokens() int
 }
 
 // Run has a model answer a conversation in rounds. As long as the model calls tools of servers, it is asked again with their
@@ -30,7 +30,8 @@ type Engine interface {
 // Run passes to emit, one at a time, the events that are not of the engine's answers: the results of calls, and the failures of
 // servers. After a failure the chat goes on, with the failure as the result. The error is that of [Engine.Answer] or of the context.
 func Run(ctx context.Context, engine Engine, conversation []translate.Item, tools *Toolbox, rounds int, emit func(translate.Event)) error {
-	made, added := 0, 0 // calls, and items, of earlier rounds
+	made := 0 // calls of earlier rounds
+	var results givenTexts
 	for n := 1; ; n++ {
 		round := &Round{Number: n, Conversation: conversation, before: made}
 		if n == 1 || n < rounds {
@@ -38,41 +39,41 @@ func Run(ctx context.Context, engine Engine, conversation []translate.Item, tool
 		} else {
 			round.isLast = true
 		}
-		if err := round.answer(ctx, engine, len(conversation)-added); err != nil {
+		if err := round.answer(ctx, engine, results); err != nil {
 			return err
 		}
 		if !round.hasCalls() {
 			return nil
 		}
-		round.makeCalls(ctx, engine.ResultBytes(), emit)
+		texts := round.makeCalls(ctx, emit)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		texts.cut(engine.ResultTokens())
+		results = append(results, texts...)
 		if round.waitsForClient() {
 			return nil
 		}
-		said := round.said()
 		made = round.made
-		added += len(said)
-		conversation = append(slices.Clip(conversation), said...)
+		conversation = append(slices.Clip(conversation), round.said()...)
 	}
 }
 
-// answer has the model answer. If the results of calls make the conversation longer than the context, they are cut. before is the
-// length of the conversation without them.
-func (r *Round) answer(ctx context.Context, engine Engine, before int) error {
+// answer has the model answer. As long as the conversation is longer than the context, the results of calls are cut to half of what they
+// are.
+func (r *Round) answer(ctx context.Context, engine Engine, results givenTexts) error {
 	for {
 		r.Begin()
 		err := engine.Answer(ctx, r)
 		long, ok := errors.AsType[*translate.Error](err)
-		if !ok || long.Kind != translate.KindContextOverflow || !shorten(r.Conversation[before:]) {
+		if !ok || long.Kind != translate.KindContextOverflow || !results.cut(results.tokens()/2) {
 			return err
 		}
 	}
 }
 
-// makeCalls makes the valid calls of a round, and notes their results.
-func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(translate.Event)) {
+// makeCalls makes the valid calls of a round, and notes their results. It returns the texts of these.
+func (r *Round) makeCalls(ctx context.Context, emit func(translate.Event)) (texts givenTexts) {
 	var (
 		telling sync.Mutex // held while an event is passed on
 		calling sync.WaitGroup
@@ -96,12 +97,14 @@ func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(transl
 			if trouble != nil {
 				emit(translate.Trouble{Err: trouble})
 			}
-			c.given = r.tools.given(result.Content, resultBytes)
+			c.given = r.tools.given(result.Content)
+			texts = append(texts, textsOf(c.given)...)
 			emit(translate.CallResult{Index: c.index, Output: string(result.Content), Given: c.given, IsError: result.IsError})
 		})
 	}
 	calling.Wait()
 	panics.repeat()
+	return texts
 }
 
 // caught is the panic of a goroutine, to be repeated in the one that waits for it: there, it concerns no other chat.

@@ -51,7 +51,7 @@ func (s *scripted) Answer(_ context.Context, round *Round) error {
 	return nil
 }
 
-func (s *scripted) ResultBytes() int { return max(s.room, 100) }
+func (s *scripted) ResultTokens() int { return max(s.room, 100) }
 
 func (s *scripted) emit(ev translate.Event) { s.events = append(s.events, ev) }
 
@@ -367,11 +367,11 @@ func TestRun_ResultsTooLongForTheContext(t *testing.T) {
 	}{
 		"a little": {6000, true},
 		"a lot":    {1500, true},
-		"never":    {500, false},
+		"never":    {300, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &server{tools: []Tool{add}, answer: func(context.Context, string, string) (Result, error) { return text(strings.Repeat("x", 10_000)), nil }}
+			s := &server{tools: []Tool{add}, answer: func(context.Context, string, string) (Result, error) { return text(strings.Repeat("7", 10_000)), nil }}
 			engine := &scripted{rounds: [][]translate.Event{append(calls(0, "add", `{"a":1}`), wantsCalls), {isDone}}, room: 1 << 20}
 			engine.before = func() error {
 				if n := len(engine.asked[len(engine.asked)-1]); n > tt.context {
@@ -385,10 +385,30 @@ func TestRun_ResultsTooLongForTheContext(t *testing.T) {
 			}
 			for _, ev := range engine.events {
 				result, ok := ev.(translate.CallResult)
-				if ok && tt.isShort && (len(result.Given[0].Text) > tt.context || !strings.Contains(result.Given[0].Text, "too long for the context")) {
+				if ok && tt.isShort && (len(result.Given[0].Text) > tt.context || !strings.Contains(result.Given[0].Text, "bytes were left out.]")) {
 					t.Errorf("%d bytes would be stored", len(result.Given[0].Text))
 				}
 			}
 		})
+	}
+}
+
+// The results of a round share what they may have; the client gets all of them.
+func TestRun_ResultsShare(t *testing.T) {
+	t.Parallel()
+	s := &server{tools: []Tool{add}, answer: func(context.Context, string, string) (Result, error) { return text(strings.Repeat("7", 10_000)), nil }}
+	first := append(append(calls(0, "add", `{"a":1}`), calls(1, "add", `{"a":2}`)...), wantsCalls)
+	engine := &scripted{rounds: [][]translate.Event{first, {isDone}}, room: 4000}
+	if err := Run(t.Context(), engine, says("Go."), toolbox(t, s.source("maths")), 5, engine.emit); err != nil {
+		t.Fatal(err)
+	}
+	given := strings.Repeat("7", 2000) + `\n[The result is cut: 8000 more bytes were left out.]`
+	if n := strings.Count(engine.asked[1], `"`+given+`"`); n != 2 {
+		t.Errorf("the model gets %d of 2 results as they should be: %s", n, engine.asked[1])
+	}
+	for _, ev := range engine.events {
+		if result, ok := ev.(translate.CallResult); ok && len(result.Output) < 10_000 {
+			t.Errorf("the client gets %d bytes", len(result.Output))
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/image/bmp"
@@ -73,6 +74,11 @@ var formats = []format{
 
 // decoders are for the formats that are re-encoded.
 var decoders = map[string]decoder{"gif": gif.Decode, "bmp": bmp.Decode, "webp": webp.Decode}
+
+// HasMagic reports whether data begins like a file of a format that [Normalize] accepts.
+func HasMagic(data []byte) bool {
+	return slices.ContainsFunc(formats, func(f format) bool { return f.matches(data) })
+}
 
 // Check returns the information in a picture's header. Its errors are of type [Error].
 func Check(data []byte) (Info, error) {
