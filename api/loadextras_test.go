@@ -41,6 +41,18 @@ func TestLoad_ExtraFields(t *testing.T) {
 	}
 }
 
+// TestLoad_ABatchOfOneIsRaised to the smallest that the engine has, and told as applied.
+func TestLoad_ABatchOfOneIsRaised(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	for _, more := range []string{`"echo_load_config":true`, `"estimate_only":true`} {
+		got := s.do("POST", loadPath, `{"model":"tinychat","eval_batch_size":1,`+more+`}`)
+		if got.status != 200 || !strings.Contains(got.body, `"eval_batch_size":2`) {
+			t.Errorf("%s: %d %s", more, got.status, got.body)
+		}
+	}
+}
+
 func TestLoad_ExtraFieldsHaveBounds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

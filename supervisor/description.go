@@ -68,6 +68,7 @@ type Choices struct {
 	Draft          bool
 	PromptCache    bool // bytes of prompts' states that it keeps beside its slots
 	Devices        bool // which GPUs it is on
+	LeastBatch     int  // the smallest BatchSize, in tokens, with which the engine works
 }
 
 // Fixed is what arguments decide of a load.

@@ -126,7 +126,9 @@ func (a *args) set(name, value string) (err error) {
 	case "-c", "--ctx-size":
 		a.context, err = integer(value)
 	case "-b", "--batch-size":
-		a.batch, err = integer(value)
+		if a.batch, err = integer(value); err == nil && a.batch < 2 {
+			err = errors.New("a batch of one token: the real server aborts")
+		}
 	case "-ub", "--ubatch-size":
 		a.ubatch, err = integer(value)
 	case "-np", "--parallel":

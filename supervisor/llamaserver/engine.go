@@ -46,12 +46,19 @@ func newProcess(s supervisor.Setup) supervisor.Process {
 // so it has fewer.
 func choices(m *catalog.Model) supervisor.Choices {
 	isChat := m.Type == catalog.TypeLLM
-	return supervisor.Choices{
+	can := supervisor.Choices{
 		ContextLength: true, Parallel: true, Devices: true,
 		BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
 		Experts: isChat && m.Experts > 0,
 	}
+	if isChat {
+		can.LeastBatch = leastBatch
+	}
+	return can
 }
+
+// leastBatch is the smallest logical batch, in tokens: llama-server tries two tokens at a time when it has loaded a model, and aborts if the batch is of one.
+const leastBatch = 2
 
 func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 	shape := catalog.Shape{
