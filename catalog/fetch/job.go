@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -47,7 +48,7 @@ type Job struct {
 
 	// While downloading:
 	BytesPerSecond      float64   // average of the last seconds
-	EstimatedCompletion time.Time // zero if no bytes arrive
+	EstimatedCompletion time.Time // before the first byte, it is estimated from earlier jobs
 }
 
 // Page returns the repository's address at its hub, for people; empty if there is none.
@@ -157,17 +158,40 @@ func (j *job) now() Job {
 	now := time.Now()
 	s.BytesPerSecond = j.rate.perSecond(now)
 	speed := s.BytesPerSecond
-	if elapsed := now.Sub(j.ranAt).Seconds(); speed == 0 && elapsed > 0 { // nothing arrives now, so use the average of the run
-		speed = float64(s.DownloadedBytes-j.ran) / elapsed
+	if speed == 0 { // nothing arrives now
+		speed = j.average(s.DownloadedBytes, now)
 	}
-	if left := float64(s.TotalBytes - s.DownloadedBytes); speed > 0 && left/speed < (1<<30) {
-		s.EstimatedCompletion = now.Add(time.Duration(left / speed * float64(time.Second)))
+	if speed == 0 {
+		speed = cmp.Or(float64(j.jobs.speed.Load()), firstSpeed)
 	}
+	left := min(float64(max(0, s.TotalBytes-s.DownloadedBytes))/speed, maxLeft.Seconds())
+	s.EstimatedCompletion = now.Add(time.Duration(left * float64(time.Second)))
 	return s
+}
+
+const (
+	// firstSpeed is assumed of the first download, in bytes per second: a household's connection of 100 Mbit/s.
+	firstSpeed = 12_500_000
+	// maxLeft bounds the estimate of a download that hardly proceeds.
+	maxLeft = 10 * 365 * 24 * time.Hour
+)
+
+// average returns the bytes per second of the current run, which has downloaded that much by now; 0 if nothing has arrived. j.mu is held.
+func (j *job) average(downloaded int64, now time.Time) float64 {
+	elapsed := now.Sub(j.ranAt).Seconds()
+	if downloaded <= j.ran || elapsed <= 0 {
+		return 0
+	}
+	return float64(downloaded-j.ran) / elapsed
 }
 
 // set changes the state, saves it, and notifies subscribers. why is nil unless the job failed. j.mu is held.
 func (j *job) set(state State, why *Error) {
+	if j.record.State == Downloading && state != Downloading {
+		if speed := j.average(j.now().DownloadedBytes, time.Now()); speed >= 1 {
+			j.jobs.speed.Store(int64(speed))
+		}
+	}
 	j.record.State, j.record.Reason, j.record.Kind, j.trouble = state, "", 0, trouble{}
 	if why != nil {
 		j.record.Reason, j.record.Kind = why.Message, why.Kind

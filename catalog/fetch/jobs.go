@@ -85,6 +85,8 @@ type Jobs struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 
+	speed atomic.Int64 // average of the last run in which bytes arrived, in bytes per second; 0: there was none
+
 	mu   sync.Mutex
 	jobs map[string]*job
 }

@@ -54,6 +54,9 @@ func (s *Jobs) load() {
 	}
 	for _, j := range s.sorted() {
 		j.mu.Lock()
+		if speed := j.record.speed(); speed > 0 {
+			s.speed.Store(speed)
+		}
 		if j.record.State == Downloading {
 			s.log.Info("a download resumes", "job", j.record.ID, "model", j.record.Model)
 			j.start()
@@ -146,4 +149,17 @@ func localOf(folder string, f remoteFile) string {
 		return folder + "/" + path.Base(f.Path)
 	}
 	return folder + "/" + f.Path
+}
+
+// speed returns the bytes per second of a completed download; 0 if it isn't one.
+func (r *record) speed() int64 {
+	took := r.CompletedAt.Sub(r.StartedAt)
+	if r.State != Completed || took <= 0 {
+		return 0
+	}
+	total := int64(0)
+	for _, f := range r.Files {
+		total += f.Size
+	}
+	return int64(float64(total) / took.Seconds())
 }
