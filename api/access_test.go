@@ -120,7 +120,7 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 	if told := got.header.Get("WWW-Authenticate"); told != challenge {
 		t.Errorf("WWW-Authenticate is %q, want %q", told, challenge)
 	}
-	if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != "application/json" {
+	if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != typeJSON {
 		t.Errorf("header %v", got.header)
 	}
 }

@@ -72,7 +72,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 			if got.status != tt.status || !strings.Contains(got.body, tt.want) {
 				t.Errorf("%d %s, want %d with %s", got.status, got.body, tt.status, tt.want)
 			}
-			if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != "application/json" {
+			if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != typeJSON {
 				t.Errorf("header %v", got.header)
 			}
 			if (got.status == 405) != (got.header.Get("Allow") != "") {

@@ -152,7 +152,7 @@ func TestBackground_StreamIsPickedUp(t *testing.T) {
 	}
 	for i := range all[:len(all)-1] {
 		got := s.do("GET", path+"?stream=true&starting_after="+strconv.Itoa(i), "")
-		if diff := cmp.Diff(all[i+1:], sequence(got.body)); diff != "" || got.header.Get("Content-Type") != "text/event-stream" {
+		if diff := cmp.Diff(all[i+1:], sequence(got.body)); diff != "" || got.header.Get("Content-Type") != typeEvents {
 			t.Errorf("after %d: %v (-want +got):\n%s", i, got.header, diff)
 		}
 	}

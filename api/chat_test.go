@@ -27,7 +27,7 @@ func TestChat_OneBody(t *testing.T) {
 		PromptTokens: 12, CachedTokens: 3,
 	}}})
 	got := s.chat("")
-	if got.status != 200 || got.header.Get("Content-Type") != "application/json" {
+	if got.status != 200 || got.header.Get("Content-Type") != typeJSON {
 		t.Fatalf("%d %v %s", got.status, got.header, got.body)
 	}
 	body := gjson.Parse(got.body)
@@ -101,7 +101,7 @@ func TestChat_StreamHoldsWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.chat(tt.more)
-			if got.header.Get("Content-Type") != "text/event-stream" {
+			if got.header.Get("Content-Type") != typeEvents {
 				t.Errorf("header %v", got.header)
 			}
 			all := chunks(t, got.body)

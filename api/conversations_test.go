@@ -273,7 +273,7 @@ func TestLoad_TellsOfItsProgress(t *testing.T) {
 		}
 		before = e.Get("progress").Num
 	}
-	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`, "Accept", "application/json, text/event-stream"); got.header.Get("Content-Type") != "application/json" {
+	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`, "Accept", "application/json, text/event-stream"); got.header.Get("Content-Type") != typeJSON {
 		t.Errorf("a client that takes JSON gets %s", got.header.Get("Content-Type"))
 	}
 	if got := s.do("POST", "/api/v1/models/load", `{"model":"nope"}`, "Accept", "text/event-stream"); got.status != 404 || got.code() != "model_not_found" {
@@ -297,7 +297,7 @@ func TestLoad_FailsAfterItHasBegun(t *testing.T) {
 // loadEventsOf returns the names and the data of a stream's events.
 func loadEventsOf(t *testing.T, got answer) (names []string, data []gjson.Result) {
 	t.Helper()
-	if kind := got.header.Get("Content-Type"); got.status != 200 || kind != "text/event-stream" {
+	if kind := got.header.Get("Content-Type"); got.status != 200 || kind != typeEvents {
 		t.Fatalf("%d %s %s", got.status, kind, got.body)
 	}
 	names, data = readEvents(got.body)

@@ -58,7 +58,7 @@ func (s *server) start(model string) string {
 func (s *server) events(id string) (names []string, data []gjson.Result, whole string) {
 	s.t.Helper()
 	a := s.do("GET", downloadPath+"/"+id+"/events", "")
-	if kind := a.header.Get("Content-Type"); a.status != http.StatusOK || kind != "text/event-stream" {
+	if kind := a.header.Get("Content-Type"); a.status != http.StatusOK || kind != typeEvents {
 		s.t.Fatalf("%d %s %s", a.status, kind, a.body)
 	}
 	names, data = readEvents(a.body)

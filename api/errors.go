@@ -271,10 +271,17 @@ func (c *call) writeJSON(status int, body []byte) {
 	}
 }
 
+// The types of answers. Without a charset, Python's requests reads streams as Latin-1, and cuts lines at U+0085.
+const (
+	typeJSON   = "application/json; charset=utf-8"
+	typeLines  = "application/x-ndjson; charset=utf-8"
+	typeEvents = "text/event-stream; charset=utf-8"
+)
+
 // beginJSON writes the header of a body of JSON.
 func (c *call) beginJSON(status int, size string) {
 	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", typeJSON)
 	h.Set("Content-Length", size)
 	c.begun, c.ledger.of.Status = true, status
 	c.w.WriteHeader(status)

@@ -48,7 +48,7 @@ func (s *server) watch(secret, query, lastID string) (w *watcher, isResumed bool
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != typeEvents {
 		s.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
 	w = &watcher{t: s.t, lines: bufio.NewScanner(resp.Body), end: cancel}

@@ -45,7 +45,7 @@ func (s *server) nativeStream(input, more string) *nativeStream {
 	}
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
 	st := &nativeStream{s.t, resp, bufio.NewScanner(resp.Body)}
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != typeEvents {
 		st.lines.Scan()
 		s.t.Fatalf("%d, %s: %s", resp.StatusCode, kind, st.lines.Text())
 	}

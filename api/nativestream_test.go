@@ -205,7 +205,7 @@ func TestNativeStream_ARefusalBeforeItsStartIsAStatus(t *testing.T) {
 	for _, stream := range []string{"", `,"stream":true`} {
 		got := s.native("overflow", stream)
 		if got.status != 400 || got.code() != "context_length_exceeded" || gjson.Get(got.body, "error.param").Str != "input" ||
-			got.header.Get("Content-Type") != "application/json" {
+			got.header.Get("Content-Type") != typeJSON {
 			t.Errorf("%d %v %s", got.status, got.header, got.body)
 		}
 	}

@@ -123,9 +123,9 @@ func (s *stream) sign() string {
 // contentType is the type of the stream.
 func (s *stream) contentType() string {
 	if s.call.dialect == ollamaDialect {
-		return "application/x-ndjson"
+		return typeLines
 	}
-	return "text/event-stream"
+	return typeEvents
 }
 
 // close stops the timer.

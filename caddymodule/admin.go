@@ -71,7 +71,7 @@ func servePS(w http.ResponseWriter, r *http.Request, overview func() (resource.O
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	return json.NewEncoder(w).Encode(o)
 }
 

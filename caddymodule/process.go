@@ -38,7 +38,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	engines, ctx := activeEngines(), caddy.ActiveContext()
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
 		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(ctx), Pages: pagesOf(sitesOf(ctx)),

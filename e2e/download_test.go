@@ -188,7 +188,7 @@ func TestDownload_EventsTellOfAllToTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
+	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream; charset=utf-8" {
 		t.Fatalf("the type is %q", kind)
 	}
 	lines := bufio.NewScanner(response.Body)

@@ -38,7 +38,7 @@ func wantNativeError(t *testing.T, r harness.Reply, kind string) {
 
 func wantJSON(t *testing.T, r harness.Reply) {
 	t.Helper()
-	if kind := r.Header.Get("Content-Type"); kind != "application/json" || !gjson.Valid(r.Body) {
+	if kind := r.Header.Get("Content-Type"); kind != "application/json; charset=utf-8" || !gjson.Valid(r.Body) {
 		t.Errorf("not JSON: type %q: %s", kind, r.Body)
 	}
 }

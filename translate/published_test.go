@@ -156,7 +156,7 @@ func TestPublished_Transcripts(t *testing.T) {
 var masks = strings.NewReplacer(`:…`, `:1`, `{…}`, `{}`)
 
 // goldenAnswer finds the request's path, and the answer with its status and type, in a golden file of package api.
-var goldenAnswer = regexp.MustCompile(`(?s)^(?:GET|POST) (\S+)\n.*\n(\d{3}) (\S+)\n(.*)$`)
+var goldenAnswer = regexp.MustCompile(`(?s)^(?:GET|POST) (\S+)\n.*\n(\d{3}) (\S+); charset=utf-8\n(.*)$`)
 
 // endpoints has the schemas of bodies and chunks, for endpoints with published ones.
 var endpoints = []struct{ path, api, body, chunk string }{

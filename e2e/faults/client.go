@@ -81,7 +81,7 @@ func send(ctx context.Context, client *http.Client, url string, body harness.Fie
 		return failed(lost)
 	}
 	defer resp.Body.Close()
-	if resp.Header.Get("Content-Type") == "text/event-stream" {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		ended, err := readEvents(resp.Body)
 		if err != nil || ended == cut {
 			return failed(cut)

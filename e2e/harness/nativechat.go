@@ -86,7 +86,7 @@ func (s *Server) open(ctx context.Context, method, path string, body io.Reader) 
 		cancel()
 		s.T.Fatal(err)
 	}
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream; charset=utf-8" {
 		content, _ := io.ReadAll(resp.Body)
 		cancel()
 		s.T.Fatalf("status %d, type %q: %s", resp.StatusCode, kind, content)
