@@ -41,6 +41,10 @@ type Config struct {
 	// they go on.
 	Exiting <-chan struct{}
 
+	// Replaced is closed when a newer configuration takes the place of this one. Connections that outlive their requests then end; nil:
+	// they go on.
+	Replaced <-chan struct{}
+
 	// Families are the API families that the site serves; none: all of them.
 	Families []Family
 
@@ -126,6 +130,8 @@ type call struct {
 	admitted  func()          // gives the request's place among those of its token back; nil: it has none
 	run       *node.Run       // that the call makes the answer of, without a request; nil: it answers one
 	kept      *keeping        // how long another node, whose request this is, wants the model to be kept; nil: it doesn't say
+	socket    *responseSocket // on which the request came as a message; nil: it came by itself
+	answerOn  answerFunc      // answers such a request; a field, since endpoints can't refer to what finds endpoints
 	announced *announcement   // the stored beginning of the answer; nil: the client isn't told of it before the end
 	ends      []func()        // called when the request ends
 	made      int             // bytes that are counted for what reserve was last told of
@@ -148,10 +154,21 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Root.ServeHTTP(w, r)
 		return
 	}
+	a.answer(w, r, nil)
+}
+
+// answerFunc is the type of [API.answer].
+type answerFunc func(w http.ResponseWriter, r *http.Request, on *responseSocket)
+
+// answer answers a request, which may have come as a message on a WebSocket.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, on *responseSocket) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	id := requestID(r)
-	c := &call{api: a, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel}
+	c := &call{
+		api: a, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel,
+		socket: on, answerOn: a.answer,
+	}
 	defer c.endWriting()
 	c.tellID()
 	c.beginTrace()

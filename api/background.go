@@ -164,7 +164,7 @@ func (c *call) breakOff(run *node.Run, next int, err error) error {
 func (r *responseRun) turn(status store.Status, owner string) *store.Turn {
 	a := &r.out.Answer
 	return &store.Turn{
-		ID: a.ID, Parent: r.ask.Previous, Owner: owner, Model: a.Model, Status: status, Dialect: resource.DialectResponses,
+		ID: a.ID, Parent: r.parent, Owner: owner, Model: a.Model, Status: status, Dialect: resource.DialectResponses,
 		In: translate.Settled(responses.WithIDs(a.ID, r.ask.Input)), Out: a.Items(), Request: a.Echo(), Usage: a.Usage(), Created: a.Created,
 	}
 }

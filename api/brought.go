@@ -22,22 +22,27 @@ type brought struct {
 
 // hold counts items in the memory of the request's body.
 func (b *brought) hold(items []translate.Item) error {
-	const overhead = 256
-	size := 0
-	for i := range items {
-		size += overhead + len(items[i].Args) + len(items[i].Raw)
-		for _, part := range items[i].Parts {
-			size += overhead + len(part.Text) + len(part.Quoted)
-			if part.Image != nil {
-				size += len(part.Image.Data)
-			}
-		}
-	}
-	if b.bytes += int64(size); b.bytes > b.call.api.maxBrought {
+	size := sizeOf(items)
+	if b.bytes += size; b.bytes > b.call.api.maxBrought {
 		return translate.Invalid("conversation_too_long", "input",
 			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
 	}
-	return b.call.claim.Grow(int64(size))
+	return b.call.claim.Grow(size)
+}
+
+// sizeOf is about how many bytes of memory items take.
+func sizeOf(items []translate.Item) (size int64) {
+	const overhead = 256
+	for i := range items {
+		size += int64(overhead + len(items[i].Args) + len(items[i].Raw))
+		for _, part := range items[i].Parts {
+			size += int64(overhead + len(part.Text) + len(part.Quoted))
+			if part.Image != nil {
+				size += int64(len(part.Image.Data))
+			}
+		}
+	}
+	return size
 }
 
 // find returns the items of a stored response that have an id; none: the owner has no such item.

@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // createResponse is POST /v1/responses.
@@ -31,9 +32,12 @@ func (c *call) createResponse() error {
 	if err := c.mayUseServers(servers, responsesGates); err != nil {
 		return err
 	}
-	r := &responseRun{ask: ask, servers: servers}
+	r := &responseRun{ask: ask, servers: servers, warmsUp: c.socket != nil && string(rq.body.Value("generate")) == "false"}
 	if r.conversation, err = c.responseContext(ask, rq); err != nil {
 		return err
+	}
+	if r.parent = ask.Previous; ask.Store && c.unstored(ask.Previous) != nil { // then all of it is stored as one turn
+		r.parent, ask.Input = "", r.conversation
 	}
 	r.out.Answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
 	if ask.Store && ask.Previous == "" {
@@ -49,6 +53,7 @@ func (c *call) createResponse() error {
 		r.leased = func(*supervisor.Lease) { c.announce() }
 		defer r.settle()
 	}
+	defer r.keep()
 	return r.answer()
 }
 
@@ -86,6 +91,8 @@ type responseRun struct {
 
 	ask          *responses.Request
 	servers      []mcpServer
+	parent       string // id of the stored response that this one continues; empty if there is none
+	warmsUp      bool   // the client wants no answer yet, only that the model is loaded
 	conversation []translate.Item
 	lists        []translate.ToolList // not told yet
 
@@ -126,6 +133,9 @@ func (r *responseRun) answer() error {
 
 // converse has the model answer, with the tools of the request.
 func (r *responseRun) converse(ctx context.Context) error {
+	if r.warmsUp {
+		return r.onLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
+	}
 	tools, err := r.call.toolbox(ctx, r.servers, r.rq.caps)
 	if err != nil {
 		r.listFailed(err)

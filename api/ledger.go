@@ -143,7 +143,7 @@ func (c *call) settle() {
 			n.EndRequest(c.underway, kept)
 		}
 	}
-	if c.api.Ended != nil && c.run == nil {
+	if c.api.Ended != nil && c.run == nil && c.socket == nil {
 		c.api.Ended(c.r.Context(), s)
 	}
 }

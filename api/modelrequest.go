@@ -51,6 +51,11 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.socket != nil {
+		if err := checkMessage(body); err != nil {
+			return nil, err
+		}
+	}
 	plain := body
 	if body, err = c.withPreset(plain, apply); err != nil {
 		return nil, err
@@ -64,6 +69,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
+	rq.stream = rq.stream || c.socket != nil
 	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,10 @@ import (
 func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
 	var items []translate.Item
 	from := brought{call: c}
-	if ask.Previous != "" {
+	if kept := c.unstored(ask.Previous); kept != nil {
+		kept.isContinued = true
+		items, rq.demand.Conversation = slices.Clone(kept.items), kept.head
+	} else if ask.Previous != "" {
 		turns, err := c.continued(ask.Previous)
 		if err == nil && slices.ContainsFunc(turns, func(t *store.Turn) bool { return !responses.IsEcho(t.Request) }) {
 			err = &store.NotFound{ID: ask.Previous}

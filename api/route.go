@@ -84,6 +84,7 @@ var routes = []route{
 	{http.MethodPost, "/v2/rerank", node.ScopeInference, (*call).rerank},
 	{http.MethodPost, "/rerank", node.ScopeInference, (*call).rerank},
 	{http.MethodPost, "/v1/responses", node.ScopeInference, (*call).createResponse},
+	{http.MethodGet, "/v1/responses", node.ScopeInference, (*call).openSocket},
 	{http.MethodPost, "/v1/responses/input_tokens", node.ScopeInference, (*call).countResponse},
 	{http.MethodPost, "/v1/responses/compact", node.ScopeInference, (*call).compact},
 	{http.MethodGet, "/v1/responses/*", node.ScopeInference, (*call).getStored},

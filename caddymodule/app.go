@@ -156,6 +156,7 @@ type App struct {
 	requests   underway
 	servers    map[*caddyhttp.Server]bool // servers whose connections are counted in requests
 	retired    atomic.Bool                // a newer configuration has replaced this one
+	replaced   chan struct{}              // closed when retired is set
 }
 
 // Model is the settings of one model.
@@ -218,7 +219,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.isExposed = func() bool { return isExposed(ctx) }
 	a.describing = func() resource.Configuration { return a.describe(ctx) }
 	a.grace = func() time.Duration { return gracePeriod(ctx) }
-	a.started = make(chan struct{})
+	a.started, a.replaced = make(chan struct{}), make(chan struct{})
 	replace := caddy.NewReplacer()
 	var err error
 	resolve := func(s string) string {

@@ -91,7 +91,9 @@ func (a *App) countConnections(s *caddyhttp.Server) {
 // retire makes clients reconnect to the newer configuration, and waits a moment for them to do so.
 func (a *App) retire() {
 	graceLeft.Store(int64(a.grace()))
-	a.retired.Store(true)
+	if !a.retired.Swap(true) {
+		close(a.replaced)
+	}
 	a.requests.waitQuiet(quietFor, retireFor)
 }
 

@@ -190,7 +190,7 @@ func isReachable(listen string) bool {
 func configOf(ctx caddy.Context, a *App) api.Config {
 	return api.Config{
 		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
-		Exiting: exiting, Underway: a.requests.counted, Ended: tellCaddy, Hosts: a.Hosts, ServesHost: servesHost,
+		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: a.Hosts, ServesHost: servesHost,
 		RootCertificate: rootCertificate(ctx),
 	}
 }
