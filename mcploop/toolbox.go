@@ -2,7 +2,6 @@ package mcploop
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // Source is a server whose tools a chat may use.
@@ -49,9 +49,8 @@ type offer struct {
 	source *Source // nil for a function of the client
 }
 
-// NewToolbox asks the servers for their tools. Tools with invalid schemas are left out and logged. An error is about the
-// first of the servers that failed, or about all tools together.
-func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *slog.Logger) (*Toolbox, *translate.Error) {
+// NewToolbox asks the servers for their tools. An error is about the first of the servers that failed, or about all tools together.
+func NewToolbox(ctx context.Context, sources []Source, caps request.Caps) (*Toolbox, *translate.Error) {
 	found := make([][]Tool, len(sources))
 	failed := make([]error, len(sources))
 	var (
@@ -85,7 +84,8 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *s
 		return nil, translate.Invalid("invalid_value", "integrations",
 			"The integrations have "+strconv.Itoa(len(offers))+" tools; at most "+strconv.Itoa(request.MaxTools)+` are allowed. Choose some of them with "allowed_tools".`)
 	}
-	return b, b.add(ctx, offers, log)
+	b.add(offers)
+	return b, nil
 }
 
 // NewFunctions returns a toolbox without servers, for functions of the client.
@@ -112,33 +112,22 @@ func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
 }
 
 // add offers tools to the model.
-func (b *Toolbox) add(ctx context.Context, offers []*offer, log *slog.Logger) *translate.Error {
+func (b *Toolbox) add(offers []*offer) {
 	count := map[string]int{}
 	for _, o := range offers {
 		count[o.Name]++
 	}
-	var work request.SchemaWork
+	var work schema.Work
 	for _, o := range offers {
 		name := o.Name
 		if count[name] > 1 {
 			name = prefixed(o, func(name string) bool { return count[name] > 0 || b.byName[name] != nil })
 		}
-		alone := request.SchemaWork{}
-		parameters := gjson.ParseBytes(o.Schema)
-		if _, bad := request.NewTool(name, o.Description, parameters, name, &alone); bad != nil {
-			log.WarnContext(ctx, "a tool of an MCP server is left out", "server", o.source.Label, "tool", o.Name, "reason", bad.Message)
-			continue
-		}
-		tool, bad := request.NewTool(name, o.Description, parameters, name, &work)
-		if bad != nil {
-			return translate.Invalid("invalid_value", "integrations",
-				`The schemas of the integrations' tools are too large together. Choose some of the tools with "allowed_tools".`)
-		}
+		tool := request.NewTool(name, o.Description, gjson.ParseBytes(o.Schema), name, &work)
 		tool.Server, tool.Bare = o.source.Label, o.Name
 		b.tools = append(b.tools, tool)
 		b.byName[name] = o
 	}
-	return nil
 }
 
 // prefixed returns a name with the label of the tool's server. It isn't one that is taken.
@@ -177,7 +166,7 @@ func (b *Toolbox) rename(from, to string) {
 	b.byName[to] = o
 	i := slices.IndexFunc(b.tools, func(t request.Tool) bool { return t.Name == from })
 	// The schema was checked under the other name.
-	tool, _ := request.NewTool(to, o.Description, gjson.ParseBytes(o.Schema), to, new(request.SchemaWork))
+	tool := request.NewTool(to, o.Description, gjson.ParseBytes(o.Schema), to, new(schema.Work))
 	tool.Server, tool.Bare = b.tools[i].Server, b.tools[i].Bare
 	b.tools[i] = tool
 }

@@ -3,7 +3,6 @@ package mcploop
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -56,7 +55,7 @@ func TestToolbox_AllowedTools(t *testing.T) {
 			t.Parallel()
 			s := (&server{tools: named("add", "sub")}).source("maths")
 			s.Restricted, s.Allowed = true, tt.allowed
-			box, err := NewToolbox(t.Context(), []Source{s}, request.Caps{}, slog.New(slog.DiscardHandler))
+			box, err := NewToolbox(t.Context(), []Source{s}, request.Caps{})
 			if err != nil {
 				if tt.err == "" || !strings.Contains(err.Message, tt.err) || err.Param != "integrations[0].allowed_tools" {
 					t.Errorf("%+v", err)
@@ -70,7 +69,7 @@ func TestToolbox_AllowedTools(t *testing.T) {
 	}
 }
 
-// TestToolbox_Schemas: a tool with a schema that engines can't take is left out; too many that they can is an error.
+// TestToolbox_Schemas: no schema of a server keeps its tools from the model.
 func TestToolbox_Schemas(t *testing.T) {
 	t.Parallel()
 	bomb := `{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"anyOf":[`
@@ -84,15 +83,15 @@ func TestToolbox_Schemas(t *testing.T) {
 		return all
 	}
 	kept := (&server{tools: tools(bomb+bomb, `{"type":"array"}`, `{"$ref":"https://example.org/"}`, `{"type":"object","properties":{"a":{"pattern":"(a{999}){999}"}}}`, large)}).source("s")
-	if got := toolbox(t, kept).names(); len(got) != 2 || got[0] != "fine" || got[1] != "e" {
+	if got := toolbox(t, kept).names(); len(got) != 6 {
 		t.Errorf("the tools are %v", got)
 	}
 	many := (&server{tools: tools(large, large, large, large, large, large, large)}).source("s")
-	if _, err := NewToolbox(t.Context(), []Source{many}, request.Caps{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Message, "allowed_tools") {
-		t.Errorf("%+v", err)
+	if got := toolbox(t, many).names(); len(got) != 8 {
+		t.Errorf("the tools are %v", got)
 	}
 	crowd := (&server{tools: named(strings.Fields(strings.Repeat("a ", 1025))...)}).source("s")
-	if _, err := NewToolbox(t.Context(), []Source{crowd}, request.Caps{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Message, "1025 tools") {
+	if _, err := NewToolbox(t.Context(), []Source{crowd}, request.Caps{}); err == nil || !strings.Contains(err.Message, "1025 tools") {
 		t.Errorf("%+v", err)
 	}
 }
@@ -100,7 +99,7 @@ func TestToolbox_Schemas(t *testing.T) {
 func TestToolbox_AServerThatFails(t *testing.T) {
 	t.Parallel()
 	good, bad := &server{tools: named("a")}, &server{err: errors.New("It is away.")}
-	_, err := NewToolbox(t.Context(), []Source{good.source("good"), bad.source("bad")}, request.Caps{}, slog.New(slog.DiscardHandler))
+	_, err := NewToolbox(t.Context(), []Source{good.source("good"), bad.source("bad")}, request.Caps{})
 	if err == nil || err.Message != "It is away." {
 		t.Errorf("%+v", err)
 	}

@@ -44,7 +44,8 @@ func call(arguments string) string {
 
 // demanded returns the fields by which an engine must call a tool without a schema.
 func demanded(tool string) string {
-	return `"response_format":` + request.ForcedFormat([]request.Tool{{Name: tool}}) + `,"max_tokens":16384,`
+	format, _ := new(request.Chat).Force([]request.Tool{{Name: tool}})
+	return `"response_format":` + format + `,"max_tokens":16384,`
 }
 
 func TestChat_EnginesRequest(t *testing.T) {
@@ -124,14 +125,14 @@ func TestChat_EnginesRequest(t *testing.T) {
 		"a format beside tools": {
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{"$ref":"#/$defs/x","$defs":{"x":{"type":"object"}}}}}}`, blind,
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{` +
-				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"$ref":"#/$defs/t0"}},"required":["name","arguments"],"additionalProperties":false},{"$ref":"#/$defs/answer"}],` +
-				`"$defs":{"t0":{"type":"object","properties":{},"additionalProperties":false},"answer":{"$ref":"#/$defs/answer/$defs/x","$defs":{"x":{"type":"object"}}}}}}},"tool_choice":"none",` + asked + `}`,
+				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"type":"object","properties":{},"additionalProperties":false}},"required":["name","arguments"],"additionalProperties":false},{"$ref":"#/$defs/answer0"}],` +
+				`"$defs":{"answer0":{"type":"object"}}}}},"tool_choice":"none",` + asked + `}`,
 		},
 		"any object beside tools": {
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_object"}}`, blind,
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{` +
-				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"$ref":"#/$defs/t0"}},"required":["name","arguments"],"additionalProperties":false},{"$ref":"#/$defs/answer"}],` +
-				`"$defs":{"t0":{"type":"object","properties":{},"additionalProperties":false},"answer":{"type":"object"}}}}},"tool_choice":"none",` + asked + `}`,
+				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"type":"object","properties":{},"additionalProperties":false}},"required":["name","arguments"],"additionalProperties":false},{"type":"object"}]` +
+				`}}},"tool_choice":"none",` + asked + `}`,
 		},
 		"a schema in its place": {
 			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `}`, blind,

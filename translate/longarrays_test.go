@@ -81,7 +81,7 @@ func TestLongArrays_TakeLittleMemory(t *testing.T) {
 			`{` + said + `,"logit_bias":` + numbers + `}`, `{` + said + `,"logit_bias":[` + numbers + `]}`, `{` + said + `,"logit_bias":` + list("[1,1]") + `}`,
 			`{` + said + `,"samplers":` + texts + `}`, `{` + said + `,"dry_sequence_breakers":` + texts + `}`,
 			`{` + said + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object","enum":` + numbers + `}}}}`,
-			`{` + said + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":` + list("null") + `}}}]}`,
+			`{` + said + `,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f","parameters":{"type":` + list("null") + `}}}]}`,
 		},
 		"/v1/completions": {`{"prompt":` + texts + `}`, `{"prompt":` + list("[1]") + `}`, `{"prompt":"a","stop":` + list(`"a"`) + `}`},
 		"/v1/embeddings":  {`{"input":` + list(`"a"`) + `}`, `{"input":` + list("[1]") + `}`},

@@ -142,16 +142,13 @@ func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
 	case format.Get("type").Str != "json_schema":
 		return badPlace(path+".type", `must be "json_schema".`)
 	}
-	schema := request.WithoutNulls(format.Get("schema"))
-	if !schema.IsObject() {
+	schema := format.Get("schema")
+	if schema.Type == gjson.Null || !request.IsSchema(schema) {
 		return wrongPlace(path+".schema", "an object", jsonOf(schema))
 	}
-	var work request.SchemaWork
-	if err := work.Check(path+".schema", schema); err != nil {
-		return err
-	}
-	m.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
-	return nil
+	made, err := m.Chat.Format(schema, path+".schema")
+	m.edit.Set("response_format", made)
+	return err
 }
 
 // badPlace returns an error about a place in the request, given as a path of names and indexes joined by dots. The message

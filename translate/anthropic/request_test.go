@@ -240,8 +240,8 @@ func TestParseMessages_Bounds(t *testing.T) {
 		"messages": {`"messages":` + many(request.MaxMessages+1, message), "at most 16384 messages"},
 		"blocks":   {`"messages":[{"role":"user","content":` + many(request.MaxParts+1, `{"type":"text","text":"a"}`) + `}]`, "at most 4096 blocks"},
 		"tools":    {`"messages":[` + message + `],"tools":` + many(request.MaxTools+1, tool), "at most 1024 tools"},
-		"a schema": {`"messages":[` + message + `],"tools":[{"name":"a","input_schema":{"type":"object","properties":{"a":{"pattern":"(a?){99}"}}}}]`, "may be empty"},
-		"a type":   {`"messages":[` + message + `],"tools":[{"name":"a","input_schema":{"type":"array"}}]`, "tools.0.input_schema.type: must be \"object\"."},
+		"a schema": {`"messages":[` + message + `],"tool_choice":{"type":"any"},"tools":[{"name":"a","input_schema":{"type":"object","properties":{"a":{"pattern":"(a?){99}"}}}}]`, "may be empty"},
+		"a type":   {`"messages":[` + message + `],"tool_choice":{"type":"any"},"tools":[{"name":"a","input_schema":{"type":"array"}}]`, `"tools.0.input_schema" of the tool "a" can't be matched`},
 		"a format": {`"messages":[` + message + `],"output_config":{"format":{"type":"json_schema","schema":{"pattern":"(a?){99}"}}}`, "may be empty"},
 		"an input": {`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"a","input":{"a":` + testkit.Nested("[", "", "]", 64) + `}}]}]`, "levels deep"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // parseTools converts the tools with a schema to functions. The others run on Anthropic's servers, or are built into its
@@ -45,12 +46,11 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	}
 	m.edit.Set("tools", string(request.Definitions(tools)))
 	if isForced {
-		m.Chat.Forced = true
-		m.edit.Set("response_format", request.ForcedFormat(tools))
-		return nil
+		format, err := m.Chat.Force(tools)
+		m.edit.Set("response_format", format)
+		return err
 	}
-	m.Chat.Either = request.NewEither(tools, string(m.edit.Value(&jsonbody.Body{}, "response_format")))
-	return nil
+	return m.Chat.Offer(tools, string(m.edit.Value(&jsonbody.Body{}, "response_format")))
 }
 
 func listed(tools []string) string {
@@ -71,37 +71,30 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 	case len(all) > request.MaxTools:
 		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(request.MaxTools)+" tools.")
 	}
-	var work request.SchemaWork
+	var work schema.Work
 	for i, tool := range all {
 		path := "tools." + strconv.Itoa(i)
-		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
+		name, input, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
 		switch {
 		case !tool.IsObject():
 			return nil, nil, wrongPlace(path, "an object", jsonOf(tool))
-		case kind != "" && kind != "custom" && !schema.IsObject():
+		case kind != "" && kind != "custom" && !isGivenSchema(input):
 			continue
 		case name.Type != gjson.String || name.Str == "":
 			return nil, nil, wrongPlace(path+".name", "a name", jsonOf(name))
-		case !schema.IsObject():
-			return nil, nil, wrongPlace(path+".input_schema", "an object", jsonOf(schema))
-		}
-		schema = request.WithoutNulls(schema)
-		if err := work.Check(path+".input_schema", schema); err != nil {
-			return nil, nil, err
-		}
-		if kind := schema.Get("type"); !request.IsOfObjects(kind) {
-			return nil, nil, badPlace(path+".input_schema.type", `must be "object".`)
+		case !isGivenSchema(input):
+			return nil, nil, wrongPlace(path+".input_schema", "an object", jsonOf(input))
 		}
 		offered = append(offered, name.Str)
 		if wanted != "" && name.Str != wanted {
 			continue
 		}
-		function := append([]byte(`{"type":"function","function":{"name":`), name.Raw...)
-		if description := tool.Get("description"); description.Type == gjson.String {
-			function = append(append(function, `,"description":`...), description.Raw...)
-		}
-		function = append(append(append(function, `,"parameters":`...), schema.Raw...), `}}`...)
-		functions = append(functions, request.Tool{Name: name.Str, Definition: string(function), Parameters: schema.Raw})
+		made := request.NewTool(name.Str, tool.Get("description").Str, input, path+".input_schema", &work)
+		made.IsStrict = tool.Get("strict").Type == gjson.True
+		functions = append(functions, made)
 	}
 	return functions, offered, nil
 }
+
+// isGivenSchema reports whether a value is a schema.
+func isGivenSchema(v gjson.Result) bool { return v.Type != gjson.Null && request.IsSchema(v) }

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // Request is a request of POST /api/chat or POST /api/generate.
@@ -217,7 +218,7 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
 	}
 	var tools []request.Tool
-	var work request.SchemaWork
+	var work schema.Work
 	for i, item := range items {
 		tool, err := parseTool("tools["+strconv.Itoa(i)+"]", item, &work)
 		if err != nil {
@@ -227,12 +228,12 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	}
 	if len(tools) > 0 {
 		r.edit.Set("tools", string(request.Definitions(tools)))
-		r.Chat.Either = request.NewEither(tools, string(r.edit.Value(&jsonbody.Body{}, "response_format")))
+		return r.Chat.Offer(tools, string(r.edit.Value(&jsonbody.Body{}, "response_format")))
 	}
 	return nil
 }
 
-func parseTool(path string, tool gjson.Result, work *request.SchemaWork) (request.Tool, *translate.Error) {
+func parseTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
 	function := tool.Get("function")
 	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
 	switch kind := tool.Get("type"); {
@@ -246,10 +247,10 @@ func parseTool(path string, tool gjson.Result, work *request.SchemaWork) (reques
 		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must be a name of at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	case description.Type != gjson.String && description.Type != gjson.Null:
 		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
-	case parameters.Type != gjson.Null && !parameters.IsObject():
+	case !request.IsSchema(parameters):
 		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
 	}
-	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
+	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work), nil
 }
 
 // parseFormat parses the format of the answer: "json", or a JSON schema. An empty text stands for none.
@@ -264,13 +265,9 @@ func (r *Request) parseFormat(body *jsonbody.Body) *translate.Error {
 	case !format.IsObject():
 		return translate.Invalid("invalid_value", "format", `"format" must be "json" or a JSON schema, not `+request.QuoteShort(format.String())+`.`)
 	}
-	schema := request.WithoutNulls(format)
-	var work request.SchemaWork
-	if err := work.Check("format", schema); err != nil {
-		return err
-	}
-	r.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
-	return nil
+	made, err := r.Chat.Format(format, "format")
+	r.edit.Set("response_format", made)
+	return err
 }
 
 // parseThink parses whether the model is to think, and how much. Without it, the model's own default counts.

@@ -34,22 +34,17 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	if schema.Type == gjson.Null { // some clients leave out json_schema
 		schema = format.Get("schema")
 	}
-	switch schema = request.WithoutNulls(schema); {
+	switch {
 	case schema.Type == gjson.Null:
 		return translate.Missing("response_format.json_schema.schema")
-	case !schema.IsObject():
+	case !request.IsSchema(schema):
 		return jsonbody.WrongType("response_format.json_schema.schema", "an object", schema)
 	}
 	// The specification also allows strict to be a string.
 	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
 		return jsonbody.WrongType("response_format.json_schema.strict", "a boolean or a string", strict)
 	}
-	var work request.SchemaWork
-	if err := work.Check("response_format.json_schema.schema", schema); err != nil {
-		return err
-	}
-	c.Edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
-	return nil
+	return c.matching(schema, "response_format.json_schema.schema")
 }
 
 // jsonObject sets the format of any object, or of one with the schema that some clients put here.
@@ -58,13 +53,15 @@ func (c *chatParser) jsonObject(schema gjson.Result) *translate.Error {
 		c.Edit.Set("response_format", `{"type":"json_object"}`)
 		return nil
 	}
-	if schema = request.WithoutNulls(schema); !schema.IsObject() {
+	if !request.IsSchema(schema) {
 		return jsonbody.WrongType("response_format.schema", "an object", schema)
 	}
-	var work request.SchemaWork
-	if err := work.Check("response_format.schema", schema); err != nil {
-		return err
-	}
-	c.Edit.Set("response_format", `{"type":"json_object","schema":`+schema.Raw+`}`)
-	return nil
+	return c.matching(schema, "response_format.schema")
+}
+
+// matching sets the format of an answer that must match a schema, which is at a place of the request.
+func (c *chatParser) matching(schema gjson.Result, place string) *translate.Error {
+	format, err := c.Format(schema, place)
+	c.Edit.Set("response_format", format)
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // parseTools parses the tools and which of them may be called. Engines support only the words of tool_choice, so a choice by
@@ -54,17 +55,21 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
 	}
 	if mode != "required" {
-		if format := c.Edit.Value(body, "response_format"); jsonbody.IsGiven(format) {
-			c.Either = request.NewEither(tools, string(format))
+		format := c.Edit.Value(body, "response_format")
+		if !jsonbody.IsGiven(format) {
+			format = nil
 		}
-		return nil
+		return c.Offer(tools, string(format))
 	}
 	if n := len(body.Messages); n > 0 && roleOf(body, n-1) == "assistant" {
 		return translate.Invalid("invalid_value", "tool_choice",
 			`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
 	}
-	c.Forced = true
-	c.Edit.Set("response_format", request.ForcedFormat(tools))
+	format, err := c.Force(tools)
+	if err != nil {
+		return err
+	}
+	c.Edit.Set("response_format", format)
 	if request.TokenLimit(body) < 0 {
 		c.Limit = request.MaxForcedTokens
 		c.LimitTokens(request.MaxForcedTokens)
@@ -82,7 +87,7 @@ func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 		return nil, translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
 	}
 	tools := make([]request.Tool, len(items))
-	var work request.SchemaWork
+	var work schema.Work
 	for i, item := range items {
 		var err *translate.Error
 		if tools[i], err = readTool("tools["+strconv.Itoa(i)+"]", item, &work); err != nil {
@@ -92,7 +97,7 @@ func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 	return tools, nil
 }
 
-func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request.Tool, *translate.Error) {
+func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
 	function := tool.Get("function")
 	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
 	switch kind := tool.Get("type"); {
@@ -110,10 +115,12 @@ func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request
 		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	case description.Type != gjson.String && description.Type != gjson.Null:
 		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
-	case parameters.Type != gjson.Null && !parameters.IsObject():
+	case !request.IsSchema(parameters):
 		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
 	}
-	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
+	made := request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
+	made.IsStrict = function.Get("strict").Type == gjson.True
+	return made, nil
 }
 
 // chooseTools reads a tool_choice of the form {"type":"function","function":{"name":…}} or

@@ -5,25 +5,29 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // Chat is a chat request, without the fields that only the engine needs. Edit has the fields that the engine is sent in
 // another form than the client's.
 type Chat struct {
-	N          int     // number of choices
-	NoTools    bool    // the model is offered no tools
-	SingleCall bool    // parallel_tool_calls is false
-	Logprobs   bool    // the client wants log probabilities
-	OnlyChosen bool    // the client wants log probabilities of the chosen tokens only
-	Timings    bool    // the client wants the engine's measurements in the stream
-	Forced     bool    // the answer must be a call of one of the tools
-	Either     *Either // the answer may be such a call, but otherwise has to be in a format; nil: there is no format, or no call
-	Thinks     bool    // the model may think before it answers
+	N          int      // number of choices
+	NoTools    bool     // the model is offered no tools
+	SingleCall bool     // parallel_tool_calls is false
+	Logprobs   bool     // the client wants log probabilities
+	OnlyChosen bool     // the client wants log probabilities of the chosen tokens only
+	Timings    bool     // the client wants the engine's measurements in the stream
+	Forced     bool     // the answer must be a call of one of the tools
+	Either     *Either  // the answer may be such a call, but otherwise has to be in a format; nil: there is no format, or no call
+	Promises   Promises // what of the answer is checked when it is complete
+	Thinks     bool     // the model may think before it answers
 	Stops      []string
 
 	Setting Setting // of how much the model thinks; the engine of a model whose template is known refuses one that isn't offered
 
-	Edit  jsonbody.Edit
+	Edit   jsonbody.Edit
+	format *schema.Promise // of the answer's text; nil if it has none
+
 	Limit int // maximum number of tokens of each choice besides that of the client's token; 0 if the request sets it
 }
 

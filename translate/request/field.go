@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -101,4 +102,13 @@ func Numbers(list ...Number) Fields {
 		fields[n.Name] = func(v gjson.Result, _ *Caps, _ *jsonbody.Edit) *translate.Error { return n.Check(v) }
 	}
 	return fields
+}
+
+// QuoteShort quotes a client's text, shortened for a message.
+func QuoteShort(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
 }

@@ -2,27 +2,13 @@ package request
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// WithoutNulls returns a schema without the keywords that are null, and with {} in the place of true where that is a schema. Few schemas need a copy. One that is too large is left as it is.
-func WithoutNulls(schema gjson.Result) gjson.Result {
-	if !schema.IsObject() || len(schema.Raw) > maxSchemaBytes || !strings.Contains(schema.Raw, "null") && !strings.Contains(schema.Raw, "true") {
-		return schema
-	}
-	return gjson.ParseBytes(schemaEdit{}.append(nil, schema))
-}
-
 // schemaEdit copies a JSON schema without keywords that are null, which many clients send for absent ones but engines reject,
-// with an object in the place of the schema true, and with its references adjusted to its place.
-type schemaEdit struct {
-	place string // "#/…", place in another schema; empty if there is none
-	typed bool   // each property gets one type
-}
+// with an object in the place of the schema true, and with one type for each property.
+type schemaEdit struct{}
 
 // schemaValues are the keywords whose values aren't schemas and may be null.
 var schemaValues = []string{"const", "default", "enum", "example", "examples"}
@@ -35,15 +21,13 @@ func (e schemaEdit) append(dst []byte, schema gjson.Result) []byte {
 		switch {
 		case slices.Contains(schemaValues, key):
 			return append(dst, value.Raw...)
-		case key == "$ref" && e.place != "" && strings.HasPrefix(value.Str, "#"):
-			return jsonbody.AppendString(dst, e.place+value.Str[1:])
 		case slices.Contains(schemaMaps, key):
 			return e.members(dst, value, func(dst []byte, _ string, inner gjson.Result) []byte {
-				return e.schema(dst, inner, e.typed && key == "properties")
+				return e.schema(dst, inner, key == "properties")
 			})
 		case key == "items":
 			return e.schema(dst, value, false)
-		case key == "type" && e.typed:
+		case key == "type":
 			return append(dst, typeOf(value).Raw...)
 		default:
 			return e.append(dst, value)

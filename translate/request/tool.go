@@ -1,12 +1,10 @@
 package request
 
 import (
-	"slices"
-
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // MaxTools is the maximum number of tools in a request.
@@ -16,38 +14,29 @@ const MaxTools = 1024
 type Tool struct {
 	Name       string
 	Definition string // as JSON, with the known fields only
-	Parameters string // schema of its arguments; empty if unknown
+	Parameters string // the client's schema of its arguments; empty if unknown
+	Place      string // of that in the request
+	IsStrict   bool   // its calls have to match it
 
 	Server string // label of the MCP server that has it; empty for a tool of the client
 	Bare   string // its name there
 }
 
-// IsOfObjects reports whether a schema of this type allows objects, as the schema of arguments must.
-func IsOfObjects(kind gjson.Result) bool {
-	if !kind.IsArray() {
-		return kind.Type == gjson.Null || kind.Str == "object"
-	}
-	return slices.ContainsFunc(kind.Array(), func(one gjson.Result) bool { return one.Str == "object" })
-}
-
-// NewTool returns a tool. parameters is the schema of its arguments, which may be missing; path is its place in the request. The
-// error is about the schema, whose cost is added to work.
-func NewTool(name, description string, parameters gjson.Result, path string, work *SchemaWork) (Tool, *translate.Error) {
+// NewTool returns a tool. parameters is the schema of its arguments, which may be missing; path is its place in the request. The cost of what the engine
+// gets of the schema is added to work.
+func NewTool(name, description string, parameters gjson.Result, path string, work *schema.Work) Tool {
 	out := jsonbody.AppendString([]byte(`{"type":"function","function":{"name":`), name)
 	if description != "" {
 		out = jsonbody.AppendString(append(out, `,"description":`...), description)
 	}
-	if parameters = WithoutNulls(parameters); parameters.IsObject() {
-		if err := work.Check(path, parameters); err != nil {
-			return Tool{}, err
-		}
-		if kind := parameters.Get("type"); !IsOfObjects(kind) {
-			return Tool{}, translate.Invalid("invalid_schema", path, `The "type" of "`+path+`" must be "object", not `+QuoteShort(kind.String())+`.`)
-		}
-		out = append(append(out, `,"parameters":`...), parameters.Raw...)
+	if offered := schema.Offer(parameters, work); offered != "" {
+		out = append(append(out, `,"parameters":`...), offered...)
 	}
-	return Tool{Name: name, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw}, nil
+	return Tool{Name: name, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw, Place: path}
 }
+
+// IsSchema reports whether a value may be a schema, or absent.
+func IsSchema(v gjson.Result) bool { return v.Type == gjson.Null || v.IsObject() || v.IsBool() }
 
 // Definitions returns the array "tools" of a chat.
 func Definitions(tools []Tool) []byte {
@@ -60,5 +49,5 @@ func Definitions(tools []Tool) []byte {
 
 // typedTools returns the array "tools" of a chat for a template that looks at the type of each property.
 func typedTools(tools []byte) []byte {
-	return schemaEdit{typed: true}.append(nil, gjson.ParseBytes(tools))
+	return schemaEdit{}.append(nil, gjson.ParseBytes(tools))
 }

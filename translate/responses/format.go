@@ -76,18 +76,16 @@ func (r *Request) parseSchema(where string, format gjson.Result) *translate.Erro
 	if strict.Type != gjson.Null && !strict.IsBool() {
 		return jsonbody.WrongType(where+".strict", "a boolean", strict)
 	}
-	schema := request.WithoutNulls(format.Get("schema"))
+	schema := format.Get("schema")
 	switch {
 	case schema.Type == gjson.Null:
 		return translate.Missing(where + ".schema")
-	case !schema.IsObject():
+	case !request.IsSchema(schema):
 		return jsonbody.WrongType(where+".schema", "an object", schema)
 	}
-	var work request.SchemaWork
-	if err := work.Check(where+".schema", schema); err != nil {
+	if r.format, err = r.Chat.Format(schema, where+".schema"); err != nil {
 		return err
 	}
-	r.format = `{"type":"json_schema","json_schema":{"schema":` + schema.Raw + `}}`
 	r.echo.Text.Format = jsonbody.AppendJSON(nil, echoedFormat{"json_schema", name, description, json.RawMessage(schema.Raw), strict.Bool()})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // function is a client's name of a function in a namespace.
@@ -34,7 +35,7 @@ type (
 // toolParser parses the tools of a request.
 type toolParser struct {
 	*Request
-	work   request.SchemaWork
+	work   schema.Work
 	echoed []json.RawMessage
 }
 
@@ -95,7 +96,7 @@ func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoe
 	switch {
 	case len(name) > jsonbody.MaxNameLength:
 		return echoed, tooLong(where + ".name")
-	case parameters.Type != gjson.Null && !parameters.IsObject():
+	case !request.IsSchema(parameters):
 		return echoed, jsonbody.WrongType(where+".parameters", "an object", parameters)
 	case strict.Type != gjson.Null && !strict.IsBool():
 		return echoed, jsonbody.WrongType(where+".strict", "a boolean", strict)
@@ -106,10 +107,8 @@ func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoe
 	if namespace != "" {
 		known = p.nameIn(namespace, name)
 	}
-	made, err := request.NewTool(known, description, parameters, where+".parameters", &p.work)
-	if err != nil {
-		return echoed, err
-	}
+	made := request.NewTool(known, description, parameters, where+".parameters", &p.work)
+	made.IsStrict = strict.Bool()
 	p.Functions = append(p.Functions, made)
 	echoed = echoedFunction{Type: "function", Name: name, Description: orNil(description), Parameters: json.RawMessage("null")}
 	if parameters.IsObject() {

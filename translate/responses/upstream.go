@@ -30,14 +30,18 @@ func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, 
 		if last := arranged[len(arranged)-1]; last.Kind == translate.ItemMessage && last.Role == translate.RoleAssistant {
 			return nil, chat, badChoice(`demands a call, but the last item of the "input" begins another answer: leave out that item, or set "tool_choice" to "auto".`)
 		}
-		chat.Forced, format = true, request.ForcedFormat(kept)
+		if format, err = chat.Force(kept); err != nil {
+			return nil, chat, err
+		}
 		if r.MaxOutput == 0 {
 			chat.Limit = request.MaxForcedTokens
 			chat.LimitTokens(request.MaxForcedTokens)
 		}
 	}
 	if !isForced {
-		chat.Either = request.NewEither(kept, format)
+		if err := chat.Offer(kept, format); err != nil {
+			return nil, chat, err
+		}
 	}
 	messages := request.MessagesOf(arranged)
 	var own jsonbody.Edit

@@ -29,7 +29,7 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 		if chat.Limit > 0 {
 			d.call.limit = request.MaxCallTokens
 		}
-		return d
+		return keeping(d, chat)
 	}
 	readsCalls := ReadsCalls(e, chat)
 	if writer, ok := e.(CallWriter); ok && writer.WritesCalls() && chat.Either != nil {
@@ -49,7 +49,15 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 	if chat.SingleCall && (readsCalls || !limits) {
 		decoder = newSingleDecoder(decoder)
 	}
-	return decoder
+	return keeping(decoder, chat)
+}
+
+// keeping returns a decoder of the same answer that ends with an error if the answer isn't what was promised.
+func keeping(decoder translate.Decoder, chat *request.Chat) translate.Decoder {
+	if chat.Promises.IsEmpty() {
+		return decoder
+	}
+	return newPromisedDecoder(decoder, &chat.Promises)
 }
 
 // EndAtStops returns a decoder that ends an answer before the first stop string in its text.

@@ -1,12 +1,9 @@
-package request
+package schema
 
 import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
@@ -19,22 +16,23 @@ const (
 	maxPatternDepth = 32   // nesting of groups
 )
 
-// checkPattern rejects a regular expression that is too costly.
-func checkPattern(path string, v gjson.Result) *translate.Error {
-	p := pattern{text: v.Str}
+// costOf returns what is wrong with a regular expression that is too costly, to follow its name; empty if it is fine.
+func costOf(text string) string {
+	p := pattern{text: text}
 	switch size := p.alternatives(0); {
-	case len(v.Str) > maxPattern:
-		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has `+strconv.Itoa(len(v.Str))+` bytes; at most `+strconv.Itoa(maxPattern)+` are allowed.`)
+	case len(text) > maxPattern:
+		return "has " + strconv.Itoa(len(text)) + " bytes; at most " + strconv.Itoa(maxPattern) + " are allowed"
 	case p.crossed:
-		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats at least more often than at most: in {n,m}, m must not be less than n.`)
+		return "repeats at least more often than at most: in {n,m}, m must not be less than n"
 	case p.deep:
-		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has more than `+strconv.Itoa(maxPatternDepth)+` groups within each other.`)
+		return "has more than " + strconv.Itoa(maxPatternDepth) + " groups within each other"
 	case size.characters > maxPatternSize:
-		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats to more than `+strconv.Itoa(maxPatternSize)+` characters. Use smaller numbers, or * or +.`)
+		return "repeats to more than " + strconv.Itoa(maxPatternSize) + " characters; use smaller numbers, or * or +"
 	case size.most > maxEmptyRepeats:
-		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats what may be empty more than `+strconv.Itoa(maxEmptyRepeats)+` times. Use * instead.`)
+		return "repeats what may be empty more than " + strconv.Itoa(maxEmptyRepeats) + " times; use * instead"
+	default:
+		return ""
 	}
-	return nil
 }
 
 // pattern parses a regular expression, in any syntax, as far as its size requires.

@@ -1,0 +1,211 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Limits of a check.
+const (
+	maxCheckSteps = 1_000_000   // see stepFormats
+	maxReason     = 1 << 10     // bytes of what is told of a mismatch
+	maxCheckTime  = time.Second // of patterns that only regexp2 has, whose time isn't linear
+)
+
+// ErrTooManySteps is the error of a check that would take too long: schemas with references to themselves can take exponentially many steps.
+var ErrTooManySteps = errors.New("it takes too many steps to check")
+
+// Checker checks values against a schema. Formats are not checked: to JSON Schema they are annotations.
+type Checker struct {
+	mu       sync.Mutex
+	compiled *jsonschema.Schema
+	steps    *stepFormats
+}
+
+// NewChecker returns a checker of a schema. The error says why there can be none, such as a reference to another document.
+func NewChecker(schema []byte) (*Checker, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	steps := &stepFormats{compiler: compiler, known: map[int]bool{}}
+	compiler.UseRegexpEngine(steps.compilePattern)
+	compiler.AssertFormat()
+	steps.mark(doc)
+	const name = "schema.json"
+	if err := compiler.AddResource(name, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{compiled: compiled, steps: steps}, nil
+}
+
+// Check returns why a value, given as JSON, doesn't match the schema, in one line; nil if it does. It is [ErrTooManySteps] if that isn't known.
+func (c *Checker) Check(value []byte) (mismatch error) {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	if err != nil {
+		return errors.New("it is no JSON")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			if err, ok := p.(error); !ok || !errors.Is(err, ErrTooManySteps) {
+				panic(p)
+			}
+			mismatch = ErrTooManySteps
+		}
+	}()
+	c.steps.left, c.steps.until = maxCheckSteps, time.Now().Add(maxCheckTime)
+	if err := c.compiled.Validate(v); err != nil {
+		return plain(err)
+	}
+	return nil
+}
+
+// plain returns the causes of a validation error, in one line.
+func plain(err error) error {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return err
+	}
+	var lines []string
+	for line := range strings.Lines(invalid.Error()) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+		if line != "" && !strings.HasPrefix(line, "jsonschema validation failed") {
+			lines = append(lines, strings.TrimPrefix(line, "at '': "))
+		}
+	}
+	text := strings.Join(lines, "; ")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
+	}
+	return errors.New(text)
+}
+
+// noLoader loads no schemas from elsewhere.
+type noLoader struct{}
+
+// Load returns an error.
+func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not fetched", url) }
+
+// anything is a pattern that is no regular expression. It matches everything.
+type anything string
+
+// MatchString returns true.
+func (anything) MatchString(string) bool { return true }
+
+// String returns the pattern.
+func (p anything) String() string { return string(p) }
+
+// ecma is a pattern that only JavaScript's regular expressions have, such as one that looks ahead.
+type ecma struct {
+	*regexp2.Regexp
+	steps *stepFormats
+}
+
+// MatchString reports whether a text matches. It panics with [ErrTooManySteps].
+func (p ecma) MatchString(s string) bool {
+	found, err := p.Regexp.MatchString(s)
+	if err != nil || time.Now().After(p.steps.until) {
+		panic(ErrTooManySteps)
+	}
+	return found
+}
+
+func (f *stepFormats) compilePattern(pattern string) (jsonschema.Regexp, error) {
+	if compiled, err := regexp.Compile(fromECMA(pattern)); err == nil {
+		return compiled, nil
+	}
+	compiled, err := regexp2.Compile(pattern, regexp2.ECMAScript)
+	if err != nil {
+		return anything(pattern), nil
+	}
+	compiled.MatchTimeout = maxCheckTime
+	return ecma{compiled, f}, nil
+}
+
+// isPattern reports whether a text is a regular expression.
+func isPattern(text string) bool {
+	if _, err := regexp.Compile(fromECMA(text)); err == nil {
+		return true
+	}
+	_, err := regexp2.Compile(text, regexp2.ECMAScript)
+	return err == nil
+}
+
+// stepFormats count the steps of a check. Every subschema gets a format, whose check is called before those of the schemas in it. The formats of
+// the schema itself aren't checked.
+type stepFormats struct {
+	compiler *jsonschema.Compiler
+	left     int
+	until    time.Time // when the check ends
+	known    map[int]bool
+}
+
+// Keywords of JSON schema whose values map names to schemas, and those whose values aren't schemas.
+var (
+	namedSchemas = []string{"properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies", "$defs", "definitions"}
+	noSchemas    = []string{"const", "default", "enum", "example", "examples"}
+)
+
+// mark sets the format of a schema, and of all in it.
+func (f *stepFormats) mark(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, inner := range v {
+			f.mark(inner)
+		}
+	case map[string]any:
+		weight := len(v)
+		for name, inner := range v {
+			named, isObject := inner.(map[string]any)
+			switch list, isList := inner.([]any); {
+			case slices.Contains(namedSchemas, name) && isObject:
+				weight += len(named)
+				for _, schema := range named {
+					f.mark(schema)
+				}
+			case slices.Contains(noSchemas, name):
+				if isList {
+					weight += len(list)
+				}
+			default:
+				if isList {
+					weight += len(list)
+				}
+				f.mark(inner)
+			}
+		}
+		v["format"] = f.format(weight)
+	}
+}
+
+// format returns the name of the format that counts a number of steps.
+func (f *stepFormats) format(weight int) string {
+	name := fmt.Sprintf("steps-%d", weight)
+	if !f.known[weight] {
+		f.known[weight] = true
+		f.compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error {
+			if f.left -= weight; f.left < 0 {
+				panic(ErrTooManySteps)
+			}
+			return nil
+		}})
+	}
+	return name
+}
