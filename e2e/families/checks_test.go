@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +28,11 @@ var checks = []struct {
 	{"warm", warm},
 }
 
-var hi = []turn{{role: "user", text: "Hi"}}
+var hi = []harness.Message{{Role: "user", Text: "Hi"}}
 
 // listing: once the model has answered, the listing knows what it is.
 func listing(a asker) error {
-	if _, err := a.prompt(dialects[0], hi, nil); err != nil {
+	if _, err := a.prompt(harness.Dialects[0], hi, nil); err != nil {
 		return err
 	}
 	m := a.listed()
@@ -63,7 +62,7 @@ func texts(array gjson.Result) (all []string) {
 func thinking(a asker) error {
 	reasoning := a.listed().Get("capabilities.reasoning")
 	offered, byDefault := texts(reasoning.Get("allowed_options")), reasoning.Get("default").Str
-	request := harness.Fields{"input": "Hi", "max_output_tokens": mostWords, "temperature": 0, "store": false}
+	request := harness.Fields{"input": "Hi", "max_output_tokens": harness.MostWords, "temperature": 0, "store": false}
 	usual, err := a.post("/api/v1/chat", request)
 	if err != nil {
 		return err
@@ -97,48 +96,40 @@ func thinking(a asker) error {
 
 // forcedCall: a call that is required is made, with arguments that the tool's schema allows.
 func forcedCall(a asker) error {
-	for _, d := range dialects {
-		if d.forced == nil {
+	for _, d := range harness.Dialects {
+		if d.Forced == nil {
 			continue
 		}
 		if _, err := a.made(d, hi); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
+			return fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
-	named := merge(dialects[0].tools("Weather"), dialects[0].forced, harness.Fields{"tool_choice": harness.Fields{"type": "function", "function": harness.Fields{"name": weather}}})
-	answer, err := a.post(harness.ChatPath, dialects[0].request(hi, named))
+	named := harness.Merge(harness.Dialects[0].Tools("Weather"), harness.Dialects[0].Forced, harness.Fields{"tool_choice": harness.Fields{"type": "function", "function": harness.Fields{"name": harness.Weather}}})
+	answer, err := a.post(harness.ChatPath, harness.Dialects[0].Request(hi, named))
 	if err == nil {
-		_, err = wantCall(dialects[0], answer)
+		_, err = wantCall(harness.Dialects[0], answer)
 	}
 	return err
 }
 
 // made requires a call, and returns its id.
-func (a asker) made(d dialect, turns []turn) (id string, _ error) {
-	answer, err := a.post(d.path, d.request(turns, merge(d.tools("Weather"), d.forced)))
+func (a asker) made(d harness.Dialect, turns []harness.Message) (id string, _ error) {
+	answer, err := a.post(d.Path, d.Request(turns, harness.Merge(d.Tools("Weather"), d.Forced)))
 	if err != nil {
 		return "", err
 	}
 	return wantCall(d, answer)
 }
 
-func wantCall(d dialect, answer gjson.Result) (id string, _ error) {
-	id, arguments := d.call(answer)
-	if answer.Get(d.cut).Str == d.atLimit { // it thinks, or writes white space: no model with random weights comes to an end
-		return cmp.Or(id, d.id), nil
+func wantCall(d harness.Dialect, answer gjson.Result) (id string, _ error) {
+	id, arguments := d.Call(answer)
+	if answer.Get(d.Cut).Str == d.AtLimit { // it thinks, or writes white space: no model with random weights comes to an end
+		return cmp.Or(id, d.ID), nil
 	}
 	if city := gjson.Get(arguments, "city").Str; id == "" || city != "Rome" && city != "Oslo" {
-		return "", fmt.Errorf("no such call: %s", short(answer.Raw))
+		return "", fmt.Errorf("no such Call: %s", short(answer.Raw))
 	}
 	return id, nil
-}
-
-func merge(all ...harness.Fields) harness.Fields {
-	merged := harness.Fields{}
-	for _, fields := range all {
-		maps.Copy(merged, fields)
-	}
-	return merged
 }
 
 // schema: an answer has the form that its request wants, also if tools are offered; then it may be a call.
@@ -149,14 +140,14 @@ func schema(a asker) error {
 		format  harness.Fields
 		content string
 	}{
-		"chat": {0, harness.Fields{"response_format": harness.Fields{"type": "json_schema", "json_schema": harness.Fields{"name": "a", "strict": true, "schema": form}}, "max_tokens": mostCall}, "choices.0.message.content"},
-		"responses": {2, harness.Fields{"text": harness.Fields{"format": harness.Fields{"type": "json_schema", "name": "a", "strict": true, "schema": form}}, "max_output_tokens": mostCall},
+		"chat": {0, harness.Fields{"response_format": harness.Fields{"type": "json_schema", "json_schema": harness.Fields{"name": "a", "strict": true, "schema": form}}, "max_tokens": harness.MostCall}, "choices.0.message.content"},
+		"responses": {2, harness.Fields{"text": harness.Fields{"format": harness.Fields{"type": "json_schema", "name": "a", "strict": true, "schema": form}}, "max_output_tokens": harness.MostCall},
 			`output.#(type=="message").content.0.text`},
-		"ollama": {3, harness.Fields{"format": form, "options": harness.Fields{"temperature": 0, "num_predict": mostCall}}, "message.content"},
+		"ollama": {3, harness.Fields{"format": form, "options": harness.Fields{"temperature": 0, "num_predict": harness.MostCall}}, "message.content"},
 	} {
-		d := dialects[want.dialect]
-		for _, tools := range []harness.Fields{{}, d.tools("Weather")} {
-			answer, err := a.post(d.path, d.request(hi, merge(want.format, tools)))
+		d := harness.Dialects[want.dialect]
+		for _, tools := range []harness.Fields{{}, d.Tools("Weather")} {
+			answer, err := a.post(d.Path, d.Request(hi, harness.Merge(want.format, tools)))
 			if err != nil {
 				return fmt.Errorf("%s with %d tools: %w", name, len(tools), err)
 			}
@@ -164,7 +155,7 @@ func schema(a asker) error {
 			if v := gjson.Get(content, "a").Str; json.Valid([]byte(content)) && (v == "x" || v == "y") {
 				continue
 			}
-			if id, _ := d.call(answer); id != "" && len(tools) > 0 || answer.Get(d.cut).Str == d.atLimit {
+			if id, _ := d.Call(answer); id != "" && len(tools) > 0 || answer.Get(d.Cut).Str == d.AtLimit {
 				continue
 			}
 			return fmt.Errorf("%s with %d tools: %s", name, len(tools), short(answer.Raw))
@@ -175,16 +166,16 @@ func schema(a asker) error {
 
 // tools: the model sees the tools that it is offered, or it would call none of them.
 func tools(a asker) error {
-	for _, d := range dialects {
-		if err := a.sees(d, func(text string) ([]turn, harness.Fields) { return hi, d.tools(text) }); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
+	for _, d := range harness.Dialects {
+		if err := a.sees(d, func(text string) ([]harness.Message, harness.Fields) { return hi, d.Tools(text) }); err != nil {
+			return fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
 	return nil
 }
 
 // sees checks that a text is in the prompt: a longer one makes it longer.
-func (a asker) sees(d dialect, request func(text string) ([]turn, harness.Fields)) error {
+func (a asker) sees(d harness.Dialect, request func(text string) ([]harness.Message, harness.Fields)) error {
 	const words = 30
 	var tokens [2]int
 	for i, text := range []string{"Plain.", "Plain." + strings.Repeat(" brief", words)} {
@@ -202,12 +193,12 @@ func (a asker) sees(d dialect, request func(text string) ([]turn, harness.Fields
 
 // toolLoop: a conversation with three turns goes on with ids that the client made, and with the server's. The model sees each result.
 func toolLoop(a asker) error {
-	for _, d := range dialects {
-		ids := []string{d.id}
-		if d.forced != nil {
+	for _, d := range harness.Dialects {
+		ids := []string{d.ID}
+		if d.Forced != nil {
 			id, err := a.made(d, hi)
 			if err != nil {
-				return fmt.Errorf("%s: %w", d.name, err)
+				return fmt.Errorf("%s: %w", d.Name, err)
 			}
 			ids = append(ids, id)
 		}
@@ -215,14 +206,14 @@ func toolLoop(a asker) error {
 			turns := hi
 			for i := range 3 {
 				call := id + strings.Repeat("b", i)
-				turns = append(slices.Clone(turns), turn{role: "assistant", call: call})
-				err := a.sees(d, func(text string) ([]turn, harness.Fields) {
-					return append(slices.Clone(turns), turn{role: "tool", call: call, text: text}), d.tools("Weather")
+				turns = append(slices.Clone(turns), harness.Message{Role: "assistant", Call: call})
+				err := a.sees(d, func(text string) ([]harness.Message, harness.Fields) {
+					return append(slices.Clone(turns), harness.Message{Role: "tool", Call: call, Text: text}), d.Tools("Weather")
 				})
 				if err != nil {
-					return fmt.Errorf("%s, turn %d with the id %q: %w", d.name, i+1, id, err)
+					return fmt.Errorf("%s, turn %d with the id %q: %w", d.Name, i+1, id, err)
 				}
-				turns = append(turns, turn{role: "tool", call: call, text: "sunny"})
+				turns = append(turns, harness.Message{Role: "tool", Call: call, Text: "sunny"})
 			}
 		}
 	}
@@ -231,60 +222,60 @@ func toolLoop(a asker) error {
 
 // roles: messages in orders that templates refuse, and agents send. The model sees each text.
 func roles(a asker) error {
-	use, done := turn{role: "assistant", call: "call_1"}, turn{role: "tool", call: "call_1", text: "sunny"}
-	user, system, assistant := turn{role: "user", text: "Hi"}, turn{role: "system", text: "S"}, turn{role: "assistant", text: "Hello"}
-	for name, turns := range map[string][]turn{ // the empty one has the text
-		"system":                         {{role: "system"}, user},
-		"the first of two systems":       {{role: "system"}, system, user},
-		"the second of two systems":      {system, {role: "system"}, user},
-		"developer":                      {{role: "developer"}, user},
-		"the first of two users":         {{role: "user"}, user},
-		"the second of three users":      {user, {role: "user"}, user},
-		"a late system message":          {user, assistant, {role: "system"}, user},
-		"system before a late one":       {{role: "system"}, user, assistant, system, user},
-		"a late developer message":       {user, assistant, {role: "developer"}, user},
-		"system at the end":              {user, {role: "system"}},
-		"the assistant first":            {{role: "assistant"}, user},
-		"the first of two answers":       {user, {role: "assistant"}, assistant, user},
-		"the second of two answers":      {user, assistant, {role: "assistant"}, user},
-		"a text after a result":          {user, use, done, {role: "user"}},
-		"a result before a text":         {user, use, {role: "tool", call: "call_1"}, user},
-		"a late system after a result":   {user, use, done, {role: "system"}},
-		"the user's text before results": {{role: "user"}, use, done, user, use, done},
+	use, done := harness.Message{Role: "assistant", Call: "call_1"}, harness.Message{Role: "tool", Call: "call_1", Text: "sunny"}
+	user, system, assistant := harness.Message{Role: "user", Text: "Hi"}, harness.Message{Role: "system", Text: "S"}, harness.Message{Role: "assistant", Text: "Hello"}
+	for name, turns := range map[string][]harness.Message{ // the empty one has the text
+		"system":                         {{Role: "system"}, user},
+		"the first of two systems":       {{Role: "system"}, system, user},
+		"the second of two systems":      {system, {Role: "system"}, user},
+		"developer":                      {{Role: "developer"}, user},
+		"the first of two users":         {{Role: "user"}, user},
+		"the second of three users":      {user, {Role: "user"}, user},
+		"a late system message":          {user, assistant, {Role: "system"}, user},
+		"system before a late one":       {{Role: "system"}, user, assistant, system, user},
+		"a late developer message":       {user, assistant, {Role: "developer"}, user},
+		"system at the end":              {user, {Role: "system"}},
+		"the assistant first":            {{Role: "assistant"}, user},
+		"the first of two answers":       {user, {Role: "assistant"}, assistant, user},
+		"the second of two answers":      {user, assistant, {Role: "assistant"}, user},
+		"a text after a result":          {user, use, done, {Role: "user"}},
+		"a result before a text":         {user, use, {Role: "tool", Call: "call_1"}, user},
+		"a late system after a result":   {user, use, done, {Role: "system"}},
+		"the user's text before results": {{Role: "user"}, use, done, user, use, done},
 	} {
-		for _, d := range dialects {
-			if d.name == "messages" && hasRole(turns, "system", "developer") || d.name == "ollama" && hasRole(turns, "developer") {
+		for _, d := range harness.Dialects {
+			if d.Name == "messages" && hasRole(turns, "system", "developer") || d.Name == "ollama" && hasRole(turns, "developer") {
 				continue // the dialect has no such messages
 			}
-			err := a.sees(d, func(text string) ([]turn, harness.Fields) {
+			err := a.sees(d, func(text string) ([]harness.Message, harness.Fields) {
 				told := slices.Clone(turns)
 				for i := range told {
-					if it := told[i]; it.text == "" && (it.call == "" || it.role == "tool") {
-						told[i].text = text
+					if it := told[i]; it.Text == "" && (it.Call == "" || it.Role == "tool") {
+						told[i].Text = text
 					}
 				}
 				if !hasRole(turns, "tool") {
 					return told, nil
 				}
-				return told, d.tools("Weather")
+				return told, d.Tools("Weather")
 			})
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", d.name, name, err)
+				return fmt.Errorf("%s, %s: %w", d.Name, name, err)
 			}
 		}
 	}
 	return nil
 }
 
-func hasRole(turns []turn, roles ...string) bool {
-	return slices.ContainsFunc(turns, func(t turn) bool { return slices.Contains(roles, t.role) })
+func hasRole(turns []harness.Message, roles ...string) bool {
+	return slices.ContainsFunc(turns, func(t harness.Message) bool { return slices.Contains(roles, t.Role) })
 }
 
 // warm: what was saved of a conversation when the model left is used when it is back.
 func warm(a asker) error {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog and so on. ", 120)
-	turns := []turn{{role: "user", text: text}}
-	if _, err := a.prompt(dialects[0], turns, nil); err != nil {
+	turns := []harness.Message{{Role: "user", Text: text}}
+	if _, err := a.prompt(harness.Dialects[0], turns, nil); err != nil {
 		return err
 	}
 	for _, instance := range a.listed().Get("loaded_instances.#.id").Array() {
@@ -293,8 +284,8 @@ func warm(a asker) error {
 		}
 	}
 	saved := len(a.s.Get("/api/v1/warm").Get(`states.#(model=="` + a.key + `")#`).Array())
-	turns = append(turns, turn{role: "assistant", text: "Yes."}, turn{role: "user", text: "More"})
-	answer, err := a.post(harness.ChatPath, dialects[0].request(turns, nil))
+	turns = append(turns, harness.Message{Role: "assistant", Text: "Yes."}, harness.Message{Role: "user", Text: "More"})
+	answer, err := a.post(harness.ChatPath, harness.Dialects[0].Request(turns, nil))
 	if err != nil {
 		return err
 	}
