@@ -18,6 +18,7 @@ func TestLlamaServer_IsAskedInTheWordsOfItsTemplate(t *testing.T) {
 	t.Parallel()
 	args := func(text string) request.Switch { return request.Switch{Arguments: json.RawMessage(text)} }
 	toggle := &request.Template{Thinking: map[string]request.Switch{"off": args(`{"thinking":false}`), "on": args(`{"thinking":true}`)}, Default: "off"}
+	common := &request.Template{Thinking: map[string]request.Switch{"off": args(`{"enable_thinking":false}`), "on": args(`{"enable_thinking":true}`)}, Default: "off"}
 	graded := &request.Template{Thinking: map[string]request.Switch{"low": args(`{"reasoning_effort":"low"}`), "high": args(`{"reasoning_effort":"high"}`)}, Default: "high"}
 	lines := &request.Template{Thinking: map[string]request.Switch{"off": {System: "/no_think"}, "on": {}}, Default: "on"}
 	const user = `{"role":"user","content":"Hi"}`
@@ -34,6 +35,9 @@ func TestLlamaServer_IsAskedInTheWordsOfItsTemplate(t *testing.T) {
 		"an effort":            {toggle, user, `,"reasoning_effort":"low"`, `{"messages":[` + user + `],"chat_template_kwargs":{"thinking":true}`},
 		"its own values first": {toggle, user, `,"reasoning_effort":"high","chat_template_kwargs":{"thinking":false,"x":[1]}`, `{"messages":[` + user + `],"chat_template_kwargs":{"thinking":false,"x":[1]}`},
 		"its own values":       {toggle, user, `,"chat_template_kwargs":{"thinking":true}`, `{"messages":[` + user + `],"chat_template_kwargs":{"thinking":true}`},
+		"on, by another's switch": {
+			common, user, `,"chat_template_kwargs":{"thinking":true}`, `{"messages":[` + user + `],"chat_template_kwargs":{"thinking":true,"enable_thinking":true}`,
+		},
 		"on, to whom efforts are known": {
 			graded, user, `,"chat_template_kwargs":{"enable_thinking":true}`, `{"messages":[` + user + `],"chat_template_kwargs":{"reasoning_effort":"high"}`,
 		},

@@ -11,6 +11,7 @@ const (
 	argumentsField = "chat_template_kwargs"
 	effortField    = "reasoning_effort"
 	switchName     = "enable_thinking" // the common name of the switch, in which all dialects ask for it
+	otherName      = "thinking"        // that of some templates, which their clients use
 )
 
 // SetThinking replaces what a chat's request says about thinking by what the model's template understands. e are the changes of the
@@ -21,7 +22,11 @@ func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (wo
 		return ""
 	}
 	given := gjson.ParseBytes(e.Value(body, argumentsField))
-	word = t.Nearest(wanted(given.Get(switchName), jsonbody.Unquote(e.Value(body, effortField))))
+	toggle := given.Get(switchName)
+	if !toggle.IsBool() {
+		toggle = given.Get(otherName)
+	}
+	word = t.Nearest(wanted(toggle, jsonbody.Unquote(e.Value(body, effortField))))
 	if word == "" {
 		return t.Default
 	}
