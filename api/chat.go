@@ -118,7 +118,8 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 // passes reports whether the engine's own stream is passed on, and not decoded.
 func (r *chatReply) passes(resp *engineResponse) bool {
 	_, ok := resp.engine.(wire.Passer)
-	return ok && r.stream != nil && !r.chat.Forced && r.chat.Either == nil && r.chat.Promises.IsEmpty() && len(r.chat.Stops) == 0 && !wire.ReadsCalls(resp.engine, r.chat)
+	return ok && r.stream != nil && !r.chat.Forced && r.chat.Either == nil && r.chat.Promises.IsEmpty() && len(r.chat.Stops) == 0 &&
+		!wire.ReadsCalls(resp.engine, r.chat) && wire.ThoughtEnd(resp.engine, r.asks.body, r.chat) == ""
 }
 
 // resume goes on by events where the chunks of another engine were passed on.

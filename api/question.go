@@ -38,7 +38,9 @@ func (q *chatQuestion) ask(engine wire.Engine) (wire.Upstream, *translate.Error)
 	return engine.Chat(q.body, q.chat, q.choice), nil
 }
 
-func (q *chatQuestion) decoder(engine wire.Engine) translate.Decoder { return engine.Decoder() }
+func (q *chatQuestion) decoder(engine wire.Engine) translate.Decoder {
+	return wire.ChatDecoder(engine, q.body, q.chat)
+}
 
 func (q *chatQuestion) limit() int { return q.chat.TokenLimit(q.body) }
 

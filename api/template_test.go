@@ -17,7 +17,7 @@ func renders() *fakeengine.Script {
 		return fakeengine.Rule{Path: path, Contains: contains, Status: 200, Body: `{"prompt":"` + prompt + `"}`}
 	}
 	return &fakeengine.Script{Rules: []fakeengine.Rule{
-		shown(`"thinking":true`, "Question1<think>"), shown(`[{"role":"user","content":"Question1"}]`, "Question1"), {},
+		shown(`"thinking":true`, "Question1, think"), shown(`[{"role":"user","content":"Question1"}]`, "Question1"), {},
 	}}
 }
 
@@ -105,5 +105,54 @@ func TestTemplate_ThatCannotBeRendered(t *testing.T) {
 	}
 	if got := s.options(); got != `["off","on"] on` {
 		t.Errorf("it lists %s", got)
+	}
+}
+
+// leavesThoughts scripts an engine that doesn't find the thoughts that the template begins, but leaves them in the text.
+func leavesThoughts() *fakeengine.Script {
+	script := renders()
+	script.Rules[0].Body = `{"prompt":"Question1<think>"}`
+	script.Rules = append(script.Rules[:2:2],
+		fakeengine.Rule{Contains: "root ::=", Answer: fakeengine.Answer{Text: "a</think>b"}},
+		fakeengine.Rule{Answer: fakeengine.Answer{Text: "Hm, so.</think> Yes, sir."}})
+	return script
+}
+
+// TestTemplate_ThoughtsThatTheEngineLeaves are thoughts in every dialect, streamed or not, from the first request on; without thinking, the answer is as it comes.
+func TestTemplate_ThoughtsThatTheEngineLeaves(t *testing.T) {
+	t.Parallel()
+	const messages = `"model":"tinychat","messages":[{"role":"user","content":"hi"}]`
+	for name, tt := range map[string]struct{ path, on, off, thought, text, streamed string }{
+		"chat completions": {"/v1/chat/completions", messages + `,"reasoning_effort":"high"`, messages + `,"reasoning_effort":"none"`, "choices.0.message.reasoning", "choices.0.message.content", `"reasoning":"Hm,`},
+		"its own switch":   {"/v1/chat/completions", messages + `,"chat_template_kwargs":{"thinking":true}`, messages, "choices.0.message.reasoning", "choices.0.message.content", `"reasoning":"Hm,`},
+		"responses": {
+			"/v1/responses", `"model":"tinychat","input":"hi","reasoning":{"effort":"low"}`, `"model":"tinychat","input":"hi","reasoning":{"effort":"none"}`,
+			`output.#(type=="reasoning").content.0.text`, `output.#(type=="message").content.0.text`, "response.reasoning_text.delta",
+		},
+		"messages": {
+			"/v1/messages", messages + `,"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024}`, messages + `,"max_tokens":2000`,
+			`content.#(type=="thinking").thinking`, `content.#(type=="text").text`, "thinking_delta",
+		},
+		"native": {
+			"/api/v1/chat", `"model":"tinychat","input":"hi","reasoning":"on"`, `"model":"tinychat","input":"hi","reasoning":"off"`,
+			`output.#(type=="reasoning").content`, `output.#(type=="message").content`, "reasoning.delta",
+		},
+		"Ollama": {"/api/chat", messages + `,"think":true`, messages + `,"think":false`, "message.thinking", "message.content", `"thinking":"Hm,`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, leavesThoughts())
+			whole := s.do("POST", tt.path, "{"+tt.on+`,"stream":false}`)
+			if thought, text := gjson.Get(whole.body, tt.thought).Str, gjson.Get(whole.body, tt.text).Str; thought != "Hm, so." || text != "Yes, sir." {
+				t.Errorf("in one piece, the thought is %q and the text %q: %s", thought, text, whole.body)
+			}
+			stream := s.do("POST", tt.path, "{"+tt.on+`,"stream":true}`)
+			if !strings.Contains(stream.body, tt.streamed) || strings.Contains(stream.body, "/think") || !strings.Contains(stream.body, "Yes,") {
+				t.Errorf("streamed: %s", stream.body)
+			}
+			if off := s.do("POST", tt.path, "{"+tt.off+`,"stream":false}`); gjson.Get(off.body, tt.text).Str != "Hm, so.</think> Yes, sir." {
+				t.Errorf("without thinking: %s", off.body)
+			}
+		})
 	}
 }

@@ -24,10 +24,10 @@ import (
 )
 
 // templatesVersion must be incremented when more is learnt of a template, or something else.
-const templatesVersion = 2
+const templatesVersion = 3
 
-// learnWithin bounds how long an engine is asked about its template, which takes some milliseconds.
-const learnWithin = 20 * time.Second
+// learnWithin bounds how long an engine is asked about its template, which takes some milliseconds, or as long as a short answer of the model.
+const learnWithin = time.Minute
 
 // templates has what is known of the chat templates that were rendered, over restarts.
 type templates struct {
@@ -171,32 +171,46 @@ func (n *Node) learn(process context.Context, spec *supervisor.Spec, b superviso
 	}
 	if renderer, ok := e.Wire.(wire.Renderer); ok {
 		return func(ask supervisor.Ask) {
-			n.learnFrom(process, spec, b, func(ctx context.Context, learn func(traits.Render) error) error {
-				return learn(func(c traits.Chat) (string, bool, error) { return render(ctx, renderer, ask, c) })
+			n.learnFrom(process, spec, b, func(ctx context.Context, learn learnBy) error {
+				var dictate traits.Dictate
+				if by, ok := renderer.(wire.Dictator); ok {
+					dictate = func(c traits.Chat, text string) (string, error) {
+						u := by.Dictate(c.Messages, c.Arguments, text)
+						status, answer, err := ask(ctx, u.Path, u.Body)
+						if err != nil {
+							return "", err
+						}
+						return by.Dictated(status, answer), nil
+					}
+				}
+				return learn(func(c traits.Chat) (string, bool, error) { return render(ctx, renderer, ask, c) }, dictate)
 			})
 		}
 	}
 	learning := make(chan struct{})
 	n.background.Go(func() {
 		defer close(learning)
-		n.learnFrom(process, spec, b, func(ctx context.Context, learn func(traits.Render) error) error {
+		n.learnFrom(process, spec, b, func(ctx context.Context, learn learnBy) error {
 			return e.process.(supervisor.Renderer).Rendering(ctx, spec, b, func(r supervisor.Render) error {
-				return learn(func(c traits.Chat) (string, bool, error) { return r(c.Messages, c.Tools, c.Arguments) })
+				return learn(func(c traits.Chat) (string, bool, error) { return r(c.Messages, c.Tools, c.Arguments) }, nil)
 			})
 		})
 	})
 	return func(supervisor.Ask) { <-learning }
 }
 
+// learnBy learns by having an engine render chats, and answer some.
+type learnBy func(traits.Render, traits.Dictate) error
+
 // learnFrom learns from what by calls its argument with.
-func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b supervisor.Build, by func(context.Context, func(traits.Render) error) error) {
+func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b supervisor.Build, by func(context.Context, learnBy) error) {
 	ctx, cancel := context.WithTimeout(process, learnWithin)
 	defer cancel()
 	log := n.log.With("part", "templates", "model", spec.Model.Key)
 	begun := time.Now()
 	var found *request.Template
-	err := by(ctx, func(r traits.Render) (err error) {
-		found, err = traits.Learn(r)
+	err := by(ctx, func(r traits.Render, d traits.Dictate) (err error) {
+		found, err = traits.Learn(r, d)
 		return err
 	})
 	if err == nil {

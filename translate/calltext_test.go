@@ -80,10 +80,21 @@ func TestCallText_IsNotHeldBack(t *testing.T) {
 // outline describes what an answer says.
 func outline(events []translate.Event) string {
 	var all []string
-	text := ""
+	text, thought := "", "" // a thought comes before the text
+	flush := func() {
+		if thought != "" {
+			all, thought = append(all, fmt.Sprintf("thought %q", thought)), ""
+		}
+		if text != "" {
+			all, text = append(all, fmt.Sprintf("text %q", text)), ""
+		}
+	}
 	for _, ev := range events {
 		var says string
 		switch ev := ev.(type) {
+		case translate.Reasoning:
+			thought += ev.Text
+			continue
 		case translate.Text:
 			text += ev.Text
 			continue
@@ -98,13 +109,9 @@ func outline(events []translate.Event) string {
 		default:
 			continue
 		}
-		if text != "" {
-			all, text = append(all, fmt.Sprintf("text %q", text)), ""
-		}
+		flush()
 		all = append(all, says)
 	}
-	if text != "" {
-		all = append(all, fmt.Sprintf("text %q", text))
-	}
+	flush()
 	return strings.Join(all, "; ")
 }

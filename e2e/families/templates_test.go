@@ -67,6 +67,9 @@ var families = map[string]family{
 
 	"lmcaddy/switch": {small(randommodel.Hybrid), hermes + answer + "{% if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}" + finish},
 
+	// The engine looks for enable_thinking, and leaves the thoughts of this one in the text.
+	"lmcaddy/left-thoughts": {small(randommodel.Dense), hermes + answer + "{% if thinking is defined and thinking %}{{ '<think>' }}{% else %}{{ '</think>' }}{% endif %}" + finish},
+
 	"lmcaddy/argument": {small(randommodel.Mixture), "{% if thinking %}<|im_start|>system\nThink step by step before the answer, within <think></think>, and write the answer within <response></response>.<|im_end|>\n{% endif %}" + hermes + answer + finish},
 
 	"lmcaddy/system-text": {small(randommodel.Dense), "{% set ns = namespace(thinks=true) %}{% for message in messages %}{% if message.role == 'system' and '/no_think' in message.content %}{% set ns.thinks = false %}{% endif %}{% endfor %}" +

@@ -19,6 +19,9 @@ func (w Wire) Continue(body *jsonbody.Body, chat *request.Chat, choice int, said
 	if !said.CanGoOn() || said.IsMixed || chat.Forced || value("response_format").IsObject() || value("grammar").Str != "" {
 		return wire.Upstream{}, false
 	}
+	if w.ThoughtEnd(body, chat) != "" { // nor does it know what of that was thought
+		return wire.Upstream{}, false
+	}
 	switch value("reasoning_format").Str {
 	case "", "auto", "deepseek":
 	default: // thinking is a part of the text
@@ -31,7 +34,7 @@ func (w Wire) Continue(body *jsonbody.Body, chat *request.Chat, choice int, said
 			}
 		}
 	}
-	e := w.chatEdit(body, chat, choice)
+	e, _ := w.chatEdit(body, chat, choice)
 	messages, ok := withSaid(e.Value(body, "messages"), value, said)
 	if !ok {
 		return wire.Upstream{}, false

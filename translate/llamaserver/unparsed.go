@@ -34,7 +34,7 @@ func (w Wire) Unparsed(body *jsonbody.Body, chat *request.Chat, choice int, prom
 	if limit <= 0 {
 		limit = -1
 	}
-	asked := w.chatEdit(body, chat, choice)
+	asked, _ := w.chatEdit(body, chat, choice)
 	e := textEdit(&chat.Edit, limit)
 	if seed := asked.Value(body, "seed"); jsonbody.IsGiven(seed) {
 		e.Set("seed", string(seed))

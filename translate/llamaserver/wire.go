@@ -28,14 +28,14 @@ func (Wire) For(caps *request.Caps) wire.Engine { return Wire{caps.Template} }
 // Chat sends only the fields of chatFields. It always asks for a stream: only then does llama-server notice at once that the
 // client disconnects, and report the progress of the prompt. An answer in one piece is gathered from the stream.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
-	e := w.chatEdit(body, chat, choice)
+	e, _ := w.chatEdit(body, chat, choice)
 	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
 }
 
-// chatEdit returns what the request for a choice has in another form than the client's.
-func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
-	e := chat.Edit.Only(chatFields)
-	thinking := wire.SetThinking(&e, body, w.template)
+// chatEdit returns what the request for a choice has in another form than the client's, and the word for how much the model thinks.
+func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) (e jsonbody.Edit, thinking string) {
+	e = chat.Edit.Only(chatFields)
+	thinking = wire.SetThinking(&e, body, w.template)
 	request.Arrange(body, &e, w.template)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -62,7 +62,7 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) json
 	if thinking == "off" && w.template.OpenOff && jsonbody.IsGiven(e.Value(body, "response_format")) && !jsonbody.IsGiven(e.Value(body, "reasoning_format")) {
 		e.Set("reasoning_format", `"none"`) // the engine would have the model think before an answer in a format
 	}
-	return e
+	return e, thinking
 }
 
 // Decoder decodes the answer to a request of Chat.

@@ -17,6 +17,11 @@ type Template struct {
 	// bound the model goes on thinking.
 	OffBudget *int `json:",omitempty"`
 
+	// ThoughtEnd is the mark that ends a thought that a prompt with thinking begins, if the engine leaves such a thought in the text of the
+	// answer; empty: it finds thoughts, or prompts begin none. ResultsThink says that a prompt after results of calls begins one as well.
+	ThoughtEnd   string `json:",omitempty"`
+	ResultsThink bool   `json:",omitempty"`
+
 	NoSystem     bool `json:",omitempty"` // refuses or drops a system message at the start
 	NoLateSystem bool `json:",omitempty"` // refuses a system message after others, or drops one of them
 	Alternates   bool `json:",omitempty"` // refuses two messages of the user, or of the assistant, in a row

@@ -70,15 +70,43 @@ func (l *learner) thinking(t *request.Template) {
 		t.Thinking, t.Default = map[string]request.Switch{"on": {}}, "on"
 	}
 	if off, ok := t.Thinking["off"]; ok {
-		c := chatOf(message{Role: "system", Content: off.System}, question)
-		if off.System == "" {
-			c = chatOf(question)
-		}
-		c.Arguments = off.Arguments
-		r := l.of(c)
+		r := l.of(switched(off, question))
 		t.OffBudget = begunThought(r.prompt)
 		t.OpenOff = r.ok && t.OffBudget == nil && !thoughtEnd.MatchString(r.prompt)
 	}
+}
+
+// switched returns a chat for which a switch is set.
+func switched(to request.Switch, messages ...message) Chat {
+	if to.System != "" {
+		messages = append([]message{{Role: "system", Content: to.System}}, messages...)
+	}
+	c := chatOf(messages...)
+	c.Arguments = to.Arguments
+	return c
+}
+
+// unread finds out whether the engine leaves a thought that the prompt begins in the text of the answer.
+func (l *learner) unread(t *request.Template) {
+	words := t.Reasoning() // the last one thinks, if any does
+	if l.dictate == nil || l.err != nil || len(words) == 0 {
+		return
+	}
+	on := t.Thinking[words[len(words)-1]]
+	chat := switched(on, question)
+	begun := thoughtBegin.FindStringSubmatch(l.of(chat).prompt)
+	if begun == nil || l.err != nil {
+		return
+	}
+	end := strings.Replace(begun[1][:1]+"/"+begun[1][1:], "/|START_", "|END_", 1)
+	said, err := l.dictate(chat, "a"+end+"b")
+	if l.err = err; !strings.Contains(said, end) {
+		return
+	}
+	t.ThoughtEnd = end
+	loop := switched(on, question, calling, result)
+	loop.Tools = tools
+	t.ResultsThink = begunThought(l.of(loop).prompt) != nil
 }
 
 // toggle looks for an argument that turns thinking on and off. It returns the one that turns it on; nil: there is none.

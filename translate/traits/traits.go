@@ -20,11 +20,15 @@ type Chat struct {
 // After an error, nothing more is rendered.
 type Render func(Chat) (prompt string, ok bool, _ error)
 
-// Learn returns what a template makes of requests.
-func Learn(render Render) (*request.Template, error) {
-	l := &learner{render: render}
+// Dictate has the model answer a chat with a text, and returns what the engine takes for the text of the answer, without thoughts.
+type Dictate func(_ Chat, text string) (said string, _ error)
+
+// Learn returns what a template makes of requests. dictate may be nil: then the engine is taken to find all thoughts.
+func Learn(render Render, dictate Dictate) (*request.Template, error) {
+	l := &learner{render: render, dictate: dictate}
 	t := &request.Template{}
 	l.thinking(t)
+	l.unread(t)
 	l.roles(t)
 	l.tools(t)
 	if l.err != nil {
@@ -35,8 +39,9 @@ func Learn(render Render) (*request.Template, error) {
 
 // learner renders chats until one can't be rendered at all.
 type learner struct {
-	render Render
-	err    error
+	render  Render
+	dictate Dictate
+	err     error
 }
 
 // rendered is a prompt, or the refusal of a chat.

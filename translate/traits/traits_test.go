@@ -255,7 +255,7 @@ func TestLearn_Thinking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := traits.Learn(tt.render)
+			got, err := traits.Learn(tt.render, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,7 +340,7 @@ func TestLearn_Messages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := traits.Learn(tt.render)
+			got, err := traits.Learn(tt.render, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,9 +361,59 @@ func TestLearn_EndsAtAFailure(t *testing.T) {
 				return "", false, errRefused
 			}
 			return template{}.render(c)
-		})
+		}, nil)
 		if got != nil || !errors.Is(err, errRefused) || n != at+1 {
 			t.Errorf("%d: %+v and %v after %d chats", at, got, err, n)
 		}
+	}
+}
+
+// TestLearn_ThoughtsThatTheEngineLeaves: whether an engine finds the thought that a prompt begins is seen from an answer, and asked only
+// where one does.
+func TestLearn_ThoughtsThatTheEngineLeaves(t *testing.T) {
+	t.Parallel()
+	begins := func(mark string, always bool) template {
+		return template{begin: func(all []gjson.Result, args gjson.Result) string {
+			if !args.Get("thinking").Bool() || !always && all[len(all)-1].Get("role").Str == "tool" {
+				return ""
+			}
+			return mark
+		}}
+	}
+	for name, tt := range map[string]struct {
+		template
+		finds        bool
+		dictated     string
+		end          string
+		resultsThink bool
+	}{
+		"left":                        {begins("<think>", true), false, "a</think>b", "</think>", true},
+		"left, and none after a tool": {begins("<think>\n", false), false, "a</think>b", "</think>", false},
+		"left, other marks":           {begins("<|START_THINKING|>", true), false, "a<|END_THINKING|>b", "<|END_THINKING|>", true},
+		"found":                       {begins("[THINK]", true), true, "a[/THINK]b", "", false},
+		"begun by the model":          {begins("", true), false, "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dictated := ""
+			got, err := traits.Learn(tt.render, func(c traits.Chat, text string) (string, error) {
+				if dictated = text; !gjson.GetBytes(c.Arguments, "thinking").Bool() {
+					t.Errorf("it is asked with %s", c.Arguments)
+				}
+				if tt.finds {
+					text = "b"
+				}
+				return text, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dictated != tt.dictated || got.ThoughtEnd != tt.end || got.ResultsThink != tt.resultsThink {
+				t.Errorf("dictated %q, found %q and %t", dictated, got.ThoughtEnd, got.ResultsThink)
+			}
+		})
+	}
+	if got, err := traits.Learn(begins("<think>", true).render, func(traits.Chat, string) (string, error) { return "", errRefused }); got != nil || !errors.Is(err, errRefused) {
+		t.Errorf("after a failure: %+v and %v", got, err)
 	}
 }

@@ -55,7 +55,7 @@ func (d *callTextDecoder) decode(emit func(translate.Event) error) error {
 	for {
 		begin := bytes.Index(d.held, []byte(request.CallBegin))
 		if begin < 0 {
-			return d.release(len(d.held)-mayBegin(d.held), emit)
+			return d.release(len(d.held)-mayBegin(d.held, request.CallBegin), emit)
 		}
 		if err := d.release(len(bytes.TrimRight(d.held[:begin], whiteSpace)), emit); err != nil {
 			return err
@@ -80,11 +80,11 @@ func (d *callTextDecoder) decode(emit func(translate.Event) error) error {
 	}
 }
 
-// mayBegin returns how many bytes at the end of a text may be the beginning of a call, or the white space before it.
-func mayBegin(text []byte) int {
+// mayBegin returns how many bytes at the end of a text may be the beginning of a mark, or the white space before it.
+func mayBegin(text []byte, mark string) int {
 	rest := text
-	for n := min(len(request.CallBegin)-1, len(text)); n > 0; n-- {
-		if bytes.HasSuffix(text, []byte(request.CallBegin[:n])) {
+	for n := min(len(mark)-1, len(text)); n > 0; n-- {
+		if bytes.HasSuffix(text, []byte(mark[:n])) {
 			rest = text[:len(text)-n]
 			break
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [CallWriter], [CallLimiter], [TextCaller], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
+// [Specific], [Describer], [CallWriter], [CallLimiter], [TextCaller], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner], [Passer] and [ThoughtLeaver]. An engine that can't
 // do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
 // beyond its context is a [Bounder].
 type Engine interface {
@@ -22,7 +22,8 @@ type Engine interface {
 	// Drops returns the names of the fields of a chat request that the engine isn't sent.
 	Drops(body *jsonbody.Body, chat *request.Chat) []string
 
-	// Decoder decodes the model's answer to a request of Chat. The function [Decoder] returns one for the client's answer.
+	// Decoder decodes the model's answer to a request of Chat. The function [ChatDecoder] returns one that knows its thoughts, and [DecoderOf] one
+	// for the client's answer.
 	Decoder() translate.Decoder
 
 	// Fault parses a response whose status isn't 200.
@@ -51,6 +52,15 @@ type Renderer interface {
 
 	// Rendered parses the response. ok is false if the template refuses the chat.
 	Rendered(status int, answer []byte) (prompt string, ok bool, _ *translate.Error)
+}
+
+// Dictator is a [Renderer] that can have the model answer with a given text.
+type Dictator interface {
+	// Dictate returns the request for the answer to a chat that can only be the text.
+	Dictate(messages, arguments json.RawMessage, text string) Upstream
+
+	// Dictated parses the response, and returns what isn't taken for a thought; empty if the engine can't do that.
+	Dictated(status int, answer []byte) (said string)
 }
 
 // Describer is an engine with more fields than those that all engines support.
