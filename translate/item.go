@@ -22,6 +22,7 @@ type Item struct {
 	CallID    string          `json:"call_id,omitempty"`   // of a call and its result
 	Tool      string          `json:"tool,omitempty"`      // the tool called
 	Namespace string          `json:"namespace,omitempty"` // of a tool of the client, if it has one
+	Custom    bool            `json:"custom,omitempty"`    // of a call and its result: the client's tool takes a text, the "input" in Args
 	Provider  *Provider       `json:"provider,omitempty"`  // where the tool is from; nil for a tool of the client
 	Args      json.RawMessage `json:"args,omitempty"`      // of a call: a JSON object, or a string with its text as the model wrote it
 

@@ -102,6 +102,8 @@ var responseFields = map[string]shape{
 	"response.reasoning_text.done":           inPart(shape{"text": text}),
 	"response.function_call_arguments.delta": inItem(shape{"delta": filled}),
 	"response.function_call_arguments.done":  inItem(shape{"name": filled, "arguments": text}),
+	"response.custom_tool_call_input.delta":  inItem(shape{"delta": filled}),
+	"response.custom_tool_call_input.done":   inItem(shape{"input": text}),
 	"response.mcp_list_tools.in_progress":    inItem(nil),
 	"response.mcp_list_tools.completed":      inItem(nil),
 	"response.mcp_list_tools.failed":         inItem(nil),

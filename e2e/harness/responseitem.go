@@ -12,20 +12,22 @@ import (
 
 // fresh are the members of an item that fill while it is open, as it begins.
 var fresh = map[string]map[string]any{
-	"message":        {"content": []any{}, "status": "in_progress"},
-	"reasoning":      {"content": []any{}, "status": "in_progress"},
-	"function_call":  {"arguments": "", "status": "in_progress"},
-	"mcp_list_tools": {"tools": []any{}},
-	"mcp_call":       {"arguments": "", "status": "in_progress", "output": nil, "error": nil},
+	"message":          {"content": []any{}, "status": "in_progress"},
+	"reasoning":        {"content": []any{}, "status": "in_progress"},
+	"function_call":    {"arguments": "", "status": "in_progress"},
+	"custom_tool_call": {"input": "", "status": "in_progress"},
+	"mcp_list_tools":   {"tools": []any{}},
+	"mcp_call":         {"arguments": "", "status": "in_progress", "output": nil, "error": nil},
 }
 
 // steps are the events within each type of item, in their order. A delta may be absent, or be there many times.
 var steps = map[string][]string{
-	"message":        {"content_part.added", "output_text.delta", "output_text.done", "content_part.done"},
-	"reasoning":      {"content_part.added", "reasoning_text.delta", "reasoning_text.done", "content_part.done"},
-	"function_call":  {"function_call_arguments.delta", "function_call_arguments.done"},
-	"mcp_list_tools": {"mcp_list_tools.in_progress", "mcp_list_tools.end"},
-	"mcp_call":       {"mcp_call.in_progress", "mcp_call_arguments.delta", "mcp_call_arguments.done", "mcp_call.end"},
+	"message":          {"content_part.added", "output_text.delta", "output_text.done", "content_part.done"},
+	"reasoning":        {"content_part.added", "reasoning_text.delta", "reasoning_text.done", "content_part.done"},
+	"function_call":    {"function_call_arguments.delta", "function_call_arguments.done"},
+	"custom_tool_call": {"custom_tool_call_input.delta", "custom_tool_call_input.done"},
+	"mcp_list_tools":   {"mcp_list_tools.in_progress", "mcp_list_tools.end"},
+	"mcp_call":         {"mcp_call.in_progress", "mcp_call_arguments.delta", "mcp_call_arguments.done", "mcp_call.end"},
 }
 
 // openItem is an item of a stream.
@@ -81,7 +83,9 @@ func (g *responseGrammar) opens(item gjson.Result) error {
 }
 
 // isCall reports whether other items may come before this one has ended.
-func (o *openItem) isCall() bool { return o.kind == "function_call" || o.kind == "mcp_call" }
+func (o *openItem) isCall() bool {
+	return o.kind == "function_call" || o.kind == "custom_tool_call" || o.kind == "mcp_call"
+}
 
 // take takes an event within the item.
 func (o *openItem) take(name string, data gjson.Result) error {
@@ -160,6 +164,8 @@ func (o *openItem) closes(item gjson.Result) error {
 		err = o.all(item.Get("content.0.text").Str)
 	case "function_call", "mcp_call":
 		err = o.all(item.Get("arguments").Str)
+	case "custom_tool_call":
+		err = o.all(item.Get("input").Str)
 	}
 	o.done = item
 	return cmp.Or(err, o.ending(item))

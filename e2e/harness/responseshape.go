@@ -100,6 +100,9 @@ var itemShapes = map[string]shape{
 	"function_call": {
 		"id": itemID("fc_"), "type": text, "call_id": filled, "name": filled, "arguments": text, "status": itemStatus,
 	},
+	"custom_tool_call": {
+		"id": itemID("ctc_"), "type": text, "call_id": filled, "name": filled, "input": text, "status": itemStatus,
+	},
 	"mcp_list_tools": {
 		"id": itemID("mcpl_"), "type": text, "server_label": filled, "tools": arrayOf(listedTool.check), "error?": filled,
 	},

@@ -28,6 +28,7 @@ type ResponseStream struct {
 //	message         content_part.added output_text.delta* output_text.done content_part.done
 //	reasoning       content_part.added reasoning_text.delta+ reasoning_text.done content_part.done
 //	function_call   function_call_arguments.delta* function_call_arguments.done
+//	custom_tool_call  custom_tool_call_input.delta* custom_tool_call_input.done
 //	mcp_list_tools  mcp_list_tools.in_progress (mcp_list_tools.completed | mcp_list_tools.failed)
 //	mcp_call        mcp_call.in_progress mcp_call_arguments.delta* mcp_call_arguments.done (mcp_call.completed | mcp_call.failed)
 //

@@ -35,7 +35,7 @@ const theirs = {
 };
 
 // What tools on the providers' servers do.
-const elsewhere = /ServerTool|WebSearch|WebFetch|CodeExecution|ToolSearch|ContainerUpload|Citation|Redacted|CustomTool|Audio|CodeInterpreter|Computer|FileSearch|ImageGen|Shell|ApplyPatch|Program|AdditionalTools|McpApproval|ReasoningSummary|ResponseRefusal|OutputRefusal|AnnotationAdded|InputFile/;
+const elsewhere = /ServerTool|WebSearch|WebFetch|CodeExecution|ToolSearch|ContainerUpload|Citation|Redacted|Audio|CodeInterpreter|Computer|FileSearch|ImageGen|Shell|ApplyPatch|Program|AdditionalTools|McpApproval|ReasoningSummary|ResponseRefusal|OutputRefusal|AnnotationAdded|InputFile/;
 
 function trim(definitions) {
   for (const [name, fields] of Object.entries(theirs)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // Answer gathers the answer to a request, from one upstream request or several rounds.
@@ -45,13 +46,15 @@ type teller interface {
 // output is an item of the output, or a call of a tool that doesn't exist, which isn't shown.
 type output struct {
 	item    translate.Item
-	index   int             // in the output; -1 if it isn't shown
-	text    strings.Builder // of a message or thought; the arguments of a call
-	probs   []byte          // log probabilities: an array without its closing bracket
-	call    int             // the engine's index of a call
-	result  *translate.Item // of a call of an MCP tool
-	isRound int             // number of its round
-	isReady bool            // the arguments of a call are complete, as far as is known
+	index   int                 // in the output; -1 if it isn't shown
+	text    strings.Builder     // of a message or thought; the arguments of a call
+	probs   []byte              // log probabilities: an array without its closing bracket
+	call    int                 // the engine's index of a call
+	input   request.InputReader // of the call of a custom tool
+	told    int                 // bytes of the input that the client has been sent
+	result  *translate.Item     // of a call of an MCP tool
+	isRound int                 // number of its round
+	isReady bool                // the arguments of a call are complete, as far as is known
 	isDone  bool
 	isLeft  bool // left out: a second call of a client that wants one
 }

@@ -17,9 +17,7 @@ func (a *Answer) addCall(ev translate.Event) {
 	case translate.CallArgs:
 		if o := a.callOf(ev.Index); o != nil && !o.isDone && !o.isReady {
 			o.text.WriteString(ev.Text)
-			if o.isFunction() && ev.Text != "" && a.tell != nil {
-				a.tell.continued(o, ev.Text, nil)
-			}
+			a.tellArguments(o, ev.Text)
 		}
 	case translate.CallDone:
 		if o := a.callOf(ev.Index); o != nil && !o.isDone {
@@ -35,6 +33,20 @@ func (a *Answer) addCall(ev translate.Event) {
 	}
 }
 
+// tellArguments tells of a piece of a function's arguments, or of what they add to a custom tool's input.
+func (a *Answer) tellArguments(o *output, piece string) {
+	if !o.isFunction() || a.tell == nil {
+		return
+	}
+	if o.item.Custom {
+		piece = o.input.Next(o.text.String())
+		o.told += len(piece)
+	}
+	if piece != "" {
+		a.tell.continued(o, piece, nil)
+	}
+}
+
 func (a *Answer) startCall(ev translate.CallStart) {
 	a.closeOpen(translate.ItemComplete)
 	o := &output{call: ev.Index, item: translate.Item{Kind: translate.ItemCall, CallID: ev.ID, Tool: ev.Name}}
@@ -42,7 +54,7 @@ func (a *Answer) startCall(ev translate.CallStart) {
 		o.item.Provider = &ev.Provider
 	} else if a.Request != nil {
 		if f, ok := a.Request.names[ev.Name]; ok {
-			o.item.Namespace, o.item.Tool = f.namespace, f.name
+			o.item.Namespace, o.item.Tool, o.item.Custom = f.namespace, f.name, f.isCustom
 		}
 		if a.Request.Chat.SingleCall && slices.ContainsFunc(a.outputs[a.roundFrom:], func(o *output) bool { return o.item.Kind == translate.ItemCall }) {
 			o.isLeft = true
@@ -81,9 +93,7 @@ func (a *Answer) finishCalls(status translate.ItemStatus) {
 		}
 		if status == translate.ItemComplete && strings.TrimSpace(o.text.String()) == "" { // the function has no parameters
 			o.text.WriteString("{}")
-			if a.tell != nil {
-				a.tell.continued(o, "{}", nil)
-			}
+			a.tellArguments(o, "{}")
 		}
 		a.finish(o, status)
 	}

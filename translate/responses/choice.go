@@ -78,7 +78,7 @@ func (r *Request) parseChoice(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// chooseTools parses a choice of the form {"type":"function","name"}, {"type":"mcp","server_label","name"?} or
+// chooseTools parses a choice of the form {"type":"function"|"custom","name"}, {"type":"mcp","server_label","name"?} or
 // {"type":"allowed_tools","mode","tools"}.
 func (r *Request) chooseTools(where string, choice gjson.Result) *translate.Error {
 	if kind := choice.Get("type").Str; kind != "allowed_tools" {
@@ -102,7 +102,7 @@ func (r *Request) chooseTools(where string, choice gjson.Result) *translate.Erro
 		return badChoice("must hold at most " + strconv.Itoa(request.MaxTools) + " tools.")
 	}
 	for i, tool := range tools {
-		if kind := tool.Get("type").Str; kind != "function" && kind != "mcp" && kind != "" {
+		if kind := tool.Get("type").Str; kind != "function" && kind != "custom" && kind != "mcp" && kind != "" {
 			continue // it is skipped among the tools as well
 		}
 		wanted, echoed, err := r.wantedTool(where+".tools["+strconv.Itoa(i)+"]", tool)
@@ -134,8 +134,8 @@ func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed
 		}
 		return w, echoed, badChoice(`names the MCP server ` + request.QuoteShort(w.server) + `, which is not among the "tools".`)
 	}
-	if kind := v.Get("type").Str; kind != "function" {
-		return w, echoed, badChoice(`must be of the type "function", "mcp" or "allowed_tools", not ` + request.QuoteShort(kind) + `: this server runs no other tools.`)
+	if kind := v.Get("type").Str; kind != "function" && kind != "custom" {
+		return w, echoed, badChoice(`must be of the type "function", "custom", "mcp" or "allowed_tools", not ` + request.QuoteShort(kind) + `: this server runs no other tools.`)
 	}
 	w.server, echoed.Server = "", ""
 	w.name = r.knownName(v.Get("namespace").Str, w.name)

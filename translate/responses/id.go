@@ -18,13 +18,15 @@ const (
 	reasoningPrefix = "rs"
 	functionPrefix  = "fc"
 	resultPrefix    = "fco"
+	customPrefix    = "ctc"
+	outputPrefix    = "ctco" // of the result of a custom tool
 	mcpCallPrefix   = "mcp"
 	toolListPrefix  = "mcpl"
 	summaryPrefix   = "cmp"
 	foreignPrefix   = "item"
 )
 
-var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix, foreignPrefix}
+var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, customPrefix, outputPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix, foreignPrefix}
 
 // The number at the end of an item's id has numberDigits hexadecimal digits. Those of the input start at firstInput.
 const (
@@ -63,10 +65,14 @@ func prefixOf(item *translate.Item) string {
 		return summaryPrefix
 	case item.Kind == translate.ItemForeign:
 		return foreignPrefix
+	case item.Kind == translate.ItemResult && item.Custom:
+		return outputPrefix
 	case item.Kind == translate.ItemResult:
 		return resultPrefix
 	case item.Kind == translate.ItemMessage:
 		return messagePrefix
+	case item.Custom:
+		return customPrefix
 	case item.Provider != nil:
 		return mcpCallPrefix
 	default:

@@ -171,7 +171,7 @@ func (p *inputParser) item(raw []byte) *translate.Error {
 	case "function_call", "custom_tool_call":
 		return p.call(kind, &v, &item)
 	case "function_call_output", "custom_tool_call_output":
-		return p.result(&v, &item)
+		return p.result(kind, &v, &item)
 	case "mcp_call":
 		return p.mcpCall(&v, &item)
 	case "compaction", "compaction_summary":

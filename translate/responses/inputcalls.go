@@ -26,7 +26,7 @@ func (p *inputParser) call(kind string, v *inputItem, item *translate.Item) (err
 	}
 	if kind == "custom_tool_call" {
 		input, err := p.optional(".input", v.input)
-		item.Args = asArguments(string(append(jsonbody.AppendString([]byte(`{"input":`), input), '}')))
+		item.Custom, item.Args = true, asArguments(string(request.CustomArguments(input)))
 		p.add(item)
 		return err
 	}
@@ -36,8 +36,9 @@ func (p *inputParser) call(kind string, v *inputItem, item *translate.Item) (err
 }
 
 // result reads what a function returned: a text, or texts and images.
-func (p *inputParser) result(v *inputItem, item *translate.Item) (err *translate.Error) {
+func (p *inputParser) result(kind string, v *inputItem, item *translate.Item) (err *translate.Error) {
 	item.Kind, item.Status = translate.ItemResult, translate.ItemComplete
+	item.Custom = kind == "custom_tool_call_output"
 	if item.CallID, err = p.name(".call_id", v.callID, true); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 type (
@@ -48,6 +49,15 @@ type (
 		Namespace string `json:"namespace,omitempty"`
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
+	}
+	customItem struct {
+		ID        string `json:"id"`
+		Type      string `json:"type"`
+		Status    string `json:"status"`
+		CallID    string `json:"call_id"`
+		Namespace string `json:"namespace,omitempty"`
+		Name      string `json:"name"`
+		Input     string `json:"input"`
 	}
 	resultItem struct {
 		ID     string `json:"id"`
@@ -126,12 +136,19 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 		}
 		return jsonbody.AppendJSON(dst, made)
 	case translate.ItemCall, translate.ItemInvalid:
-		if item.Provider == nil {
+		switch {
+		case item.Custom:
+			return jsonbody.AppendJSON(dst, customItem{item.ID, "custom_tool_call", status, item.CallID, item.Namespace, item.Tool, request.CustomInput(argumentsOf(item))})
+		case item.Provider == nil:
 			return jsonbody.AppendJSON(dst, functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, argumentsOf(item)})
 		}
 		return jsonbody.AppendJSON(dst, mcpCallOf(item, result, status))
 	case translate.ItemResult:
-		return jsonbody.AppendJSON(dst, resultItem{item.ID, "function_call_output", status, item.CallID, outputOf(item.Parts)})
+		kind := "function_call_output"
+		if item.Custom {
+			kind = "custom_tool_call_output"
+		}
+		return jsonbody.AppendJSON(dst, resultItem{item.ID, kind, status, item.CallID, outputOf(item.Parts)})
 	case translate.ItemToolList:
 		made := toolListItem{item.ID, "mcp_list_tools", labelOf(item.Provider), noElements, translate.JoinTexts(item.Parts)}
 		if item.Raw != nil {

@@ -31,7 +31,7 @@ type Request struct {
 	edit   jsonbody.Edit // fields of the engine's request, without messages, tools and format
 	format string        // response_format of the engine's request; empty if any text will do
 	choice toolChoice
-	names  map[string]function // functions in namespaces, by the names that the model knows
+	names  map[string]function // functions in namespaces and custom tools, by the names that the model knows
 	echo   echo
 }
 

@@ -18,6 +18,7 @@ import (
 var testModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}, NoLogprobsWithTools: true}
 
 const (
+	patch  = `{"type":"custom","name":"patch","description":"Edits","format":{"type":"grammar","syntax":"lark","definition":"start: \"a\""}}`
 	look   = `{"type":"function","name":"look","description":"Looks","parameters":{"type":"object","properties":{"at":{"type":"string"}}},"strict":true}`
 	jump   = `{"type":"function","name":"jump"}`
 	server = `{"type":"mcp","server_label":"maths","server_url":"https://h/mcp"}`
@@ -89,6 +90,12 @@ var requests = []struct {
 	{"an unfinished answer", `"input":[{"role":"user","content":"Count."},{"role":"assistant","content":"1, 2,"}]`, testModel},
 	{"namespaces", `"tools":[` + look + `,{"type":"namespace","name":"crm__","description":"Customers","tools":[` + look + `,{"type":"custom","name":"x"}]},{"type":"namespace","name":"empty","tools":[]}],"input":[{"role":"user","content":"A"},{"type":"function_call","call_id":"c1","namespace":"crm__","name":"look","arguments":"{}"},` + answer + `]`, testModel},
 	{"tools of other types", `"tools":[{"type":"web_search"},{"type":"image_generation","output_format":"png"},{"type":"custom","name":"patch","format":{}},{"type":"local_shell"}],` + asked, testModel},
+	{"custom tools", `"tools":[` + patch + `,` + look + `],"input":[{"role":"user","content":"A"},{"type":"custom_tool_call","call_id":"c1","name":"patch","input":"+\"a\"\n"},{"type":"custom_tool_call_output","call_id":"c1","output":"ok"}]`, testModel},
+	{"a custom tool without a name", `"tools":[{"type":"custom"}],` + asked, testModel},
+	{"a custom tool with half a grammar", `"tools":[{"type":"custom","name":"a","format":{"type":"grammar","syntax":"lark"}}],` + asked, testModel},
+	{"tool_choice of a custom tool", `"tool_choice":{"type":"custom","name":"patch"},"tools":[` + patch + `,` + look + `],` + asked, testModel},
+	{"tool_choice of a custom tool that isn't there", `"tool_choice":{"type":"custom","name":"x"},"tools":[` + look + `],` + asked, testModel},
+	{"an allowed custom tool", `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"patch"}]},"tools":[` + patch + `,` + look + `],` + asked, testModel},
 	{"a tool without a type", `"tools":[{"name":"look"}],` + asked, testModel},
 	{"a function without a name", `"tools":[{"type":"function","function":{"name":"look"}}],` + asked, testModel},
 	{"parameters of another type", `"tools":[{"type":"function","name":"look","parameters":[]}],` + asked, testModel},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // Stream encodes events as a stream. Whatever happens to an answer, its events are numbered, and in an order that strict clients
@@ -157,7 +158,11 @@ func (t *streamTeller) continued(o *output, piece string, logprobs json.RawMessa
 	case translate.ItemReasoning:
 		t.text("response.reasoning_text.delta", o, "delta", piece, nil)
 	default:
-		t.arguments("response.function_call_arguments.delta", o, "delta", piece)
+		name := "response.function_call_arguments.delta"
+		if o.item.Custom {
+			name = "response.custom_tool_call_input.delta"
+		}
+		t.arguments(name, o, "delta", piece)
 	}
 }
 
@@ -180,6 +185,12 @@ func (t *streamTeller) finished(o *output) {
 		t.part("response.content_part.done", o, text, nil)
 	case item.Kind == translate.ItemToolList:
 		t.outcome("response.mcp_list_tools.", o)
+	case item.Custom:
+		input := request.CustomInput(text)
+		if rest := input[min(o.told, len(input)):]; rest != "" { // it came in another form than it should
+			t.continued(o, rest, nil)
+		}
+		t.arguments("response.custom_tool_call_input.done", o, "input", input)
 	case o.isFunction():
 		s := (*Stream)(t)
 		s.dst = t.placed("response.function_call_arguments.done", o)

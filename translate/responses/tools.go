@@ -13,8 +13,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
-// function is a client's name of a function in a namespace.
-type function struct{ namespace, name string }
+// function is what a client calls a function that the model knows by another name or in another form.
+type function struct {
+	namespace, name string
+	isCustom        bool // it is a custom tool
+}
 
 type (
 	echoedFunction struct {
@@ -24,11 +27,17 @@ type (
 		Parameters  json.RawMessage `json:"parameters"`
 		Strict      *bool           `json:"strict"`
 	}
+	echoedCustom struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description *string         `json:"description,omitempty"`
+		Format      json.RawMessage `json:"format,omitempty"`
+	}
 	echoedNamespace struct {
-		Type        string           `json:"type"`
-		Name        string           `json:"name"`
-		Description string           `json:"description"`
-		Tools       []echoedFunction `json:"tools"`
+		Type        string            `json:"type"`
+		Name        string            `json:"name"`
+		Description string            `json:"description"`
+		Tools       []json.RawMessage `json:"tools"`
 	}
 )
 
@@ -61,10 +70,10 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 			return err
 		}
 		switch kind {
-		case "function":
-			var echoed echoedFunction
+		case "function", "custom":
+			var echoed json.RawMessage
 			echoed, err = p.function(where, "", tool)
-			p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
+			p.echoed = append(p.echoed, echoed)
 		case "namespace":
 			err = p.namespace(where, tool)
 		case "mcp":
@@ -82,43 +91,59 @@ func tooManyTools() *translate.Error {
 	return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
 }
 
-// function parses a function. In a Responses request its members aren't nested as they are in a chat.
-func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoed echoedFunction, _ *translate.Error) {
+// function parses a function or a custom tool. In a Responses request its members aren't nested as they are in a chat.
+func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoed json.RawMessage, _ *translate.Error) {
 	name, err := requiredString(where+".name", tool.Get("name"))
 	if err != nil {
-		return echoed, err
+		return nil, err
 	}
 	description, err := optionalString(where+".description", tool.Get("description"))
 	if err != nil {
-		return echoed, err
+		return nil, err
+	}
+	switch {
+	case len(name) > jsonbody.MaxNameLength:
+		return nil, tooLong(where + ".name")
+	case len(p.Functions) == request.MaxTools:
+		return nil, tooManyTools()
+	}
+	known := function{namespace, name, tool.Get("type").Str == "custom"}
+	if known.isCustom {
+		return p.custom(where, known, description, tool.Get("format"))
 	}
 	parameters, strict := tool.Get("parameters"), tool.Get("strict")
 	switch {
-	case len(name) > jsonbody.MaxNameLength:
-		return echoed, tooLong(where + ".name")
 	case !request.IsSchema(parameters):
-		return echoed, jsonbody.WrongType(where+".parameters", "an object", parameters)
+		return nil, jsonbody.WrongType(where+".parameters", "an object", parameters)
 	case strict.Type != gjson.Null && !strict.IsBool():
-		return echoed, jsonbody.WrongType(where+".strict", "a boolean", strict)
-	case len(p.Functions) == request.MaxTools:
-		return echoed, tooManyTools()
+		return nil, jsonbody.WrongType(where+".strict", "a boolean", strict)
 	}
-	known := name
-	if namespace != "" {
-		known = p.nameIn(namespace, name)
-	}
-	made := request.NewTool(known, description, parameters, where+".parameters", &p.work)
+	made := request.NewTool(p.nameOf(known), description, parameters, where+".parameters", &p.work)
 	made.IsStrict = strict.Bool()
 	p.Functions = append(p.Functions, made)
-	echoed = echoedFunction{Type: "function", Name: name, Description: orNil(description), Parameters: json.RawMessage("null")}
+	e := echoedFunction{Type: "function", Name: name, Description: orNil(description), Parameters: json.RawMessage("null")}
 	if parameters.IsObject() {
-		echoed.Parameters = json.RawMessage(parameters.Raw)
+		e.Parameters = json.RawMessage(parameters.Raw)
 	}
 	if strict.IsBool() {
 		is := strict.Bool()
-		echoed.Strict = &is
+		e.Strict = &is
 	}
-	return echoed, nil
+	return jsonbody.AppendJSON(nil, e), nil
+}
+
+// custom parses a tool whose input is a text. To the model it is a function with one argument.
+func (p *toolParser) custom(where string, known function, description string, format gjson.Result) (echoed json.RawMessage, _ *translate.Error) {
+	made, err := request.NewCustomTool(p.nameOf(known), description, format, where+".format", &p.work)
+	if err != nil {
+		return nil, err
+	}
+	p.Functions = append(p.Functions, made)
+	e := echoedCustom{Type: "custom", Name: known.name, Description: orNil(description)}
+	if format.IsObject() {
+		e.Format = json.RawMessage(format.Raw)
+	}
+	return jsonbody.AppendJSON(nil, e), nil
 }
 
 // namespace parses a group of functions. The model knows them by names that begin with the namespace's.
@@ -141,13 +166,13 @@ func (p *toolParser) namespace(where string, group gjson.Result) *translate.Erro
 	case len(all) > request.MaxTools:
 		return tooManyTools()
 	}
-	echoed := echoedNamespace{"namespace", name, description, []echoedFunction{}}
+	echoed := echoedNamespace{"namespace", name, description, []json.RawMessage{}}
 	for i, tool := range all {
 		where := where + ".tools[" + strconv.Itoa(i) + "]"
-		switch {
+		switch kind := tool.Get("type").Str; {
 		case !tool.IsObject():
 			return jsonbody.WrongType(where, "an object", tool)
-		case tool.Get("type").Str != "function":
+		case kind != "function" && kind != "custom":
 			continue
 		}
 		one, err := p.function(where, name, tool)
@@ -162,16 +187,21 @@ func (p *toolParser) namespace(where string, group gjson.Result) *translate.Erro
 	return nil
 }
 
-// nameIn returns the name by which the model knows a function of a namespace, and notes what it stands for.
-func (p *toolParser) nameIn(namespace, name string) string {
-	known := flatName(namespace, name)
-	for p.isTaken(known) {
-		known += "_"
+// nameOf returns the name by which the model knows a function, and notes what it stands for.
+func (p *toolParser) nameOf(f function) string {
+	known := f.name
+	if f.namespace != "" {
+		for known = flatName(f.namespace, f.name); p.isTaken(known); {
+			known += "_"
+		}
+	}
+	if f.namespace == "" && !f.isCustom {
+		return known
 	}
 	if p.names == nil {
 		p.names = map[string]function{}
 	}
-	p.names[known] = function{namespace, name}
+	p.names[known] = f
 	return known
 }
 
@@ -195,7 +225,7 @@ func (r *Request) knownName(namespace, name string) string {
 		return name
 	}
 	for known, f := range r.names {
-		if f == (function{namespace, name}) {
+		if f.namespace == namespace && f.name == name {
 			return known
 		}
 	}

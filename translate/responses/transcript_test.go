@@ -82,6 +82,8 @@ var (
 const (
 	twoTools = `{"input":"2+2?","instructions":"Be brief.","metadata":{"a":"b"},"store":true,"tools":[{"type":"function","name":"look","parameters":null,"strict":null},` +
 		`{"type":"namespace","name":"mcp__db","tools":[{"type":"function","name":"query","description":"Asks","parameters":{"type":"object"},"strict":false}]},{"type":"web_search"}]}`
+	twoCustom = `{"input":"Hi","tools":[{"type":"custom","name":"patch","description":"Edits","format":{"type":"grammar","syntax":"lark","definition":"start: \"a\""}},` +
+		`{"type":"namespace","name":"crm","tools":[{"type":"custom","name":"note"}]}],"tool_choice":{"type":"custom","name":"patch"}}`
 	oneServer = `{"input":"2+2?","previous_response_id":"resp_00","tools":[{"type":"mcp","server_label":"maths","server_url":"https://u:p@h.example:8/secret?k=1","headers":{"Authorization":"Bearer t"},"allowed_tools":["add"],"require_approval":"never"}]}`
 )
 
@@ -115,6 +117,12 @@ var transcripts = map[string]transcript{
 		translate.Text{Text: "a"}, translate.Logprobs{Content: json.RawMessage(`[{"token":"a","bytes":[97],"logprob":-0.5,"top_logprobs":[{"token":"b","logprob":null}]}]`)},
 		translate.Text{Text: "b"}, translate.Logprobs{Content: json.RawMessage(`[{"token":"b","logprob":-1,"top_logprobs":[]}]`)},
 		translate.Text{Text: "c"}, translate.Finish{Reason: translate.FinishStop})},
+	"custom-tool-calls": {request: twoCustom, events: events(translate.Round{Number: 1},
+		translate.CallStart{Index: 0, ID: "a1", Name: "patch"}, translate.CallArgs{Index: 0, Text: `{"inp`}, translate.CallArgs{Index: 0, Text: `ut":"*** Begin\`},
+		translate.CallArgs{Index: 0, Text: `n<a> \ud83d`}, translate.CallArgs{Index: 0, Text: `\ude00"`}, translate.CallArgs{Index: 0, Text: `}`}, translate.CallDone{Index: 0},
+		translate.CallStart{Index: 1, ID: "b1", Name: "crm__note"}, translate.CallArgs{Index: 1, Text: `"any text"`}, translate.CallDone{Index: 1},
+		translate.CallStart{Index: 2, ID: "c1", Name: "patch"}, translate.CallArgs{Index: 2, Text: `{"input":"cut \u00`}, translate.CallDone{Index: 2},
+		translate.Usage{Prompt: 9, Completion: 7}, translate.Finish{Reason: translate.FinishLength})},
 	"function-calls": {request: twoTools, events: events(translate.Round{Number: 1}, translate.Text{Text: "Let me look."},
 		translate.CallStart{Index: 0, ID: "a1", Name: "look"}, translate.CallDone{Index: 0},
 		translate.CallStart{Index: 1, ID: "b1", Name: "mcp__db__query"}, translate.CallArgs{Index: 1, Text: `{"q":`}, translate.CallArgs{Index: 1, Text: `"<x>"}`}, translate.CallDone{Index: 1},

@@ -53,6 +53,19 @@ type responsesItem struct {
 	done     string // as JSON
 }
 
+// isOfClient reports whether the item is a call of a tool that the client runs.
+func (i *responsesItem) isOfClient() bool {
+	return i.kind == "function_call" || i.kind == "custom_tool_call"
+}
+
+// argument is the member with what a call gives to its tool.
+func (i *responsesItem) argument() string {
+	if i.kind == "custom_tool_call" {
+		return "input"
+	}
+	return "arguments"
+}
+
 func (c *responsesCheck) complain(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf("event %d: ", c.events-1)+fmt.Sprintf(format, args...))
 }
@@ -167,7 +180,7 @@ func (c *responsesCheck) added(index int, v gjson.Result) {
 		return
 	}
 	added := &responsesItem{kind: item.Get("type").Str, id: item.Get("id").Str}
-	for _, empty := range []string{"content", "tools", "arguments"} {
+	for _, empty := range []string{"content", "tools", "arguments", "input"} {
 		if raw := item.Get(empty).Raw; raw != "" && raw != "[]" && raw != `""` {
 			c.complain("the item is added with %s", raw)
 		}
@@ -196,10 +209,10 @@ func (c *responsesCheck) done(index int, item *responsesItem, v gjson.Result) {
 		if got.Get("content.0.text").Str != text || len(got.Get("content").Array()) != 1 {
 			c.complain("the text is %s, but %q was told", got.Get("content").Raw, text)
 		}
-	case "function_call", "mcp_call":
-		isComplete = item.stage == 3 || item.kind == "function_call" && item.stage == 2
-		if got.Get("arguments").Str != text {
-			c.complain("the arguments are %q, but %q were told", got.Get("arguments").Str, text)
+	case "function_call", "custom_tool_call", "mcp_call":
+		isComplete = item.stage == 3 || item.isOfClient() && item.stage == 2
+		if told := got.Get(item.argument()).Str; told != text {
+			c.complain("the arguments are %q, but %q were told", told, text)
 		}
 	default:
 		isComplete, status = item.stage == 3, "completed"
@@ -234,13 +247,13 @@ func (c *responsesCheck) step(name string, item *responsesItem, v gjson.Result) 
 		needs(item.part == "done "+text && v.Get("part.text").Str == item.text && v.Get("part.type").Str == text)
 		item.part = ""
 	case "response." + item.kind + ".in_progress":
-		needs(item.stage == 0 && item.kind != "function_call")
+		needs(item.stage == 0 && !item.isOfClient())
 		item.stage = 1
-	case "response." + item.kind + "_arguments.delta":
-		needs((item.stage == 1 || item.kind == "function_call" && item.stage == 0) && v.Get("delta").Type == gjson.String)
+	case "response." + item.kind + "_" + item.argument() + ".delta":
+		needs((item.stage == 1 || item.isOfClient() && item.stage == 0) && v.Get("delta").Type == gjson.String)
 		item.text += v.Get("delta").Str
-	case "response." + item.kind + "_arguments.done":
-		needs((item.stage == 1 || item.kind == "function_call" && item.stage == 0) && v.Get("arguments").Str == item.text)
+	case "response." + item.kind + "_" + item.argument() + ".done":
+		needs((item.stage == 1 || item.isOfClient() && item.stage == 0) && v.Get(item.argument()).Str == item.text)
 		needs(item.kind != "function_call" || v.Get("name").Str != "")
 		item.stage = 2
 	case "response." + item.kind + ".completed", "response." + item.kind + ".failed":
