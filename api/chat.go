@@ -33,7 +33,7 @@ func (c *call) chatCompletions() error {
 	}
 	r.answer = openai.ChatBody{
 		Envelope:  openai.Envelope{ID: newID("chatcmpl-"), Created: time.Now().Unix()},
-		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen,
+		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen, Custom: chat.Custom,
 	}
 	if err := r.choices(chat.N, func() { r.begun = false }, r.choice); err != nil {
 		return r.withFigures(err)
@@ -106,7 +106,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 	}
 	r.stream.await()
 	r.chunks = openai.NewChatChunks(openai.ChunkOptions{
-		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen,
+		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen, Custom: chat.Custom,
 		SinceArrival: r.sinceArrival, Choice: r.asks.choice, Tail: r.tail,
 	})
 	if decoder == nil {
@@ -118,7 +118,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 // passes reports whether the engine's own stream is passed on, and not decoded.
 func (r *chatReply) passes(resp *engineResponse) bool {
 	_, ok := resp.engine.(wire.Passer)
-	return ok && r.stream != nil && !r.chat.Forced && r.chat.Either == nil && r.chat.Promises.IsEmpty() && len(r.chat.Stops) == 0 &&
+	return ok && r.stream != nil && !r.chat.Forced && r.chat.Either == nil && r.chat.Promises.IsEmpty() && len(r.chat.Stops) == 0 && r.chat.Custom == nil &&
 		!wire.ReadsCalls(resp.engine, r.chat) && wire.ThoughtEnd(resp.engine, r.asks.body, r.chat) == ""
 }
 

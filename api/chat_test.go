@@ -295,3 +295,31 @@ func TestChat_AClientThatGoesFreesTheEngine(t *testing.T) {
 		})
 	}
 }
+
+// TestChat_CustomTools: a custom tool's call has its input, whichever way the answer goes.
+func TestChat_CustomTools(t *testing.T) {
+	t.Parallel()
+	calls := []fakeengine.ToolCall{{Name: "patch", Arguments: `{"input":"*** Begin\n\"é\""}`, ID: "c1"}}
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: `"patch"`, Answer: fakeengine.Answer{Calls: calls}}}})
+	const tools = `,"tools":[{"type":"custom","custom":{"name":"patch"}}]`
+	const want = "*** Begin\n\"é\""
+	call := gjson.Get(s.chat(tools).body, "choices.0.message.tool_calls.0")
+	if call.Get("type").Str != "custom" || call.Get("custom.input").Str != want || call.Get("function").Exists() {
+		t.Errorf("%s", call)
+	}
+	input := ""
+	for line := range strings.Lines(s.chat(tools + `,"stream":true`).body) {
+		call := gjson.Get(strings.TrimPrefix(line, "data: "), "choices.0.delta.tool_calls.0")
+		if call.Get("function").Exists() {
+			t.Errorf("%s", line)
+		}
+		input += call.Get("custom.input").Str
+	}
+	if input != want {
+		t.Errorf("the stream has %q", input)
+	}
+	got := s.do("POST", "/v1/responses", `{"model":"tinychat","input":"hi","tools":[{"type":"custom","name":"patch"}]}`)
+	if call := gjson.Get(got.body, "output.0"); call.Get("type").Str != "custom_tool_call" || call.Get("input").Str != want || call.Get("call_id").Str != "c1" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}

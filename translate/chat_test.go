@@ -209,7 +209,7 @@ func TestChat_Refuses(t *testing.T) {
 			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
 		}},
 		"a template's own":       {`{"chat_template_kwargs":{"messages":[]},` + hello + `}`, translate.Invalid("invalid_value", "chat_template_kwargs", `"chat_template_kwargs" must not have "messages": the engine sets that.`)},
-		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, translate.Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function": this server runs no other tools.`)},
+		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, translate.Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function" or "custom": this server runs no other tools.`)},
 		"arguments that are deep": {
 			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"` + testkit.Nested("[", "", "]", 65) + `"}}]}]}`,
 			translate.Invalid("invalid_value", "messages[0].tool_calls[0].function.arguments", `"messages[0].tool_calls[0].function.arguments" must not be nested more than 64 levels deep.`),
@@ -235,7 +235,7 @@ func TestChat_Refuses(t *testing.T) {
 		},
 		"a tool of none":            {`{"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but there are no tools.`)},
 		"a tool without a name":     {`{"tool_choice":{"type":"function"},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)},
-		"a choice of another kind":  {`{"tool_choice":{"type":"custom"},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)},
+		"a choice of another kind":  {`{"tool_choice":{"type":"web_search"},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function", "custom" or "allowed_tools".`)},
 		"a choice of another word":  {`{"tool_choice":"any",` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must be "none", "auto", "required", or an object that names a function, not "any".`)},
 		"allowed in no way":         {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)},
 		"none are allowed":          {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)},

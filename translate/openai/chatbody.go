@@ -10,14 +10,16 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // ChatBody is the body of a chat completion, made of a [ChatChoice] for each choice.
 type ChatBody struct {
 	Envelope
 	Reasoning  ReasoningField
-	SingleCall bool // keep only the first of parallel tool calls
-	OnlyChosen bool // list log probabilities of the chosen tokens only
+	SingleCall bool            // keep only the first of parallel tool calls
+	OnlyChosen bool            // list log probabilities of the chosen tokens only
+	Custom     map[string]bool // the names of the custom tools, whose calls have another form
 	Extra      Extra
 }
 
@@ -33,13 +35,24 @@ type ChatChoice struct {
 
 // chatCall is a call of an answer in one piece.
 type chatCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
+	ID       string        `json:"id"`
+	Type     string        `json:"type"`
+	Function *chatFunction `json:"function,omitempty"`
+	Custom   *chatCustom   `json:"custom,omitempty"`
+
+	name string
+}
+
+type (
+	chatFunction struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
+	}
+	chatCustom struct {
+		Name  string `json:"name"`
+		Input string `json:"input"`
+	}
+)
 
 // AppendBody appends the body of an answer, all of whose choices have finished.
 func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
@@ -89,9 +102,7 @@ func (c *ChatChoice) Add(ev translate.Event) {
 	case translate.Reasoning:
 		c.reasoning.WriteString(ev.Text)
 	case translate.CallStart:
-		call := chatCall{ID: ev.ID, Type: "function"}
-		call.Function.Name = ev.Name
-		c.calls = append(c.calls, call)
+		c.calls = append(c.calls, chatCall{ID: ev.ID, name: ev.Name})
 		c.args = append(c.args, nil)
 		c.indexes = append(c.indexes, ev.Index)
 	case translate.CallArgs:
@@ -120,7 +131,7 @@ func lastOf(indexes []int, index int) int {
 
 // appendChoice appends a choice. Its refusals are always null, but required by clients' types.
 func (b *ChatBody) appendChoice(dst []byte, index int, c *ChatChoice) []byte {
-	calls, unparsed := c.wellFormed()
+	calls, unparsed := c.wellFormed(b.Custom)
 	for i := range calls {
 		calls[i].ID = chatCallID(calls[i].ID, b.ID, index, i)
 	}
@@ -174,17 +185,21 @@ func chatCallID(id, answer string, choice, call int) string {
 }
 
 // wellFormed returns the valid calls. Invalid ones become content: those cut off by the token limit, and those whose arguments
-// aren't a JSON object.
-func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
+// aren't a JSON object. custom are the names of the custom tools, which take any text.
+func (c *ChatChoice) wellFormed(custom map[string]bool) (calls []chatCall, unparsed string) {
 	for i, call := range c.calls {
+		call.Type = "function"
+		isCut := c.outcome.Reason == translate.FinishLength
 		switch args := c.args[i]; {
-		case len(args) == 0 && c.outcome.Reason != translate.FinishLength:
-			call.Function.Arguments = "{}" // the tool has no parameters
+		case custom[call.name] && (!isCut || jsonbody.IsObject(args)):
+			call.Type, call.Custom = "custom", &chatCustom{call.name, request.CustomInput(string(args))}
+		case len(args) == 0 && !isCut:
+			call.Function = &chatFunction{call.name, "{}"} // the tool has no parameters
 		case jsonbody.IsObject(args):
-			call.Function.Arguments = string(args)
+			call.Function = &chatFunction{call.name, string(args)}
 		default:
-			unparsed += `{"name":` + string(jsonbody.AppendString(nil, call.Function.Name)) + `,"arguments":` + string(args)
-			if c.outcome.Reason != translate.FinishLength {
+			unparsed += `{"name":` + string(jsonbody.AppendString(nil, call.name)) + `,"arguments":` + string(args)
+			if !isCut {
 				unparsed += "}"
 			}
 			continue

@@ -16,6 +16,9 @@ type ChunkOptions struct {
 	Reasoning  ReasoningField // the zero value is ReasoningPlain
 	OnlyChosen bool           // list log probabilities of the chosen tokens only
 
+	// Custom are the names of the custom tools, whose calls have another form.
+	Custom map[string]bool
+
 	// SinceArrival returns the time since the client's request arrived. It may be nil.
 	SinceArrival func() time.Duration
 

@@ -3,9 +3,11 @@ package openai
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
@@ -15,9 +17,10 @@ type ChatStream struct {
 	singleCall bool // send only the first of parallel calls
 
 	begun   bool
-	indexes []int  // the engine's indexes of the calls; a client gets their positions
-	bare    []int  // positions of calls without arguments so far
-	text    string // waiting for its log probabilities
+	indexes []int               // the engine's indexes of the calls; a client gets their positions
+	bare    []int               // positions of calls without arguments so far
+	customs map[int]*customCall // the calls of custom tools, by their positions
+	text    string              // waiting for its log probabilities
 	outcome translate.Outcome
 }
 
@@ -47,17 +50,34 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		n := len(s.indexes)
 		s.indexes = append(s.indexes, ev.Index)
 		if s.isTold(n) {
-			s.bare = append(s.bare, n)
+			kind, argument := "function", "arguments"
+			if s.chunks.opts.Custom[ev.Name] {
+				if kind, argument = "custom", "input"; s.customs == nil {
+					s.customs = map[int]*customCall{}
+				}
+				s.customs[n] = new(customCall)
+			} else {
+				s.bare = append(s.bare, n)
+			}
 			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, n)
-			return s.call(dst, n, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
-				string(jsonbody.AppendString(nil, ev.Name))+`,"arguments":""}`)
+			return s.call(dst, n, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"`+kind+`","`+kind+`":{"name":`+
+				string(jsonbody.AppendString(nil, ev.Name))+`,"`+argument+`":""}`)
 		}
 	case translate.CallArgs:
-		if n := lastOf(s.indexes, ev.Index); n >= 0 && s.isTold(n) && ev.Text != "" {
+		n := lastOf(s.indexes, ev.Index)
+		if call := s.customs[n]; call != nil {
+			return s.input(dst, n, call.add(ev.Text))
+		}
+		if n >= 0 && s.isTold(n) && ev.Text != "" {
 			s.bare = slices.DeleteFunc(s.bare, func(i int) bool { return i == n })
 			return s.call(dst, n, `"function":`+string(appendMember(nil, "arguments", ev.Text)))
 		}
 	case translate.Finish:
+		for n := range s.indexes {
+			if call := s.customs[n]; call != nil {
+				dst = s.input(dst, n, call.rest())
+			}
+		}
 		s.outcome.Note(ev)
 		s.outcome.Agree(len(s.indexes))
 		dst = s.begin(dst)
@@ -89,6 +109,35 @@ func (s *ChatStream) isTold(n int) bool { return n == 0 || !s.singleCall }
 
 func (s *ChatStream) call(dst []byte, n int, fields string) []byte {
 	return s.delta(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(n) + `,` + fields + `}]}`)})
+}
+
+// input appends a piece of the input of a custom tool's call.
+func (s *ChatStream) input(dst []byte, n int, piece string) []byte {
+	if piece == "" {
+		return dst
+	}
+	return s.call(dst, n, `"custom":`+string(appendMember(nil, "input", piece)))
+}
+
+// customCall is the call of a custom tool in a stream: the client gets its input, while the model writes its arguments.
+type customCall struct {
+	arguments strings.Builder
+	reader    request.InputReader
+	told      int // bytes of the input
+}
+
+// add returns what a piece of the arguments adds to the input.
+func (c *customCall) add(piece string) string {
+	c.arguments.WriteString(piece)
+	text := c.reader.Next(c.arguments.String())
+	c.told += len(text)
+	return text
+}
+
+// rest returns what hasn't been told of the input, whose arguments came in another form than they should.
+func (c *customCall) rest() string {
+	input := request.CustomInput(c.arguments.String())
+	return input[min(c.told, len(input)):]
 }
 
 // begin appends the first chunk, which has the role.

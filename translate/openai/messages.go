@@ -320,7 +320,15 @@ func (r *messageRewriter) call(path string, call []byte) *translate.Error {
 		r.dst = append(jsonbody.AppendString(append(r.dst, `"id":`...), id), ',')
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `"type":"function","function":{"name":`...), name)
-	dst, err := request.AppendArguments(append(r.dst, `,"arguments":`...), path+".function.arguments", c.Arguments)
+	r.dst = append(r.dst, `,"arguments":`...)
+	if c.Input != nil {
+		if !jsonbody.IsGiven(c.Input) || c.Input[0] != '"' {
+			return jsonbody.WrongJSON(path+".custom.input", "a string", c.Input)
+		}
+		r.dst = append(jsonbody.AppendQuoted(r.dst, request.CustomArguments(jsonbody.Unquote(c.Input))), `}}`...)
+		return nil
+	}
+	dst, err := request.AppendArguments(r.dst, path+".function.arguments", c.Arguments)
 	r.dst = append(dst, `}}`...)
 	return err
 }

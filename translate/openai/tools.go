@@ -50,6 +50,14 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		c.Edit.Remove("tools")
 		return nil
 	}
+	for _, tool := range tools {
+		if tool.IsCustom {
+			if c.Custom == nil {
+				c.Custom = map[string]bool{}
+			}
+			c.Custom[tool.Name] = true
+		}
+	}
 	c.Edit.Set("tools", string(request.Definitions(tools)))
 	if c.caps.NoLogprobsWithTools && string(body.Value("logprobs")) == "true" {
 		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
@@ -98,38 +106,56 @@ func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 }
 
 func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
-	function := tool.Get("function")
-	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
-	switch kind := tool.Get("type"); {
+	kind := tool.Get("type")
+	switch {
 	case !tool.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
-	case kind.Type != gjson.Null && kind.Str != "function":
-		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function": this server runs no other tools.`)
-	case function.Type == gjson.Null:
-		return request.Tool{}, translate.Missing(path + ".function")
-	case !function.IsObject():
-		return request.Tool{}, jsonbody.WrongType(path+".function", "an object", function)
-	case name.Type != gjson.String || name.Str == "":
-		return request.Tool{}, translate.Missing(path + ".function.name")
-	case len(name.Str) > jsonbody.MaxNameLength:
-		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
-	case description.Type != gjson.String && description.Type != gjson.Null:
-		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
-	case !request.IsSchema(parameters):
-		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
+	case kind.Type != gjson.Null && kind.Str != "function" && kind.Str != "custom":
+		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function" or "custom": this server runs no other tools.`)
 	}
-	made := request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
-	made.IsStrict = function.Get("strict").Type == gjson.True
+	member := "function"
+	if kind.Str == "custom" {
+		member = "custom"
+	}
+	v := tool.Get(member)
+	path += "." + member
+	name, description, parameters := v.Get("name"), v.Get("description"), v.Get("parameters")
+	switch {
+	case v.Type == gjson.Null:
+		return request.Tool{}, translate.Missing(path)
+	case !v.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path, "an object", v)
+	case name.Type != gjson.String || name.Str == "":
+		return request.Tool{}, translate.Missing(path + ".name")
+	case len(name.Str) > jsonbody.MaxNameLength:
+		return request.Tool{}, translate.Invalid("invalid_value", path+".name", `"`+path+`.name" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	case description.Type != gjson.String && description.Type != gjson.Null:
+		return request.Tool{}, jsonbody.WrongType(path+".description", "a string", description)
+	case member == "custom":
+		return request.NewCustomTool(name.Str, description.Str, v.Get("format"), path+".format", work)
+	case !request.IsSchema(parameters):
+		return request.Tool{}, jsonbody.WrongType(path+".parameters", "an object", parameters)
+	}
+	made := request.NewTool(name.Str, description.Str, parameters, path+".parameters", work)
+	made.IsStrict = v.Get("strict").Type == gjson.True
 	return made, nil
 }
 
-// chooseTools reads a tool_choice of the form {"type":"function","function":{"name":…}} or
+// chosenName returns the name of the tool that a choice names.
+func chosenName(choice gjson.Result) string {
+	if choice.Get("type").Str == "custom" {
+		return choice.Get("custom.name").Str
+	}
+	return choice.Get("function.name").Str
+}
+
+// chooseTools reads a tool_choice of the form {"type":"function","function":{"name":…}}, {"type":"custom","custom":{"name":…}} or
 // {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
 func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choice gjson.Result) *translate.Error {
 	var wanted []gjson.Result
 	mode := "required"
 	switch choice.Get("type").Str {
-	case "function":
+	case "function", "custom":
 		wanted = []gjson.Result{choice}
 	case "allowed_tools":
 		allowed := choice.Get("allowed_tools")
@@ -141,11 +167,11 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)
 		}
 	default:
-		return translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)
+		return translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function", "custom" or "allowed_tools".`)
 	}
 	names := map[string]bool{}
 	for _, w := range wanted {
-		names[w.Get("function.name").Str] = true
+		names[chosenName(w)] = true
 	}
 	var kept []request.Tool
 	var offered []string
@@ -157,7 +183,7 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 		}
 	}
 	for _, w := range wanted {
-		if name := w.Get("function.name").Str; names[name] || name == "" {
+		if name := chosenName(w); names[name] || name == "" {
 			return unknownTool(name, offered)
 		}
 	}

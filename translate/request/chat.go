@@ -11,16 +11,17 @@ import (
 // Chat is a chat request, without the fields that only the engine needs. Edit has the fields that the engine is sent in
 // another form than the client's.
 type Chat struct {
-	N          int      // number of choices
-	NoTools    bool     // the model is offered no tools
-	SingleCall bool     // parallel_tool_calls is false
-	Logprobs   bool     // the client wants log probabilities
-	OnlyChosen bool     // the client wants log probabilities of the chosen tokens only
-	Timings    bool     // the client wants the engine's measurements in the stream
-	Forced     bool     // the answer must be a call of one of the tools
-	Either     *Either  // the answer may be such a call, but otherwise has to be in a format; nil: there is no format, or no call
-	Promises   Promises // what of the answer is checked when it is complete
-	Thinks     bool     // the model may think before it answers
+	N          int             // number of choices
+	NoTools    bool            // the model is offered no tools
+	SingleCall bool            // parallel_tool_calls is false
+	Logprobs   bool            // the client wants log probabilities
+	OnlyChosen bool            // the client wants log probabilities of the chosen tokens only
+	Timings    bool            // the client wants the engine's measurements in the stream
+	Forced     bool            // the answer must be a call of one of the tools
+	Either     *Either         // the answer may be such a call, but otherwise has to be in a format; nil: there is no format, or no call
+	Promises   Promises        // what of the answer is checked when it is complete
+	Custom     map[string]bool // the names of the custom tools among those that the model is offered; nil: there are none
+	Thinks     bool            // the model may think before it answers
 	Stops      []string
 
 	Setting Setting // of how much the model thinks; the engine of a model whose template is known refuses one that isn't offered

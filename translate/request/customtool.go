@@ -36,7 +36,9 @@ func NewCustomTool(name, description string, format gjson.Result, path string, w
 		}
 		description += "The input must match this grammar (" + grammar.Get("syntax").Str + "):\n" + definition.Str
 	}
-	return NewTool(name, description, gjson.Parse(customParameters), path, work), nil
+	tool := NewTool(name, description, gjson.Parse(customParameters), path, work)
+	tool.IsCustom = true
+	return tool, nil
 }
 
 // CustomArguments returns the arguments with which a model calls a custom tool.

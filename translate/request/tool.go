@@ -17,6 +17,7 @@ type Tool struct {
 	Parameters string // the client's schema of its arguments; empty if unknown
 	Place      string // of that in the request
 	IsStrict   bool   // its calls have to match it
+	IsCustom   bool   // it takes a text: see [NewCustomTool]
 
 	Server string // label of the MCP server that has it; empty for a tool of the client
 	Bare   string // its name there
