@@ -277,3 +277,15 @@ func TestResponseSocket_NeedsAToken(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestResponseSocket_AClientThatStopsReading holds its slot no longer than others may, and loses its connection.
+func TestResponseSocket_AClientThatStopsReading(t *testing.T) {
+	t.Parallel()
+	s := serve(t, endless(), slowAfter(300*time.Millisecond))
+	c := s.dial(nil)
+	c.send(`{"type":"response.create","model":"tinychat","input":"endless","store":false}`)
+	if got := s.chat(""); got.status != 200 { // which waits for the only slot
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	c.ended()
+}
