@@ -17,12 +17,7 @@ func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
 	name, err := model(body)
 	if err == nil {
 		var target node.Target
-		find := c.find
-		if c.dialect == ollamaDialect {
-			find = c.findOllama
-		}
-		target, err = find(name)
-		if err == nil {
+		if target, err = c.find(name); err == nil {
 			return target, nil
 		}
 	}
@@ -57,7 +52,7 @@ func (c *call) only() (string, error) {
 	}
 	var keys []string
 	for _, in := range c.node.Instances() {
-		if m := in.Spec.Model; suits(&m) && c.who.MayUse(m.Key) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
+		if m := in.Spec.Model; suits(&m) && c.who.MayUse(m.FullKey()) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
 			keys = append(keys, m.Key)
 		}
 	}

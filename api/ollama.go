@@ -3,7 +3,6 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -152,53 +149,6 @@ func fillsGaps(metadata map[string]any) bool {
 		}
 	}
 	return false
-}
-
-// findOllama is find for a name in the form of Ollama's. It takes as long for a model that the identity may not use as for one that
-// isn't there.
-func (c *call) findOllama(name string) (node.Target, error) {
-	var first error
-	for _, synonym := range ollamaNames(name) {
-		target, err := c.find(synonym)
-		missing, ok := errors.AsType[*catalog.NotFoundError](err)
-		if !ok {
-			return target, err
-		}
-		if first == nil || len(missing.Ambiguous) > 0 {
-			first = &catalog.NotFoundError{Name: name, Ambiguous: missing.Ambiguous, Known: missing.Known, Limited: missing.Limited}
-		}
-	}
-	return node.Target{}, first
-}
-
-// ollamaNames are the names by which a model may be known here that a client calls by a name of Ollama's, the likeliest first.
-func ollamaNames(name string) []string {
-	names := append([]string{ollama.Canonical(name)}, ollama.Synonyms(name)...)
-	if id, ok := libraryModel(name); ok {
-		names = append(names, id)
-	}
-	return names
-}
-
-// libraryModel is the identifier in the built-in list of models that a name of Ollama's own library stands for.
-func libraryModel(name string) (id string, ok bool) {
-	parsed := ollama.ParseName(name)
-	wanted := parsed.Squashed()
-	if wanted == "" {
-		return "", false
-	}
-	all := fetch.WellKnown()
-	i := slices.IndexFunc(all, func(e fetch.Entry) bool {
-		_, bare, _ := strings.Cut(e.ID, "/")
-		return ollama.Squash(bare) == wanted
-	})
-	if i < 0 {
-		return "", false
-	}
-	if _, quantization := parsed.Split(); quantization != "" {
-		return all[i].ID + "@" + quantization, true
-	}
-	return all[i].ID, true
 }
 
 // unknownToOllama is the error of a name of no model, or of several.

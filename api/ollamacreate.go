@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -67,7 +66,7 @@ func (c *call) ollamaCopy() error {
 
 // saveCustom gives a model a name. Defaults are added to those that it has already.
 func (c *call) saveCustom(from, name string, defaults map[string]json.RawMessage) error {
-	target, err := c.findOllama(from)
+	target, err := c.find(from)
 	if err != nil {
 		return err
 	}
@@ -75,28 +74,11 @@ func (c *call) saveCustom(from, name string, defaults map[string]json.RawMessage
 	if !ollama.IsValid(name) {
 		return translate.Invalid("invalid_value", "model", "name "+quoted(name)+" is invalid: it may have letters, digits and _ . - in at most three parts, which / separates, and a tag after :")
 	}
-	if before, ok := c.custom(from); ok {
+	if before, ok := c.node.CustomModel(from); ok {
 		maps.Copy(m.Defaults, before.Defaults)
 	}
 	maps.Copy(m.Defaults, defaults)
-	if _, replaces := c.custom(name); !replaces {
-		if err := c.checkFree(name); err != nil {
-			return err
-		}
-	}
 	return c.node.SaveCustomModel(c.r.Context(), m, c.mayReplace)
-}
-
-// checkFree returns an error if a name leads to a model already, whoever may use that: "qwen3:4b" to qwen3-4b.
-func (c *call) checkFree(name string) error {
-	for _, synonym := range ollamaNames(name) {
-		_, err := c.node.Find(c.r.Context(), synonym)
-		missing, ok := errors.AsType[*catalog.NotFoundError](err)
-		if !ok || len(missing.Ambiguous) > 0 {
-			return &node.IDTakenError{ID: name}
-		}
-	}
-	return nil
 }
 
 // mayReplace returns an error if the request's identity may not use the model behind a name.
@@ -114,14 +96,14 @@ func (c *call) ollamaDelete() error {
 	if err != nil {
 		return err
 	}
-	if custom, ok := c.custom(name); ok && c.who.MayUse(custom.Model) {
+	if custom, ok := c.node.CustomModel(name); ok && c.who.MayUse(custom.Model) {
 		if err := c.node.DeleteCustomModel(custom.Name, c.mayReplace); err != nil {
 			return err
 		}
 		c.writeJSON(http.StatusOK, nil)
 		return nil
 	}
-	target, err := c.findOllama(name)
+	target, err := c.find(name)
 	var broken *node.BrokenModelError
 	if err != nil && !errors.As(err, &broken) {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
@@ -27,7 +28,7 @@ func (c *call) ollamaPull() error {
 	}
 	id, known := hubName(name)
 	if !known {
-		if _, err := c.findOllama(name); err != nil {
+		if _, err := c.find(name); err != nil {
 			return ollama.NotPulled(presentable(name, maxParam))
 		}
 		return c.pulled(streams, nil) // it is here, and nothing is known of where it came from
@@ -53,7 +54,7 @@ func (c *call) ollamaPull() error {
 // hubName is the name by which a model can be downloaded that a client calls by a name of Ollama's. There is none for a plain name that the
 // built-in list of models doesn't have.
 func hubName(name string) (id string, ok bool) {
-	if id, ok := libraryModel(name); ok {
+	if id, ok := node.LibraryModel(name); ok {
 		return id, true
 	}
 	n := ollama.ParseName(name)

@@ -14,7 +14,7 @@ func (c *call) ollamaShow() error {
 	if err != nil {
 		return err
 	}
-	target, err := c.findOllama(name)
+	target, err := c.find(name)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (c *call) ollamaShow() error {
 		License: licenseText(details.License), Template: details.ChatTemplate, Details: ollamaDetails(m), ModifiedAt: m.Changed,
 		ModelInfo: modelInfo(m, details.Metadata), Capabilities: capabilitiesOf(m, details.Metadata),
 	}
-	custom, ok := c.custom(name)
+	custom, ok := c.node.CustomModel(name)
 	if ok {
 		shown.Details.ParentModel = ollama.Listed(m.Key)
 	}

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
 // applyPreset adds the defaults of the preset that the field chosenBy names.
@@ -39,7 +37,7 @@ func (c *call) withPreset(body *jsonbody.Body, apply applyPreset) (*jsonbody.Bod
 
 // withCustom returns the body with the defaults of the model that it names, if a client has made that with some.
 func (c *call) withCustom(body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
-	custom, ok := c.custom(jsonbody.Unquote(body.Value("model")))
+	custom, ok := c.node.CustomModel(jsonbody.Unquote(body.Value("model")))
 	if !ok || len(custom.Defaults) == 0 || !c.who.MayUse(custom.Model) {
 		return body, nil
 	}
@@ -48,14 +46,6 @@ func (c *call) withCustom(body *jsonbody.Body, apply applyPreset) (*jsonbody.Bod
 		return nil, bad
 	}
 	return body, nil
-}
-
-// custom is the model that a client has made under a name.
-func (c *call) custom(name string) (node.CustomModel, bool) {
-	if c.dialect == ollamaDialect {
-		name = ollama.Canonical(name)
-	}
-	return c.node.CustomModel(name)
 }
 
 func unknownPreset(name string, have []string) string {

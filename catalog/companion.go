@@ -201,7 +201,7 @@ func companionsOf(scopes map[string]*scope, headers map[string]header, models ma
 			}
 			m := modelOf(c.found, headers[c.path], s)
 			m.Role, m.Projector = c.role, ""
-			m.Key += "@" + unsafeInKeys.Replace(normal(c.label))
+			m.Key += "@" + unsafeInKeys.Replace(Normal(c.label))
 			companion := Companion{Model: m.Model}
 			for _, other := range models[name] {
 				if other.Err == nil && c.belongsTo(s, other.label) {
@@ -217,7 +217,7 @@ func companionsOf(scopes map[string]*scope, headers map[string]header, models ma
 
 // names returns the names by which a companion can be requested.
 func (c *Companion) names() []string {
-	names := []string{c.Key, normal(filepath.Base(c.Path)), normal(filename.Stem(c.Path))}
+	names := []string{c.Key, Normal(filepath.Base(c.Path)), Normal(filename.Stem(c.Path))}
 	if len(c.Of) == 0 { // it is what its repository is for
 		repo, _, _ := strings.Cut(c.Key, "@")
 		names = append(names, repo)
@@ -249,7 +249,7 @@ func (c *Catalog) Companion(name, role, model string) (Companion, *NotFoundError
 		return Companion{}, missing
 	}
 	var near, beside []Companion
-	for _, i := range l.byCompanion[normal(name)] {
+	for _, i := range l.byCompanion[Normal(name)] {
 		switch found := l.companions[i]; {
 		case found.Role != role:
 		case slices.Contains(found.Of, model):

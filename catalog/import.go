@@ -116,7 +116,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 		rel, err := filepath.Rel(i.Models, filepath.Dir(m.Path))
 		publisher, repo, ok := strings.Cut(filepath.ToSlash(rel), "/")
 		if name := filename.CompanionName(filename.Stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
-			filename.ModelName(filename.Stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
+			filename.ModelName(filename.Stem(m.Path)) != name && withoutFormat(Normal(repo)) != name {
 			continue
 		}
 		folders[rel] = true

@@ -3,6 +3,8 @@ package catalog
 import (
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -11,14 +13,15 @@ const local = "local"
 
 // Key returns the key of a publisher's repository, which is the key of its model if it holds only one.
 func Key(publisher, repo string) string {
-	return unsafeInKeys.Replace(normal(publisher) + "/" + withoutFormat(normal(repo)))
+	return unsafeInKeys.Replace(Normal(publisher) + "/" + withoutFormat(Normal(repo)))
 }
 
 // withoutFormat removes the ending of a repository's name that gives the format of its models.
 func withoutFormat(repo string) string { return filename.TrimEnding(repo, "-gguf", "-mlx") }
 
-// normal returns a name in the form of keys.
-func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+// Normal returns a name in the form in which names are compared, which is that of keys: without spaces around it, in lower case, and composed
+// (NFC). The names of folders on some systems are decomposed, and so is what people copy from there.
+func Normal(name string) string { return norm.NFC.String(strings.ToLower(strings.TrimSpace(name))) }
 
 // unsafeInKeys replaces characters that have a meaning in keys or instance IDs.
 var unsafeInKeys = strings.NewReplacer("@", "-", ":", "-", ",", "-", " ", "-")
@@ -45,7 +48,7 @@ func repository(dirs []string) (publisher, repo string, within int) {
 // isPartOf reports whether a folder holds one quantization of a repository.
 func isPartOf(folder, repo string) bool {
 	name, quantization := filename.TrimQuantization(folder)
-	return quantization != "" && (name == "" || normal(name) == withoutFormat(normal(repo)))
+	return quantization != "" && (name == "" || Normal(name) == withoutFormat(Normal(repo)))
 }
 
 // withoutQuantization removes a quantization at the end of a file's name: tiny-f16 and tiny.Q4_K_M become tiny.
@@ -69,7 +72,7 @@ type labelled struct {
 // variantOf returns the variant that a model's quantization makes, or "". GGUF files and MLX folders of one repository share some
 // quantizations, such as F16.
 func variantOf(m *Model) string {
-	name := normal(m.Quantization.Name)
+	name := Normal(m.Quantization.Name)
 	if m.Format == FormatMLX && name != "" && !strings.HasSuffix(name, "bit") {
 		return "mlx-" + name
 	}
@@ -83,7 +86,7 @@ func withVariants(models []labelled, taken map[string]bool) {
 	named := make([]string, len(models))
 	for i, m := range models {
 		_, quantization := filename.TrimQuantization(m.label)
-		named[i] = normal(quantization)
+		named[i] = Normal(quantization)
 		inHeader[variantOf(&m.Model)]++
 		inName[named[i]]++
 	}
@@ -95,14 +98,14 @@ func withVariants(models []labelled, taken map[string]bool) {
 		case name != "" && inName[name] == 1:
 			suffixes[i] = name
 		default:
-			suffixes[i] = normal(m.label)
+			suffixes[i] = Normal(m.label)
 		}
 		chosen[suffixes[i]]++
 	}
 	for i := range models {
 		suffix := suffixes[i]
 		if chosen[suffix] > 1 || taken[suffix] {
-			suffix = normal(models[i].label)
+			suffix = Normal(models[i].label)
 		}
 		models[i].variant = unsafeInKeys.Replace(suffix)
 		models[i].Key += "@" + models[i].variant

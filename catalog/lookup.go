@@ -158,7 +158,7 @@ func (l *listing) first(name string, others []string) (Model, error) {
 // inFormat returns the model of m's repository in the format that a repository's name ends with, or m.
 func (l *listing) inFormat(m Model, name string) Model {
 	var want Format
-	switch name = normal(name); {
+	switch name = Normal(name); {
 	case strings.HasSuffix(name, "-mlx"):
 		want = FormatMLX
 	case strings.HasSuffix(name, "-gguf"):
@@ -223,7 +223,7 @@ func (l *listing) isAsItWas(m *Model) bool {
 }
 
 func (l *listing) lookup(name string) (Model, error) {
-	want := normal(name)
+	want := Normal(name)
 	if i, ok := l.byKey[want]; ok {
 		return l.models[i], nil
 	}

@@ -82,7 +82,7 @@ func (h *header) readMLX(f *found) error {
 		return nil
 	}
 	weights, err := readWeights(f.path)
-	named := strings.Contains(normal(f.repo+"/"+filepath.Base(f.path)), "mlx")
+	named := strings.Contains(Normal(f.repo+"/"+filepath.Base(f.path)), "mlx")
 	if !weights.isMLX && config.Quantization == nil && !named && !saysMLX(f.path) {
 		h.model.Role = roleOther
 		return nil
@@ -143,7 +143,7 @@ var mlxEmbedders = []string{"bert", "xlm-roberta", "modernbert", "nomic_bert", "
 // embeds reports whether a model is for embeddings. Those made of a chat model have its type, but a list of modules, or at
 // least a name that says so.
 func embeds(f *found, kind string) bool {
-	if slices.Contains(mlxEmbedders, kind) || strings.Contains(normal(f.repo+"/"+filepath.Base(f.path)), "embed") {
+	if slices.Contains(mlxEmbedders, kind) || strings.Contains(Normal(f.repo+"/"+filepath.Base(f.path)), "embed") {
 		return true
 	}
 	_, err := os.Stat(filepath.Join(f.path, mlxModulesFile))

@@ -124,7 +124,7 @@ func withoutSynonyms(all []tagged) []tagged {
 	}
 	seen := map[same]bool{}
 	return slices.DeleteFunc(all, func(t tagged) bool {
-		key := same{normal(t.publisher), normal(t.name), t.manifest}
+		key := same{Normal(t.publisher), Normal(t.name), t.manifest}
 		defer func() { seen[key] = true }()
 		return seen[key]
 	})

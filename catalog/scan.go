@@ -277,7 +277,7 @@ func modelOf(f *found, h header, s *scope) labelled {
 	_, named := filename.TrimQuantization(m.label)
 	plain := strings.TrimPrefix(strings.ToUpper(named), "UD-") // Unsloth's, which people call by the rest of the name
 	for _, variant := range []string{variantOf(&m.Model), m.Quantization.Name, named, plain, m.label} {
-		if variant = unsafeInKeys.Replace(normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
+		if variant = unsafeInKeys.Replace(Normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
 			m.Variants = append(m.Variants, variant)
 		}
 	}

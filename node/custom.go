@@ -13,7 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
 // CustomModel is a name that a client has given a model, with defaults for requests that use the name. It outlives a restart.
@@ -66,7 +68,7 @@ func (c *customModels) read() error {
 	}
 	c.all = map[string]CustomModel{}
 	for _, r := range content.Models {
-		name := strings.ToLower(r.Name)
+		name := catalog.Normal(r.Name)
 		c.all[name] = CustomModel{name, r.Model, r.Defaults}
 	}
 	return nil
@@ -113,7 +115,7 @@ func (c *customModels) get(name string) (CustomModel, bool) {
 		}
 		all = c.all
 	}
-	m, ok := all[strings.ToLower(strings.TrimSpace(name))]
+	m, ok := all[catalog.Normal(name)]
 	return m, ok
 }
 
@@ -125,14 +127,11 @@ func (c *customModels) list() []CustomModel {
 	return slices.SortedFunc(maps.Values(c.all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// CustomModel returns the model that a client has made under a name, in any case. A name of the settings goes before it, and so does the key
-// of a model that has come since: nobody can take a key in advance.
+// CustomModel returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes before
+// it, and so does the key of a model that has come since: nobody can take a key in advance.
 func (n *Node) CustomModel(name string) (CustomModel, bool) {
-	if n.settings.Load().resolve(name) != name {
-		return CustomModel{}, false
-	}
-	m, ok := n.custom.get(name)
-	if !ok || n.isKey(m.Name) {
+	m, ok := n.custom.get(ollama.Canonical(name))
+	if !ok || n.isKey(m.Name) || n.settings.Load().isAlias(m.Name) {
 		return CustomModel{}, false
 	}
 	return m, true
@@ -141,7 +140,7 @@ func (n *Node) CustomModel(name string) (CustomModel, bool) {
 // isKey reports whether a name is the whole key of a model, according to the last scan of the disk.
 func (n *Node) isKey(name string) bool {
 	m, err := n.known(name)
-	return err == nil && (strings.EqualFold(m.Key, name) || strings.EqualFold(m.FullKey(), name))
+	return err == nil && isKeyOf(&m, name)
 }
 
 // CustomModels returns the models that clients have made, sorted by name.
@@ -150,7 +149,7 @@ func (n *Node) CustomModels() []CustomModel { return n.custom.list() }
 // SaveCustomModel gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
 // [*IDTakenError], may's, that of the defaults and the file system's.
 func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
-	m.Name = strings.ToLower(m.Name)
+	m.Name = catalog.Normal(m.Name)
 	if err := m.Defaults.validate(m.Name); err != nil {
 		return err
 	}
@@ -161,8 +160,10 @@ func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(befo
 	if size > maxCustomBytes {
 		return &TooLargeError{fmt.Sprintf("The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes)}
 	}
-	if _, replaces := n.custom.get(m.Name); !replaces {
-		if _, err := n.Find(ctx, m.Name); err == nil || n.checkID(m.Name, "") != nil {
+	if _, replaces := n.CustomModel(m.Name); !replaces {
+		_, err := n.Find(ctx, m.Name)
+		missing, isFree := errors.AsType[*catalog.NotFoundError](err)
+		if !isFree || len(missing.Ambiguous) > 0 || n.checkID(m.Name, "") != nil {
 			return &IDTakenError{m.Name}
 		}
 	}
@@ -184,7 +185,7 @@ func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(befo
 // DeleteCustomModel deletes what a client has made under a name, if may allows it. The model itself stays.
 func (n *Node) DeleteCustomModel(name string, may func(CustomModel) error) error {
 	return n.custom.change(func(all map[string]CustomModel) error {
-		name = strings.ToLower(name)
+		name = catalog.Normal(name)
 		if err := may(all[name]); err != nil {
 			return err
 		}
@@ -203,13 +204,19 @@ type TooLargeError struct{ Message string }
 
 func (e *TooLargeError) Error() string { return e.Message }
 
-// resolve returns the key for an alias of the settings, or for a name that a client has given, or else the name itself.
+// given returns the key of the model to which the settings, or else a client, have given a name; "" if nobody has.
+func (n *Node) given(name string) string {
+	if key, ok := n.settings.Load().alias(name); ok {
+		return key
+	}
+	m, _ := n.CustomModel(name)
+	return m.Model
+}
+
+// resolve returns the key for a name that was given to a model, or for one that fits an alias, or else the name itself.
 func (n *Node) resolve(name string) string {
-	if resolved := n.settings.Load().resolve(name); resolved != name {
-		return resolved
+	if key := n.given(name); key != "" {
+		return key
 	}
-	if m, ok := n.CustomModel(name); ok {
-		return m.Model
-	}
-	return name
+	return n.settings.Load().resolve(name)
 }

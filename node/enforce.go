@@ -17,6 +17,7 @@ func (n *Node) enforce() {
 	}
 	n.force = newest
 	s := n.live[newest]
+	s.aliases = newAliases(s.Models)
 	n.settings.Store(&s)
 	if s.Log != nil {
 		handler := s.Log.Handler()

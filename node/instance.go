@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -52,7 +53,8 @@ func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 
 // numbered finds an instance by its number: key:1 is the first instance, whose id is the bare key. The key may be any of
 // the model's names.
-func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
+func (n *Node) numbered(name string) (Target, bool) {
+	name = strings.TrimSpace(name)
 	at := strings.LastIndexByte(name, ':')
 	if at < 1 {
 		return Target{}, false
@@ -61,7 +63,7 @@ func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
 	if err != nil || number < 1 || strconv.Itoa(number) != name[at+1:] {
 		return Target{}, false
 	}
-	model, err := n.Find(ctx, name[:at])
+	model, err := n.spelled(name[:at])
 	if err != nil || model.Instance != "" { // a number of a number
 		return Target{}, false
 	}
@@ -93,7 +95,7 @@ func (n *Node) InstanceID(ctx context.Context, name string) string {
 		return name
 	case target.Instance != "":
 		return target.Instance
-	case strings.EqualFold(name, target.Model.Key):
+	case catalog.Normal(name) == target.Model.Key:
 		return target.Model.Key
 	}
 	instances = slices.DeleteFunc(instances, func(in supervisor.Info) bool {
@@ -148,7 +150,7 @@ func (e *IDTakenError) Error() string {
 // an instance, as key:2 is. Only the model itself may have its own numbers, from 2 on: they are what its instances are called anyway. The
 // supervisor compares the identifier with other instances.
 func (n *Node) checkID(id, key string) error {
-	if id == "" || strings.EqualFold(id, key) {
+	if id == "" || catalog.Normal(id) == key {
 		return nil
 	}
 	if n.isModelName(id) {
@@ -159,17 +161,23 @@ func (n *Node) checkID(id, key string) error {
 		return nil
 	}
 	number, err := strconv.Atoi(id[at+1:])
-	if err != nil || number > 1 && strings.EqualFold(id[:at], key) || !n.isModelName(id[:at]) {
+	if err != nil || number > 1 && catalog.Normal(id[:at]) == key || !n.isModelName(id[:at]) {
 		return nil
 	}
 	return &IDTakenError{id}
 }
 
-// isModelName reports whether a model has a name, in any case: identifiers are found in any case.
+// isModelName reports whether a name leads to a model, or would if another name or model were gone.
 func (n *Node) isModelName(name string) bool {
-	_, unknown := n.known(name)
-	_, custom := n.custom.get(name)
-	return unknown == nil || custom || n.settings.Load().isAlias(name)
+	if _, unknown := n.known(name); unknown == nil {
+		return true
+	}
+	for spelling := range spellings(name) {
+		if _, custom := n.custom.get(spelling); custom || n.settings.Load().isAlias(spelling) {
+			return true
+		}
+	}
+	return false
 }
 
 // identify records an identifier that a load has chosen, so that it goes before the names of models that are added later. It forgets
@@ -184,13 +192,12 @@ func (n *Node) identify(id string) {
 		}
 		return true
 	})
-	n.chosen.Store(strings.ToLower(id), struct{}{})
+	n.chosen.Store(catalog.Normal(id), struct{}{})
 }
 
 // identified finds an instance by an identifier that its load has chosen, ignoring case.
 func (n *Node) identified(name string) (supervisor.Info, bool) {
-	name = strings.TrimSpace(name)
-	if _, ok := n.chosen.Load(strings.ToLower(name)); !ok {
+	if _, ok := n.chosen.Load(catalog.Normal(name)); !ok {
 		return supervisor.Info{}, false
 	}
 	return n.instance(name)
@@ -199,13 +206,12 @@ func (n *Node) identified(name string) (supervisor.Info, bool) {
 // isAliasOfAnother reports whether a name is an alias of another model than the instance's. A load can't choose an alias, but a reload can
 // bring one: then the configuration counts, since that is the operator's. A pattern that fits doesn't: it is for names that nothing has.
 func (n *Node) isAliasOfAnother(name string, in supervisor.Info) bool {
-	for of, m := range n.settings.Load().Models {
-		if slices.Contains(m.Aliases, strings.TrimSpace(name)) {
-			key := n.means(of)
-			return key != "" && key != in.Spec.Model.Key
-		}
+	of, ok := n.settings.Load().alias(name)
+	if !ok {
+		return false
 	}
-	return false
+	key := n.means(of)
+	return key != "" && key != in.Spec.Model.Key
 }
 
 // warnTaken warns about instances that their identifiers no longer lead to.

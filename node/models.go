@@ -3,122 +3,16 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
-
-// Target is the model or instance that a request's model name refers to.
-type Target struct {
-	Model    catalog.Model
-	Instance string // set if the name is an instance's id
-}
-
-// BrokenModelError is returned when a model's file can't be used.
-type BrokenModelError struct {
-	Key, Path string
-	Reason    error
-}
-
-func (e *BrokenModelError) Error() string {
-	return fmt.Sprintf("The model %s can't be used: its file %s is broken (%v).", e.Key, filepath.Base(e.Path), e.Reason)
-}
-
-// Unwrap returns the reason.
-func (e *BrokenModelError) Unwrap() error { return e.Reason }
-
-// Find returns the model or instance with a name: an identifier that a load has chosen (unless it has become an alias of another model since), an
-// instance's id, its number (key:1 is
-// the first, whose id is the bare key), a key, or a bare name. A key stands for any instance of the model. The error is a [*catalog.NotFoundError], a
-// [*BrokenModelError] or the context's.
-func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
-		return Target{in.Spec.Model, in.ID}, nil
-	}
-	resolved := n.resolve(name)
-	if _, unknown := n.known(resolved); unknown != nil {
-		if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
-			return Target{in.Spec.Model, in.ID}, nil
-		}
-		if t, ok := n.numbered(ctx, strings.TrimSpace(name)); ok {
-			return t, nil
-		}
-	}
-	asked := n.remotes.asked.Load()
-	m, err := n.lookup(ctx, resolved)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx, asked) {
-		return n.Find(ctx, name)
-	}
-	switch {
-	case err != nil:
-		return Target{}, err
-	case m.Err == nil:
-		return Target{Model: m}, nil
-	}
-	if in, ok := n.instance(name); ok {
-		return Target{in.Spec.Model, in.ID}, nil
-	}
-	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
-}
-
-// FindNothing takes as long as Find with a name that nothing has. So the time of an answer doesn't tell that there is what it conceals.
-func (n *Node) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx, "\x00"+name) }
-
-// lookup finds a model in the catalog by any of its names, including the identifiers that it can be downloaded by.
-func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
-	if _, err := n.catalog.Known(name); err == nil {
-		return n.catalog.Lookup(ctx, name) // without its synonyms, which take a while to make
-	}
-	names := namesOf(name)
-	return n.catalog.Lookup(ctx, names[0], names[1:]...)
-}
-
-// known is lookup without reading the disk.
-func (n *Node) known(name string) (catalog.Model, error) {
-	if m, err := n.catalog.Known(name); err == nil {
-		return m, nil
-	}
-	names := namesOf(name)
-	return n.catalog.Known(names[0], names[1:]...)
-}
-
-// instance finds an instance by its id, ignoring case.
-func (n *Node) instance(id string) (supervisor.Info, bool) {
-	id = strings.TrimSpace(id)
-	for _, in := range n.supervisor.Instances() {
-		if strings.EqualFold(in.ID, id) {
-			return in, true
-		}
-	}
-	return supervisor.Info{}, false
-}
-
-// namesOf returns a model's name, followed by its synonyms: the identifiers that it can be downloaded by.
-func namesOf(name string) []string {
-	names := []string{name}
-	repo, variant, several := strings.Cut(name, "@")
-	for _, other := range append([]string{repo}, fetch.SameModel(repo)...) {
-		publisher, bare, _ := strings.Cut(other, "/")
-		key := catalog.Key(publisher, bare)
-		if several {
-			key += "@" + variant
-		}
-		if !strings.EqualFold(key, name) {
-			names = append(names, key)
-		}
-	}
-	return names
-}
 
 // LongestTTL returns how long a model that is loaded on first use may stay idle; 0: unlimited.
 func (n *Node) LongestTTL(key string) time.Duration {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
@@ -57,6 +58,8 @@ type Settings struct {
 	Cluster ClusterSettings
 	Exposed bool   // others than the users of this machine are served
 	Version string // of the program; empty: unknown
+
+	aliases *aliases // of the Models; nil: not indexed yet
 }
 
 // Gates are risky features that a configuration may enable.
@@ -172,10 +175,11 @@ func (s Settings) Validate() error {
 			if _, err := path.Match(alias, ""); err != nil {
 				return fmt.Errorf("model %s: alias %q is not a pattern: use * for any characters", key, alias)
 			}
-			if other, ok := names[alias]; ok && other != key {
+			name := catalog.Normal(alias)
+			if other, ok := names[name]; ok && other != key {
 				return fmt.Errorf("alias %s: it is given to two models, %s and %s", alias, min(key, other), max(key, other))
 			}
-			names[alias] = key
+			names[name] = key
 		}
 		if err := m.checkWorkers(); err != nil {
 			return fmt.Errorf("model %s: rpc: %w", key, err)
@@ -189,43 +193,6 @@ func (s Settings) Validate() error {
 	}
 	return nil
 }
-
-// resolve returns the key for an alias, or the name itself. An exact alias takes precedence over a pattern, and a longer
-// pattern over a shorter one.
-func (s *Settings) resolve(name string) string {
-	best, found := "", name
-	for key, m := range s.Models {
-		for _, alias := range m.Aliases {
-			if alias == name {
-				return key
-			}
-			isCloser := len(alias) > len(best) || (len(alias) == len(best) && alias < best) // the same for every request
-			if isCloser && isPattern(alias) {
-				if ok, _ := path.Match(alias, name); ok {
-					best, found = alias, key
-				}
-			}
-		}
-	}
-	return found
-}
-
-// isAlias reports whether an alias is, or fits, a name, in any case.
-func (s *Settings) isAlias(name string) bool {
-	name = strings.ToLower(name)
-	for _, m := range s.Models {
-		for _, alias := range m.Aliases {
-			alias = strings.ToLower(alias)
-			if fits, _ := path.Match(alias, name); fits && isPattern(alias) || alias == name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isPattern reports whether an alias is a pattern.
-func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }
 
 // checkRemotes returns an error if a remote is invalid, or if two have the same name.
 func checkRemotes(all []remote.Config) error {

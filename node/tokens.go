@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -123,14 +124,14 @@ func randomText(n int) string {
 	return string(text)
 }
 
-// normalize sorts the scopes, and lowercases the models, as keys are.
+// normalize sorts the scopes, and writes the models as keys are.
 func (t *Token) normalize() {
 	t.Scopes = slices.Clone(t.Scopes)
 	slices.Sort(t.Scopes)
 	t.Scopes = slices.Compact(t.Scopes)
 	t.Models = slices.Clone(t.Models)
 	for i, m := range t.Models {
-		t.Models[i] = strings.ToLower(strings.TrimSpace(m))
+		t.Models[i] = catalog.Normal(m)
 	}
 }
 

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// Target is the model or instance that a request's model name refers to.
+type Target struct {
+	Model    catalog.Model
+	Instance string // set if the name is an instance's id
+}
+
+// BrokenModelError is returned when a model's file can't be used.
+type BrokenModelError struct {
+	Key, Path string
+	Reason    error
+}
+
+func (e *BrokenModelError) Error() string {
+	return fmt.Sprintf("The model %s can't be used: its file %s is broken (%v).", e.Key, filepath.Base(e.Path), e.Reason)
+}
+
+// Unwrap returns the reason.
+func (e *BrokenModelError) Unwrap() error { return e.Reason }
+
+// Find returns the model or instance with a name, as clients of any dialect write it. The first of these counts:
+//
+//   - the id of an instance, or its number: key:2 is the second, and key:1 the first, whose id is the bare key. A key stands for any instance;
+//   - a model's key;
+//   - an alias of the settings (also before an identifier that a load has chosen), or a name that a client has given;
+//   - the key without its publisher, and identifiers that it can be downloaded by;
+//   - the same in the forms of Ollama's names: with ":latest", or with a quantization as the tag;
+//   - an alias that is a pattern, since it is for names that nothing has.
+//
+// Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or the
+// context's.
+func (n *Node) Find(ctx context.Context, name string) (Target, error) {
+	asked := n.remotes.asked.Load()
+	target, err := n.find(ctx, name)
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx, asked) {
+		return n.Find(ctx, name)
+	}
+	return target, err
+}
+
+// FindNothing takes as long as Find with a name that nothing has. So the time of an answer doesn't tell that there is what it conceals.
+func (n *Node) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx, "\x00"+name) }
+
+// find is Find for what is there now.
+func (n *Node) find(ctx context.Context, name string) (Target, error) {
+	target, err := n.knows(name)
+	wanted := target.Model.Key
+	if err != nil {
+		wanted = n.resolve(name)
+	}
+	if target.Instance != "" {
+		return target, nil
+	}
+	m, failed := n.catalog.Lookup(ctx, wanted) // looks at the disk if the model isn't known, or has changed
+	if _, unknown := errors.AsType[*catalog.NotFoundError](failed); unknown || failed == nil && err != nil {
+		if target, err = n.knows(name); err != nil { // still
+			return Target{}, err
+		}
+		if target.Instance != "" {
+			return target, nil
+		}
+		m, failed = n.catalog.Lookup(ctx, target.Model.Key)
+	}
+	switch {
+	case failed != nil:
+		return Target{}, failed
+	case m.Err == nil:
+		return Target{Model: m}, nil
+	}
+	if in, ok := n.instance(name); ok {
+		return Target{in.Spec.Model, in.ID}, nil
+	}
+	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
+}
+
+// knows is Find by the last scan of the disk. The model may be broken. The error is a [*catalog.NotFoundError].
+func (n *Node) knows(name string) (Target, error) {
+	var unknown error
+	for spelling := range spellings(name) {
+		target, err := n.spelled(spelling)
+		missing, failed := errors.AsType[*catalog.NotFoundError](err)
+		if !failed {
+			return target, nil
+		}
+		if missing.Name = name; unknown == nil || len(missing.Ambiguous) > 0 {
+			unknown = missing
+		}
+	}
+	if key, ok := n.settings.Load().pattern(name); ok {
+		if m, err := n.known(key); err == nil {
+			return Target{Model: m}, nil
+		}
+	}
+	return Target{}, unknown
+}
+
+// spelled is knows for a name in one spelling, without patterns.
+func (n *Node) spelled(name string) (Target, error) {
+	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
+		return Target{in.Spec.Model, in.ID}, nil
+	}
+	m, err := n.catalog.Known(name)
+	if err == nil && isKeyOf(&m, name) {
+		return Target{Model: m}, nil
+	}
+	if of := n.given(name); of != "" {
+		m, err := n.known(of)
+		return Target{Model: m}, err
+	}
+	if err == nil {
+		return Target{Model: m}, nil
+	}
+	if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
+		return Target{in.Spec.Model, in.ID}, nil
+	}
+	if t, ok := n.numbered(name); ok {
+		return t, nil
+	}
+	m, err = n.synonym(name)
+	return Target{Model: m}, err
+}
+
+// isKeyOf reports whether a name is a model's whole key.
+func isKeyOf(m *catalog.Model, name string) bool {
+	name = catalog.Normal(name)
+	return name == m.Key || name == m.FullKey()
+}
+
+// known returns the model of the last scan of the disk that a name in any spelling belongs to, whatever else has been given that name.
+func (n *Node) known(name string) (catalog.Model, error) {
+	m, unknown := n.catalog.Known(name)
+	if unknown == nil {
+		return m, nil
+	}
+	for spelling := range spellings(name) {
+		if m, err := n.synonym(spelling); err == nil {
+			return m, nil
+		}
+	}
+	return catalog.Model{}, unknown
+}
+
+// synonym is known for a name in one spelling.
+func (n *Node) synonym(name string) (catalog.Model, error) {
+	names := namesOf(name) // which takes a while
+	return n.catalog.Known(names[0], names[1:]...)
+}
+
+// lookup is known, but looks at the disk if necessary.
+func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
+	m, unknown := n.known(name)
+	if unknown != nil {
+		_, err := n.catalog.Lookup(ctx, name)
+		if _, missing := errors.AsType[*catalog.NotFoundError](err); err != nil && !missing {
+			return catalog.Model{}, err
+		}
+		if m, err = n.known(name); err != nil {
+			return catalog.Model{}, err
+		}
+	}
+	return n.catalog.Lookup(ctx, m.Key)
+}
+
+// instance finds an instance by its id, ignoring case.
+func (n *Node) instance(id string) (supervisor.Info, bool) {
+	id = catalog.Normal(id)
+	for _, in := range n.supervisor.Instances() {
+		if catalog.Normal(in.ID) == id {
+			return in, true
+		}
+	}
+	return supervisor.Info{}, false
+}
+
+// namesOf returns a model's name, followed by its synonyms: the identifiers that it can be downloaded by.
+func namesOf(name string) []string {
+	names := []string{name}
+	repo, variant, several := strings.Cut(name, "@")
+	for _, other := range append([]string{repo}, fetch.SameModel(repo)...) {
+		publisher, bare, _ := strings.Cut(other, "/")
+		key := catalog.Key(publisher, bare)
+		if several {
+			key += "@" + variant
+		}
+		if !strings.EqualFold(key, name) {
+			names = append(names, key)
+		}
+	}
+	return names
+}
