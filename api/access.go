@@ -267,6 +267,17 @@ func (c *call) models() ([]node.ModelState, error) {
 	return may, nil
 }
 
+// modelsToList are models with the contexts that requests get.
+func (c *call) modelsToList() ([]node.ModelState, error) {
+	models, err := c.models()
+	if err != nil {
+		return nil, err
+	}
+	models = slices.Clone(models)
+	c.node.SetContexts(c.r.Context(), models)
+	return models, nil
+}
+
 // ofThisMachine returns the models that are on this machine, without their places elsewhere.
 func ofThisMachine(all []node.ModelState) []node.ModelState {
 	var here []node.ModelState

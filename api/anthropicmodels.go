@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -26,6 +24,7 @@ type (
 		CreatedAt   string `json:"created_at"`
 		MaxInput    int    `json:"max_input_tokens"` // the context, which the answer shares
 		MaxTokens   int    `json:"max_tokens"`
+		State       string `json:"state"` // as v0 has it; not in Anthropic's API
 	}
 )
 
@@ -37,11 +36,15 @@ func isAnthropicModels(r *http.Request) bool {
 
 // listAnthropic is GET /v1/models for Anthropic-style clients: a page of the same models.
 func (c *call) listAnthropic() error {
-	models, err := c.models()
+	entries, err := c.entries()
 	if err != nil {
 		return err
 	}
-	page, err := c.page(listed(c, models, anthropicObject))
+	all := make([]anthropicModel, len(entries))
+	for i := range entries {
+		all[i] = entries[i].anthropic()
+	}
+	page, err := c.page(all)
 	if err != nil {
 		return err
 	}
@@ -93,13 +96,9 @@ func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 	return page, nil
 }
 
-// anthropicObject describes a model, or an instance of it.
-func anthropicObject(id string, m *catalog.Model, in supervisor.Info) anthropicModel {
-	context := m.MaxContextLength
-	if in.Spec != nil && in.Spec.ContextLength > 0 {
-		context = in.Spec.ContextLength
-	}
+func (e *listEntry) anthropic() anthropicModel {
 	return anthropicModel{
-		Type: "model", ID: id, DisplayName: m.DisplayName, CreatedAt: m.Changed.UTC().Format(time.RFC3339), MaxInput: context, MaxTokens: context,
+		Type: "model", ID: e.id, DisplayName: e.model.DisplayName, CreatedAt: e.model.Changed.UTC().Format(time.RFC3339),
+		MaxInput: e.context, MaxTokens: e.context, State: e.state,
 	}
 }

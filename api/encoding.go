@@ -14,8 +14,13 @@ import (
 // catalog's list never changes; it is replaced. What may change without it, such as its instances and names, isn't cached.
 type encodedModels struct {
 	mu   sync.Mutex
-	json map[*catalog.Model][]byte // each after a comma
-	most int                       // models of the longest list; a token with few models has a short one
+	json map[*catalog.Model]encodedModel
+	most int // models of the longest list; a token with few models has a short one
+}
+
+type encodedModel struct {
+	text    []byte // after a comma
+	context int    // the length in it
 }
 
 // of returns the elements of a JSON array of the models, in pieces, which must not be modified. The first is left
@@ -25,20 +30,21 @@ func (e *encodedModels) of(models []node.ModelState, isPlain func(*node.ModelSta
 	defer e.mu.Unlock()
 	e.most = max(e.most, len(models))
 	if e.json == nil || len(e.json) > 2*e.most+1000 { // mostly models of older lists
-		e.json = make(map[*catalog.Model][]byte, len(models))
+		e.json = make(map[*catalog.Model]encodedModel, len(models))
 	}
 	pieces := make([][]byte, 1, len(models)+2)
 	for i := range models {
 		m := &models[i]
 		keeps := m.IsListed && !m.IsCopy && isPlain(m)
-		text, known := e.json[m.Model]
-		if !known || !keeps {
+		kept, known := e.json[m.Model]
+		text := kept.text
+		if !known || !keeps || kept.context != m.ContextLength {
 			encoded, err := json.Marshal(describe(m))
 			if err != nil {
 				return nil, err
 			}
 			if text = append([]byte{','}, encoded...); keeps {
-				e.json[m.Model] = text
+				e.json[m.Model] = encodedModel{text, m.ContextLength}
 			}
 		}
 		if i == 0 {

@@ -22,12 +22,17 @@ type (
 		Object  string `json:"object"`
 		Created int64  `json:"created"`
 		OwnedBy string `json:"owned_by"`
+
+		// What OpenAI's own API doesn't tell: the context under OpenRouter's name and vLLM's, which clients read, and the state as in v0.
+		ContextLength int    `json:"context_length,omitempty"`
+		MaxModelLen   int    `json:"max_model_len,omitempty"`
+		State         string `json:"state"`
 	}
 )
 
 // listNative is GET /api/v1/models.
 func (c *call) listNative() error {
-	models, err := c.models()
+	models, err := c.modelsToList()
 	if err != nil {
 		return err
 	}
@@ -68,7 +73,7 @@ func (c *call) brokenMember() ([]byte, error) {
 
 func describe(m *node.ModelState) resource.Model {
 	d := DescribeModel(m.Model)
-	d.Aliases, d.Places, d.Via, d.EngineProblem = m.Aliases, placesOf(m), viaOf(m), m.Lacks
+	d.Aliases, d.Places, d.Via, d.EngineProblem, d.ContextLength = m.Aliases, placesOf(m), viaOf(m), m.Lacks, m.ContextLength
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}
@@ -105,37 +110,78 @@ func (c *call) listOpenAI() error {
 	if c.dialect == anthropicDialect {
 		return c.listAnthropic()
 	}
-	models, err := c.models()
+	entries, err := c.entries()
 	if err != nil {
 		return err
 	}
-	return c.answer(openAIModels{Object: "list", Data: listed(c, models, openAIObject)})
+	list := openAIModels{Object: "list", Data: make([]openAIModel, len(entries))}
+	for i := range entries {
+		list.Data[i] = entries[i].openAI()
+	}
+	return c.answer(list)
 }
 
-// listed are the objects of the loaded instances, and of the other models if the settings say so. Instances of remotes are listed once, by the
+// listEntry is an entry of GET /v1/models, in any dialect: an instance, or a model.
+type listEntry struct {
+	id      string
+	model   *catalog.Model
+	context int // that a request gets, in tokens; 0: unknown
+	state   string
+}
+
+// The states of models, as v0 has them.
+const (
+	stateLoaded    = "loaded"
+	stateLoading   = "loading"
+	stateNotLoaded = "not-loaded"
+)
+
+// entries are the loaded instances, followed by the other models if the settings say so. Instances of remotes are listed once, by the
 // model's key: clients ask for what is listed, and a name of one place would keep them from the others.
-func listed[T any](c *call, models []node.ModelState, object func(id string, m *catalog.Model, in supervisor.Info) T) []T {
-	objects := []T{}
-	all := c.node.Settings().ListAll
+func (c *call) entries() ([]listEntry, error) {
+	models, err := c.modelsToList()
+	if err != nil {
+		return nil, err
+	}
+	instances := c.node.Instances()
+	entries, others := []listEntry{}, []listEntry{}
 	for i := range models {
 		m := &models[i]
 		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
 		isListed := slices.ContainsFunc(m.Instances, isKey)
 		for _, in := range m.Instances {
-			id := in.ID
+			e := listEntry{in.ID, m.Model, in.Spec.ContextLength, stateLoaded}
 			if in.Spec.Remote != nil {
 				if isListed {
 					continue
 				}
-				id, isListed = m.Key, true
+				e.id, e.context, isListed = m.Key, m.ContextLength, true
 			}
-			objects = append(objects, object(id, m.Model, in))
+			entries = append(entries, e)
 		}
-		if all && len(m.Instances) == 0 {
-			objects = append(objects, object(m.Key, m.Model, supervisor.Info{}))
+		if len(m.Instances) == 0 {
+			others = append(others, listEntry{m.Key, m.Model, m.ContextLength, stateOf(m.Key, instances)})
 		}
 	}
-	return objects
+	if c.node.Settings().ListAll {
+		entries = append(entries, others...)
+	}
+	return entries, nil
+}
+
+// stateOf is the state of the model with a key.
+func stateOf(key string, instances []supervisor.Info) string {
+	state := stateNotLoaded
+	for i := range instances {
+		switch in := &instances[i]; {
+		case in.Spec.Model.Key != key:
+		case in.IsLoaded(), in.Spec.Remote == nil && !in.Status.IsLoading():
+			return stateLoaded
+		case in.Spec.Remote == nil:
+			state = stateLoading
+		}
+	}
+	return state
 }
 
 // getOpenAI is GET /v1/models/{id}: an instance, or a model whether it is loaded or not.
@@ -144,15 +190,20 @@ func (c *call) getOpenAI() error {
 	if err != nil {
 		return err
 	}
-	id := cmp.Or(target.Instance, target.Model.Key)
-	if c.dialect == anthropicDialect {
-		return c.answer(anthropicObject(id, &target.Model, c.instance(id)))
+	e := listEntry{
+		id: cmp.Or(target.Instance, target.Model.Key), model: &target.Model, context: c.node.ContextLength(c.r.Context(), target),
+		state: stateOf(target.Model.Key, c.node.Instances()),
 	}
-	return c.answer(openAIObject(id, &target.Model, supervisor.Info{}))
+	if c.dialect == anthropicDialect {
+		return c.answer(e.anthropic())
+	}
+	return c.answer(e.openAI())
 }
 
-func openAIObject(id string, m *catalog.Model, _ supervisor.Info) openAIModel {
-	return openAIModel{ID: id, Object: "model", Created: m.Changed.Unix(), OwnedBy: m.Publisher}
+func (e *listEntry) openAI() openAIModel {
+	return openAIModel{
+		ID: e.id, Object: "model", Created: e.model.Changed.Unix(), OwnedBy: e.model.Publisher, ContextLength: e.context, MaxModelLen: e.context, State: e.state,
+	}
 }
 
 func (c *call) answer(v any) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -24,7 +25,7 @@ func (c *call) ollamaVersion() error {
 
 // ollamaTags is GET /api/tags: the models on disk.
 func (c *call) ollamaTags() error {
-	models, err := c.models()
+	models, err := c.modelsToList()
 	if err != nil {
 		return err
 	}
@@ -35,16 +36,32 @@ func (c *call) ollamaTags() error {
 			continue
 		}
 		tag := ollama.Tag{
-			ModifiedAt: m.Changed, Size: m.SizeBytes, Digest: digestOf(m), Details: ollamaDetails(m), Capabilities: capabilitiesOf(m, nil),
+			ModifiedAt: m.Changed, Size: m.SizeBytes, Digest: digestOf(m), Details: ollamaDetails(m, models[i].ContextLength), Capabilities: capabilitiesOf(m, nil),
 		}
-		for _, name := range append([]string{m.Key}, exact(models[i].Aliases)...) {
-			tag.Name = ollama.Listed(name)
-			tag.Model = tag.Name
+		for _, name := range tagNames(&models[i]) {
+			tag.Name, tag.Model = name, name
 			list.Models = append(list.Models, tag)
 		}
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Tag) int { return b.ModifiedAt.Compare(a.ModifiedAt) })
 	return c.answer(list)
+}
+
+// tagNames are the names under which a model is listed, each of them once: its key and its aliases. What Ollama has pulled has only Ollama's names, if
+// an import has made these its aliases: that is how its clients know it.
+func tagNames(m *node.ModelState) []string {
+	names := exact(m.Aliases)
+	if m.Layout != catalog.LayoutOllama || len(names) == 0 {
+		names = append([]string{m.Key}, names...)
+	}
+	listed, seen := []string{}, map[string]bool{}
+	for _, name := range names {
+		if means := ollama.Canonical(name); !seen[means] {
+			seen[means] = true
+			listed = append(listed, ollama.Listed(name))
+		}
+	}
+	return listed
 }
 
 // exact are the aliases that aren't patterns.
@@ -73,7 +90,7 @@ func (c *call) ollamaPS() error {
 		}
 		isHere[m.Key] = true
 		list.Models = append(list.Models, ollama.Process{
-			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m), ExpiresAt: expiryOf(in, now),
+			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m, in.Spec.ContextLength), ExpiresAt: expiryOf(in, now),
 			SizeVRAM: outsideCPU(in.Devices()), ContextLength: in.Spec.ContextLength,
 		})
 	}
@@ -103,11 +120,11 @@ func expiryOf(in *supervisor.Info, now time.Time) time.Time {
 	}
 }
 
-// ollamaDetails describes a model in few words.
-func ollamaDetails(m *catalog.Model) ollama.Details {
+// ollamaDetails describes a model in few words. context is what a request to it gets.
+func ollamaDetails(m *catalog.Model, context int) ollama.Details {
 	d := ollama.Details{
 		Format: string(m.Format), Family: m.Architecture, Families: []string{}, ParameterSize: m.ParamsString(), QuantizationLevel: m.Quantization.Name,
-		ContextLength: m.MaxContextLength,
+		ContextLength: context,
 	}
 	if m.Architecture != "" {
 		d.Families = append(d.Families, m.Architecture)

@@ -55,7 +55,7 @@ func TestOllama_DescribesModels(t *testing.T) {
 	for _, name := range []string{"tinychat", "tinychat:latest", "TINYCHAT:f16", "hf.co/lmcaddy/tinychat-GGUF:F16", "library/tinychat"} {
 		expect(t, s.do("POST", "/api/show", `{"model":"`+name+`"}`), 200, map[string]string{
 			"model_info.general\\.architecture": "llama", "details.family": "llama", "details.families": `["llama"]`, "capabilities": `["completion","tools","thinking"]`,
-			"model_info.llama\\.context_length": "8192", "details.quantization_level": "F16",
+			"model_info.llama\\.context_length": "1024", "details.context_length": "1024", "parameters": "num_ctx                        1024", "details.quantization_level": "F16",
 		})
 	}
 	if got := s.do("POST", "/api/show", `{"name":"tinychat"}`); !strings.Contains(gjson.Get(got.body, "template").Str, "messages") {

@@ -2,9 +2,12 @@ package api
 
 import (
 	"cmp"
+	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -24,21 +27,38 @@ func (c *call) ollamaShow() error {
 	if err != nil {
 		return err
 	}
-	shown := ollama.Shown{
-		License: licenseText(details.License), Template: details.ChatTemplate, Details: ollamaDetails(m), ModifiedAt: m.Changed,
-		ModelInfo: modelInfo(m, details.Metadata), Capabilities: capabilitiesOf(m, details.Metadata),
-	}
 	custom, ok := c.node.CustomModel(name)
+	context := c.contextOf(target, custom.Defaults)
+	shown := ollama.Shown{
+		License: licenseText(details.License), Template: details.ChatTemplate, Details: ollamaDetails(m, context), ModifiedAt: m.Changed,
+		ModelInfo: modelInfo(m, details.Metadata, context), Capabilities: capabilitiesOf(m, details.Metadata),
+	}
 	if ok {
 		shown.Details.ParentModel = ollama.Listed(m.Key)
 	}
-	shown.System, shown.Parameters = ollama.System(custom.Defaults), ollama.Parameters(custom.Defaults)
-	shown.Modelfile = ollama.Modelfile(ollama.Listed(m.Key), custom.Defaults)
+	shown.System, shown.Modelfile = ollama.System(custom.Defaults), ollama.Modelfile(ollama.Listed(m.Key), custom.Defaults)
+	parameters := node.Preset{}
+	maps.Copy(parameters, custom.Defaults)
+	if context > 0 {
+		parameters["context_length"] = strconv.AppendInt(nil, int64(context), 10)
+	}
+	shown.Parameters = ollama.Parameters(parameters)
 	return c.answer(shown)
 }
 
-// modelInfo has what a model's file says of it, under the keys of GGUF files. Models in other formats have the most important of them.
-func modelInfo(m *catalog.Model, metadata map[string]any) map[string]any {
+// contextOf is the context that a request to a target gets. The defaults of a name that a client has given count if the request loads the model.
+func (c *call) contextOf(target node.Target, defaults node.Preset) int {
+	context := c.node.ContextLength(c.r.Context(), target)
+	chosen, err := strconv.Atoi(string(defaults["context_length"]))
+	if err != nil || stateOf(target.Model.Key, c.node.Instances()) != stateNotLoaded {
+		return context
+	}
+	return min(chosen, cmp.Or(target.Model.MaxContextLength, chosen))
+}
+
+// modelInfo has what a model's file says of it, under the keys of GGUF files. Models in other formats have the most important of them. The context
+// is what a request gets: clients that read it here send prompts of that length.
+func modelInfo(m *catalog.Model, metadata map[string]any, context int) map[string]any {
 	info := map[string]any{}
 	for key, value := range metadata {
 		if key != "general.name" && !strings.HasPrefix(key, "tokenizer.chat_template") {
@@ -46,14 +66,16 @@ func modelInfo(m *catalog.Model, metadata map[string]any) map[string]any {
 		}
 	}
 	for key, value := range map[string]any{
-		"general.architecture":                                m.Architecture,
-		"general.basename":                                    m.DisplayName,
-		"general.parameter_count":                             m.Parameters,
-		cmp.Or(m.Architecture, "general") + ".context_length": m.MaxContextLength,
+		"general.architecture":    m.Architecture,
+		"general.basename":        m.DisplayName,
+		"general.parameter_count": m.Parameters,
 	} {
-		if _, given := info[key]; !given && value != "" && value != 0 && value != int64(0) {
+		if _, given := info[key]; !given && value != "" && value != int64(0) {
 			info[key] = value
 		}
+	}
+	if context = cmp.Or(context, m.MaxContextLength); context > 0 {
+		info[cmp.Or(m.Architecture, "general")+".context_length"] = context
 	}
 	return info
 }

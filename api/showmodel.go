@@ -26,6 +26,7 @@ func (c *call) showModel() error {
 	d := resource.ModelDetails{Model: DescribeModel(m)}
 	for i := range models {
 		if models[i].Key == m.Key {
+			models[i].ContextLength = c.node.ContextLength(c.r.Context(), node.Target{Model: *m})
 			d.Model = describe(&models[i])
 		}
 	}

@@ -22,12 +22,13 @@ type v0Model struct {
 	State               string         `json:"state"`
 	MaxContextLength    int            `json:"max_context_length"`
 	LoadedContextLength int            `json:"loaded_context_length,omitempty"`
+	ContextLength       int            `json:"context_length,omitempty"` // beyond the specification: what a request gets now; 0: unknown
 	Capabilities        []string       `json:"capabilities,omitempty"`
 }
 
 // listV0 is GET /api/v0/models: every model, loaded or not.
 func (c *call) listV0() error {
-	models, err := c.models()
+	models, err := c.modelsToList()
 	if err != nil {
 		return err
 	}
@@ -55,6 +56,7 @@ func (c *call) getV0() error {
 		return err
 	}
 	if i := slices.IndexFunc(models, func(m node.ModelState) bool { return m.Key == target.Model.Key }); i >= 0 {
+		models[i].ContextLength = c.node.ContextLength(c.r.Context(), node.Target{Model: target.Model})
 		return c.answer(describeV0(&models[i], c.node.Instances()))
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
@@ -69,21 +71,16 @@ func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 		Arch:              m.Architecture,
 		CompatibilityType: m.Format,
 		Quantization:      m.Quantization.Name,
-		State:             "not-loaded",
+		State:             stateOf(m.Key, instances),
 		MaxContextLength:  m.MaxContextLength,
+		ContextLength:     m.ContextLength,
 	}
 	if m.ToolUse && m.Type == catalog.TypeLLM {
 		d.Capabilities = []string{"tool_use"}
 	}
 	for _, in := range instances {
-		switch {
-		case in.Spec.Model.Key != m.Key:
-		case in.IsLoaded(), in.Spec.Remote == nil && !in.Status.IsLoading():
-			d.State = "loaded"
+		if in.Spec.Model.Key == m.Key && (in.IsLoaded() || in.Spec.Remote == nil && !in.Status.IsLoading()) {
 			d.LoadedContextLength = max(d.LoadedContextLength, in.Spec.ContextLength)
-		case in.Spec.Remote != nil:
-		case d.State == "not-loaded":
-			d.State = "loading"
 		}
 	}
 	return d

@@ -179,6 +179,7 @@ type ModelState struct {
 	Choices        supervisor.Choices // the options that their engine offers
 	Aliases        []string           // other names that the settings give it
 	Places         []supervisor.Info  // on remotes, loaded or not
+	ContextLength  int                // see SetContexts
 
 	// Lacks says why the engine can't load it, for people and without a full stop: the engine is too old. Empty: it can, as far as is known.
 	Lacks string

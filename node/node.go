@@ -87,6 +87,7 @@ type Node struct {
 	budget   atomic.Int64                 // memory for all instances, in bytes; 0: unlimited
 	devices  atomic.Pointer[foundDevices] // found last; nil before that
 	specs    sync.Map                     // key to madeSpec
+	contexts sync.Map                     // key to madeContext
 	longest  sync.Map                     // key to longestToken
 	chosen   sync.Map                     // identifiers that loads have chosen, in lower case
 	workers  sync.Map                     // what workers on other machines have: by address, a workerState

@@ -56,14 +56,22 @@ func IsParallelGiven(in supervisor.Info) bool {
 	return from.options.Parallel > 0
 }
 
-// madeSpec is a cached Spec of a model that is loaded on first use. It is valid until the settings, the memory budget or
-// the model's file change.
-type madeSpec struct {
+// basis is what the Spec of a model that is loaded on first use depends on, besides the request.
+type basis struct {
 	settings *Settings
 	budget   int64
 	devices  *foundDevices
-	changed  time.Time
-	spec     *supervisor.Spec
+	changed  int64 // when the model's file did, in nanoseconds
+}
+
+func (n *Node) basisOf(m *catalog.Model) basis {
+	return basis{n.settings.Load(), n.budget.Load(), n.devices.Load(), m.Changed.UnixNano()}
+}
+
+// madeSpec is a cached Spec, valid as long as the basis is the same.
+type madeSpec struct {
+	basis
+	spec *supervisor.Spec
 }
 
 // firstUse returns the Spec of a model that is loaded on first use.
@@ -76,13 +84,13 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		options.TTL, options.ContextLength = d.TTL, d.ContextLength
 		return n.spec(ctx, *m, options)
 	}
-	settings, budget, devices, key := n.settings.Load(), n.budget.Load(), n.devices.Load(), m.Key
+	now, key := n.basisOf(m), m.Key
 	if d.Draft != "" {
 		key += "\n" + d.Draft
 	}
 	var spec *supervisor.Spec
 	if v, ok := n.specs.Load(key); ok {
-		if made := v.(madeSpec); made.settings == settings && made.budget == budget && made.devices == devices && made.changed.Equal(m.Changed) {
+		if made := v.(madeSpec); made.basis == now {
 			spec = made.spec
 		}
 	}
@@ -91,7 +99,7 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		if spec, err = n.spec(ctx, *m, LoadOptions{Draft: d.Draft}); err != nil {
 			return nil, err
 		}
-		n.specs.Store(key, madeSpec{settings, budget, devices, m.Changed, spec})
+		n.specs.Store(key, madeSpec{now, spec})
 	}
 	if d.TTL != nil || d.Owner != "" { // the cached one is shared
 		own := *spec

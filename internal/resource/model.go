@@ -22,6 +22,7 @@ type Model struct {
 	Params           *string       `json:"params_string"`
 	Instances        []Instance    `json:"loaded_instances"`
 	MaxContextLength int           `json:"max_context_length"`
+	ContextLength    int           `json:"context_length,omitempty"` // beyond the specification: what a request gets now; 0: unknown
 	Format           Word          `json:"format"`
 	Aliases          []string      `json:"aliases,omitempty"` // beyond the specification
 	Places           []Place       `json:"places,omitempty"`  // beyond the specification: the remotes that have it
