@@ -142,7 +142,11 @@ func (c *call) authorize(who *node.Identity, needed node.Scope) error {
 	if needed == public || who.May(needed) {
 		return nil
 	}
-	c.w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(needed)+`"`)
+	named := needed
+	if needed == node.ScopeModelsList {
+		named = node.ScopeInference // the header's list would mean both
+	}
+	c.w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(named)+`"`)
 	return &translate.Error{
 		Kind: translate.KindForbidden, Code: "missing_scope",
 		Message: "This API token may not do that: it lacks the scope " + string(needed) + ".",

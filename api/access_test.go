@@ -188,14 +188,24 @@ func TestAccess_EveryRoute(t *testing.T) {
 				return
 			}
 			if r.scope != anyone {
-				others := slices.DeleteFunc(slices.Clone(node.DefaultScopes), func(have node.Scope) bool { return have == r.scope })
-				wrong, _ := s.token(node.Token{Scopes: others})
+				wrong, _ := s.token(node.Token{Scopes: slices.DeleteFunc(slices.Clone(node.DefaultScopes), func(have node.Scope) bool {
+					return have == r.scope || r.scope == node.ScopeModelsList && (have == node.ScopeModelsRead || have == node.ScopeInference)
+				})})
+				named := r.scope
+				if named == node.ScopeModelsList {
+					named = node.ScopeInference
+				}
 				wantDenied(t, path, s.with(wrong, r.method, path, body), 403, "missing_scope",
-					`Bearer error="insufficient_scope", scope="`+string(r.scope)+`"`)
+					`Bearer error="insufficient_scope", scope="`+string(named)+`"`)
 			}
 			right := []node.Scope{r.scope}
-			if r.scope == anyone {
+			switch r.scope {
+			case anyone:
 				right = []node.Scope{node.ScopeMCPPlugin}
+			case node.ScopeModelsList: // either is enough
+				reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+				same("who may read about models", s.with(reader, r.method, path, body))
+				right = []node.Scope{node.ScopeInference}
 			}
 			secret, _ := s.token(node.Token{Scopes: right})
 			same("the right scope", s.with(secret, r.method, path, body))

@@ -38,7 +38,7 @@ func TestAccess_ChangesCountAtOnce(t *testing.T) {
 		body   string
 		status int
 	}{
-		{`{"scopes":["inference"]}`, 403}, {`{"scopes":["models.read"]}`, 200}, {`{"name":"y","limits":null,"models":[],"expires_at":null}`, 200},
+		{`{"scopes":["mcp.plugin"]}`, 403}, {`{"scopes":["models.read"]}`, 200}, {`{"scopes":["inference"]}`, 200}, {`{"name":"y","limits":null,"models":[],"expires_at":null}`, 200},
 	} {
 		if got := s.with(admin, "PATCH", path, step.body); got.status != 200 || strings.Contains(got.body, `"token"`) {
 			t.Errorf("%d %s", got.status, got.body)

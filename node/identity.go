@@ -19,7 +19,10 @@ const (
 	ScopeAdmin        Scope = "admin"         // manage tokens, see everyone's usage and inspected requests; includes all other scopes
 )
 
-// Scopes lists all scopes.
+// ScopeModelsList allows listing the models that an identity may use. No token names it: each has it that may read about models, or run them.
+const ScopeModelsList = ScopeModelsRead + " or " + ScopeInference
+
+// Scopes lists all scopes that a token may have.
 var Scopes = []Scope{ScopeModelsRead, ScopeModelsManage, ScopeInference, ScopeMCPPlugin, ScopeMCPEphemeral, ScopeAdmin}
 
 // DefaultScopes are the scopes of a token for which none were chosen: all but admin.
@@ -57,6 +60,9 @@ var Nobody = new(Identity)
 
 // May reports whether the identity has a scope. Every identity has the empty scope.
 func (i *Identity) May(s Scope) bool {
+	if s == ScopeModelsList {
+		return i.May(ScopeModelsRead) || i.May(ScopeInference)
+	}
 	return i == nil || s == "" || slices.Contains(i.Scopes, s) || slices.Contains(i.Scopes, ScopeAdmin)
 }
 
