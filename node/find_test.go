@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,7 +30,8 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 		}
 	}
 	n := open(t, dir)
-	push(t, n, 1, Settings{Models: map[string]ModelSettings{
+	var log lines
+	push(t, n, 1, Settings{Log: slog.New(slog.NewTextHandler(&log, nil)), Models: map[string]ModelSettings{
 		"lmcaddy/tinychat": {Aliases: []string{"GPT-4o", "acme/chat-4b", "Ünïcode", "four:latest", "same-too"}},
 		"acme/chat-4b":     {Aliases: []string{"*", "*/*", "claude-*"}},
 		"acme/nobody":      {Aliases: []string{"gone"}},
@@ -56,6 +58,7 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 			t.Errorf("%q: %s %q, error %v, want %s", name, target.Model.Key, target.Instance, err, want)
 		}
 	}
+	eventually(t, "the log says that an alias is another model's key", func() bool { return log.has("an alias has no effect") && log.has("alias=acme/chat-4b") })
 	s := n.Settings()
 	delete(s.Models, "acme/chat-4b")
 	push(t, n, 2, s)
