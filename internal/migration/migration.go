@@ -135,6 +135,7 @@ func (c *Config) Caddyfile(from string) string {
 			for _, dir := range c.ModelsDirs {
 				line("models_dir", dir)
 			}
+			line("list_models", "all") // as the other programs do
 			for _, o := range c.Options {
 				line(o...)
 			}

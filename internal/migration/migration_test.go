@@ -107,11 +107,10 @@ func TestOllama(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tidle_ttl 5m\n"+
-		"\t\tmodel ann/tuned {\n\t\t\talias ann/tuned:latest\n\t\t}\n"+
+	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tlist_models all\n\t\tidle_ttl 5m\n"+
 		"\t\tmodel bartowski/x {\n\t\t\talias hf.co/bartowski/X-GGUF:Q4_K_M\n\t\t}\n"+
 		"\t\tmodel library/gemma3 {\n\t\t\talias gemma3:4b\n\t\t}\n"+
-		"\t\tmodel library/qwen3 {\n\t\t\talias qwen3:4b qwen3:latest qwen3\n\t\t\tcontext_length 8192\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
+		"\t\tmodel library/qwen3 {\n\t\t\talias qwen3:4b qwen3\n\t\t\tcontext_length 8192\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
 		"\t\tpreset ann/tuned:latest {\n\t\t\tsystem_prompt \"You are \\\"terse\\\" {and} `odd`.\"\n\t\t}\n"+
 		"\t\tpreset qwen3:4b {\n\t\t\tstop <|im_end|> `}`\n\t\t}\n"+
 		"\t\tpreset qwen3:latest {\n\t\t\tstop <|im_end|> `}`\n\t\t}\n",
@@ -147,7 +146,7 @@ func TestLMStudio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, c, dir, "\t\tmodels_dir DIR/elsewhere\n\t\tidle_ttl 10m\n"+
+	compare(t, c, dir, "\t\tmodels_dir DIR/elsewhere\n\t\tlist_models all\n\t\tidle_ttl 10m\n"+
 		"\t\tmodel lmstudio-community/qwen3-4b {\n\t\t\tcontext_length 16384\n\t\t\tparallel 2\n\t\t\targs --cache-type-k q8_0 --temp 0.7\n\t\t}\n"+
 		"\t\tpreset lmstudio-community/qwen3-4b {\n\t\t\tsystem_prompt `Be brief.`\n\t\t}\n",
 		"http://:4321 {\n\tbind\n\tlm_api\n}\n",
@@ -158,7 +157,7 @@ func TestLMStudio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, c, plain, "\t\tmodels_dir DIR\n", "http://:1234 {\n\tbind\n\tlm_api\n}\n", nil)
+	compare(t, c, plain, "\t\tmodels_dir DIR\n\t\tlist_models all\n", "http://:1234 {\n\tbind\n\tlm_api\n}\n", nil)
 }
 
 const swapYAML = `
@@ -207,7 +206,7 @@ func TestLlamaSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ModelsDirs = nil // a folder of this test alone
-	compare(t, c, dir, "\t\tidle_ttl 5m\n\t\tengine llama_server {\n\t\t\tsandbox_read `DIR/a b.gguf`\n\t\t}\n"+
+	compare(t, c, dir, "\t\tlist_models all\n\t\tidle_ttl 5m\n\t\tengine llama_server {\n\t\t\tsandbox_read `DIR/a b.gguf`\n\t\t}\n"+
 		"\t\tmodel ggml-org/gemma-3-1b-it {\n\t\t\talias hub\n\t\t}\n"+
 		"\t\tmodel llama-swap/fast-one {\n\t\t\talias `fast one` gpt-4o\n\t\t\tcontext_length 4096\n\t\t\tparallel 4\n\t\t\targs -ngl 99 --lora `DIR/a b.gguf`\n\t\t\tttl 4096s\n\t\t\tpin\n\t\t\tpreload\n\t\t}\n"+
 		"\t\tmodel llama-swap/never {\n\t\t\talias never\n\t\t\tttl 0\n\t\t}\n"+

@@ -97,10 +97,7 @@ func (c *Config) ollama(folder string, o ollamaModel, found []Found) {
 		c.note("%s: %v", o.name, found[i].Err)
 		return
 	}
-	m := Model{Key: found[i].Key, Aliases: []string{o.name}}
-	if short, ok := strings.CutSuffix(o.name, ":latest"); ok {
-		m.Aliases = append(m.Aliases, short)
-	}
+	m := Model{Key: found[i].Key, Aliases: []string{strings.TrimSuffix(o.name, ":latest")}} // which is found with and without
 	preset := Preset{Name: o.name}
 	c.ollamaParams(folder, o, &m, &preset)
 	if o.system != "" {
