@@ -248,7 +248,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
 	noEngine := a.engines(node.Engines(), resolve)
-	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.remotes(replace), a.clustered(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
+	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.remotes(replace), a.clustered(replace), onEvent(ctx, "stopping", a.stopping), a.onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
@@ -272,13 +272,16 @@ func (a *App) Validate() error {
 	return a.settings.Validate()
 }
 
+// ListModels are the values of the option list_models.
+var ListModels = []string{"loaded", "all"}
+
 // choices are the options with a fixed set of values. The first value is the default.
 var choices = []struct {
 	name   string
 	of     func(*App) *string
 	values []string
 }{
-	{"list_models", func(a *App) *string { return &a.ListModels }, []string{"loaded", "all"}},
+	{"list_models", func(a *App) *string { return &a.ListModels }, ListModels},
 	{"unknown_model", func(a *App) *string { return &a.UnknownModel }, []string{"strict", "single"}},
 	{"abandoned_loads", func(a *App) *string { return &a.AbandonedLoads }, []string{"finish", "stop"}},
 	{"prompt_cache", func(a *App) *string { return &a.PromptCache }, []string{"shared", "private"}},

@@ -8,14 +8,14 @@ import (
 )
 
 // onServing passes the addresses of the configuration's sites to the program, once it has started.
-func onServing(ctx caddy.Context) error {
+func (a *App) onServing(ctx caddy.Context) error {
 	serving := program().Serving
 	if serving == nil {
 		return nil
 	}
 	return onEvent(ctx, "started", func() {
 		if addresses := addressesOf(ctx); len(addresses) > 0 {
-			serving(addresses)
+			serving(addresses, a.settings.ListAll)
 		}
 	})
 }

@@ -100,9 +100,12 @@ func becomeProgram(version, configFile string) {
 				return plainErrors{warningFilter{caddymodule.Recorded(core)}, os.Stderr, true}
 			})
 		},
-		Serving: func(addresses []string) {
+		Serving: func(addresses []string, listsAll bool) {
 			once.Do(func() {
 				fmt.Println("Serving on", strings.Join(addresses, ", "))
+				if !listsAll {
+					fmt.Println("GET /v1/models lists the loaded models only. To list all: lmcaddy serve --list-models all, or list_models all in the Caddyfile")
+				}
 				go func() { _ = resident.Release() }() // if it can't, that does no harm
 			})
 		},

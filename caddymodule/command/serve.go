@@ -28,13 +28,15 @@ func defineServe(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")
 	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
+	cmd.Flags().String("list-models", "", "What GET /v1/models lists: "+strings.Join(caddymodule.ListModels, " or ")+" (default loaded)")
 	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
 	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(caddymodule.Gates, ", ")+" (may be repeated)")
 	cmd.Flags().StringArray("mcp-private-hosts", nil, "A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
+	_ = cmd.RegisterFlagCompletionFunc("list-models", completeOneOf(caddymodule.ListModels...))
 	_ = cmd.RegisterFlagCompletionFunc("allow", completeOneOf(caddymodule.Gates...)) // it fails only if there is no such flag
-	cmd.Example = "  lmcaddy serve\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
+	cmd.Example = "  lmcaddy serve --list-models all\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
@@ -81,7 +83,7 @@ func writeServeConfig(dir home.Dir) (string, error) {
 
 // appFlags returns the app that the flags ask for.
 func appFlags(flags caddycmd.Flags) (*caddymodule.App, error) {
-	app := new(caddymodule.App)
+	app := &caddymodule.App{ListModels: flags.String("list-models")}
 	for name, to := range map[string]*[]string{
 		"models-dir": &app.ModelsDirs, "hosts": &app.Hosts, "allow": &app.Allow, "mcp-private-hosts": &app.MCPPrivateHosts,
 	} {

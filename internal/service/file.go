@@ -77,7 +77,9 @@ func Caddyfile(goos string) string {
 	return `# The configuration of the lmcaddy service. "lmcaddy service restart" applies changes.
 {
 	grace_period 15s` + log + `
-	lm
+	lm {
+		list_models all # GET /v1/models lists every model, not only those that are loaded
+	}
 }
 
 http://:1234 {
