@@ -51,6 +51,7 @@ type nativeList struct {
 			} `json:"config"`
 		} `json:"loaded_instances"`
 		Context      int      `json:"max_context_length"`
+		Gets         int      `json:"context_length"` // what a request gets now; LM Studio doesn't tell it
 		Format       *string  `json:"format"`
 		Via          []string `json:"via"`
 		Capabilities *struct {
@@ -239,6 +240,7 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 			m.Instances = append(m.Instances, in.ID)
 			m.Context = max(m.Context, in.Config.Context)
 		}
+		m.Context = cmp.Or(m.Context, min(max(0, told.Gets), maxContext))
 		if kind == KindLmcaddy && m.Type == catalog.TypeEmbedding {
 			m.Reranker = s.isReranker(ctx, told.Key)
 		}

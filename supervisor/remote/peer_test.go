@@ -82,11 +82,12 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 // A node that tells its models, and then nothing more, hasn't answered.
 func TestPeer_AnswersWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	const models = `{"models":[{"type":"llm","key":"a/b","loaded_instances":[{"id":"a/b","config":{"context_length":4096}}],"max_context_length":4096}]}`
+	const models = `{"models":[{"type":"llm","key":"a/b","loaded_instances":[{"id":"a/b","config":{"context_length":4096}}],"max_context_length":8192,"context_length":4096},` +
+		`{"type":"llm","key":"a/c","loaded_instances":[],"max_context_length":8192,"context_length":2048}]}`
 	s := shapes(t, map[string]string{"/api/v1/models": models, "/api/v1/ps": `{"instances":[{"model":"a/b","slots":3,"pinned":true}]}`})
 	s.config.Kind, s.config.Peer = KindLmcaddy, "a:1"
 	found, err := s.Discover(t.Context())
-	if err != nil || len(found.Models) != 1 || found.Models[0].Slots != 3 || !found.Models[0].Pinned {
+	if err != nil || len(found.Models) != 2 || found.Models[0].Slots != 3 || !found.Models[0].Pinned || found.Models[0].Context != 4096 || found.Models[1].Context != 2048 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	s = shapes(t, map[string]string{"/api/v1/models": models})
