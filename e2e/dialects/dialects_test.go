@@ -66,6 +66,8 @@ var inDialects = []struct {
 		"$schema": "http://json-schema.org/draft-07/schema#", "title": "Echo", "type": []string{"object"}, "additionalProperties": false,
 		"properties": harness.Fields{
 			"message": harness.Fields{"type": []string{"string", "null"}, "description": "What to say", "format": "x-text", "examples": []string{"a"}},
+			"extra":   true,
+			"list":    harness.Fields{"type": "array", "items": true},
 			"options": harness.Fields{"anyOf": []harness.Fields{{"type": "object"}, {"type": "null"}}, "default": nil},
 		},
 	})},
