@@ -15,13 +15,13 @@ type madeContext struct {
 	length int
 }
 
-// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header.
+// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header. The rest is worked out in the background.
 const contextsFor = 500 * time.Millisecond
 
 // ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's instances,
 // or else that of the load which the request would cause. Clients cut their prompts to it. 0: unknown, as of some remotes' models.
 func (n *Node) ContextLength(ctx context.Context, t Target) int {
-	if length := longestOf(n.supervisor.Instances(), t); length > 0 {
+	if length := longestOf(n.supervisor.Instances(), t.Model.Key, t.Instance); length > 0 {
 		return length
 	}
 	return n.contextOfLoad(ctx, &t.Model, true)
@@ -30,21 +30,32 @@ func (n *Node) ContextLength(ctx context.Context, t Target) int {
 // SetContexts sets the ContextLength of models, as of [Node.ContextLength]. If there are too many models to work all out at once, that of the others
 // is what they get unless memory is short.
 func (n *Node) SetContexts(ctx context.Context, models []ModelState) {
-	isLooking, deadline := n.devices.Load() != nil, time.Now().Add(contextsFor)
+	mayRead, deadline := n.devices.Load() != nil && !n.working.Load(), time.Now().Add(contextsFor)
+	var rest []*catalog.Model
 	for i := range models {
 		m := &models[i]
-		t := Target{Model: *m.Model}
-		if m.ContextLength = max(longestOf(m.Instances, t), longestOf(m.Places, t)); m.ContextLength == 0 {
-			m.ContextLength = n.contextOfLoad(ctx, m.Model, isLooking && time.Now().Before(deadline))
+		isLate := mayRead && time.Now().After(deadline)
+		if m.ContextLength = max(longestOf(m.Instances, m.Key, ""), longestOf(m.Places, m.Key, "")); m.ContextLength == 0 {
+			if m.ContextLength = n.contextOfLoad(ctx, m.Model, mayRead && !isLate); isLate {
+				rest = append(rest, m.Model)
+			}
 		}
+	}
+	if len(rest) > 0 && n.working.CompareAndSwap(false, true) {
+		n.background.Go(func() {
+			defer n.working.Store(false)
+			for i := 0; i < len(rest) && n.ctx.Err() == nil; i++ {
+				n.contextOfLoad(n.ctx, rest[i], true)
+			}
+		})
 	}
 }
 
-// longestOf returns the longest context of the instances that serve a target; 0 if none does.
-func longestOf(instances []supervisor.Info, t Target) (longest int) {
+// longestOf returns the longest context of the instances of the model with a key, or that of the instance with an id; 0 if there is none.
+func longestOf(instances []supervisor.Info, key, id string) (longest int) {
 	for i := range instances {
 		in := &instances[i]
-		if in.Spec.Model.Key == t.Model.Key && (t.Instance == "" && !in.Status.IsLeaving() || in.ID == t.Instance) {
+		if in.Spec.Model.Key == key && (id == "" && !in.Status.IsLeaving() || in.ID == id) {
 			longest = max(longest, in.Spec.ContextLength)
 		}
 	}

@@ -88,6 +88,7 @@ type Node struct {
 	devices  atomic.Pointer[foundDevices] // found last; nil before that
 	specs    sync.Map                     // key to madeSpec
 	contexts sync.Map                     // key to madeContext
+	working  atomic.Bool                  // contexts are worked out in the background
 	longest  sync.Map                     // key to longestToken
 	chosen   sync.Map                     // identifiers that loads have chosen, in lower case
 	workers  sync.Map                     // what workers on other machines have: by address, a workerState
