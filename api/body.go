@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -110,7 +111,8 @@ func (c *call) body() (*jsonbody.Body, error) {
 	}
 	c.read = true
 	c.claim.Shrink(decoding)
-	body, bad := jsonbody.ScanInto(c.held.messages, c.held.data)
+	text := bytes.TrimPrefix(c.held.data, byteOrderMark) // which .NET's and PowerShell's clients send
+	body, bad := jsonbody.ScanInto(c.held.messages, text)
 	if bad != nil {
 		return nil, bad
 	}
@@ -118,10 +120,13 @@ func (c *call) body() (*jsonbody.Body, error) {
 		c.held.messages = body.Messages
 	}
 	if c.inspected != nil {
-		c.inspected.Asked(withoutSecrets(c.held.data))
+		c.inspected.Asked(withoutSecrets(text))
 	}
 	return body, nil
 }
+
+// byteOrderMark may begin a text in UTF-8.
+var byteOrderMark = []byte("\ufeff")
 
 // unreadable is the error of a body that can't be read.
 func (c *call) unreadable(err error) error {

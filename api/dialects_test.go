@@ -82,3 +82,18 @@ func TestDialects_NoLogprobsOfNone(t *testing.T) {
 		}
 	}
 }
+
+// TestDialects_TakeAByteOrderMark: some clients begin every text with one.
+func TestDialects_TakeAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	withOthers(s)
+	for _, f := range slices.Concat(families, ollamaFamilies) {
+		if got := s.do("POST", f.path, "\ufeff{"+f.base+"}"); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", f.path, got.status, got.body)
+		}
+	}
+	if got := s.do("POST", "/v1/chat/completions", "\ufeff\ufeff{}"); got.status != http.StatusBadRequest || got.code() != "invalid_json" {
+		t.Errorf("two of them: %d %s", got.status, got.body)
+	}
+}
