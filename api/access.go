@@ -43,10 +43,10 @@ func identity(ctx context.Context) *node.Identity {
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
 	id := requestID(r)
 	r = r.WithContext(logs.WithRequest(r.Context(), id)) // for what is logged of it, here and later
-	c := &call{api: a, w: w, r: r, id: id, arrived: time.Now()}
+	c := &call{api: a, w: w, r: meant(r), id: id, arrived: time.Now()}
 	needed := anyone
-	if ownsPath(r.URL.Path) {
-		rt, _, _ := lookUp(r.Method, r.URL.Path)
+	if path := c.r.URL.Path; ownsPath(path) {
+		rt, _, _ := lookUp(r.Method, path)
 		if isPreflight(r) || rt != nil && rt.scope == public {
 			return r.WithContext(WithIdentity(r.Context(), node.Nobody)), true
 		}
@@ -59,7 +59,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 		err = c.authorize(who, needed)
 	}
 	if err != nil {
-		c.dialect = dialectOf(r)
+		c.dialect = dialectOf(c.r)
 		c.tellID()
 		c.share() // or an allowed web page could not read the error
 		c.fail(err)

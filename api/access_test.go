@@ -232,7 +232,7 @@ func TestAccess_WhatIsNoEndpointTakesAnyToken(t *testing.T) {
 		{"PUT", "/v1/messages", 405},
 		{"OPTIONS", "/v1/models", 405},
 		{"GET", "/api/v1/tokens/../health", 404},
-		{"GET", "/v1//models", 404},
+		{"GET", "/v1//models", 403},
 		{"GET", "/api/v1/Tokens", 404},
 	} {
 		wantDenied(t, tt.path, s.do(tt.method, tt.path, ""), 401, "invalid_api_key", `Bearer realm="lmcaddy"`)

@@ -162,6 +162,7 @@ type answerFunc func(w http.ResponseWriter, r *http.Request, on *responseSocket)
 
 // answer answers a request, which may have come as a message on a WebSocket.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, on *responseSocket) {
+	r = meant(r)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	id := requestID(r)

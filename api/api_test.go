@@ -51,7 +51,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"unknown, native":        {"GET", "/api/v1/nope", ``, 404, `{"error":{"type":"invalid_request","message":"Unexpected endpoint or method. (GET /api/v1/nope)"`},
 		"unknown, Anthropic":     {"POST", "/v1/messages/nope", `{}`, 404, `{"type":"error","error":{"type":"not_found_error"`},
 		"unknown object":         {"GET", "/v1/models/nope", ``, 404, `"code":"model_not_found"`},
-		"no object":              {"GET", "/v1/models/", ``, 404, `"code":"unknown_endpoint"`},
+		"no object":              {"DELETE", "/v1/responses/", ``, 404, `"code":"unknown_endpoint"`},
 		"load: unknown":          {"POST", load, `{"model":"nope"}`, 404, `{"error":{"type":"model_not_found"`},
 		"load: no model":         {"POST", load, `{}`, 400, `"code":"missing_required_parameter","param":"model"`},
 		"load: no context":       {"POST", load, `{"model":"tinychat","context_length":0}`, 400, `"code":"invalid_value","param":"context_length"`},

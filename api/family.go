@@ -45,7 +45,10 @@ func familyOf(r *http.Request) Family {
 
 // Owns reports whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the site
 // serves.
-func (a *API) Owns(r *http.Request) bool { return ownsPath(r.URL.Path) && a.serves(r) }
+func (a *API) Owns(r *http.Request) bool {
+	r = meant(r)
+	return ownsPath(r.URL.Path) && a.serves(r)
+}
 
 func ownsPath(path string) bool {
 	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting" ||
@@ -63,8 +66,8 @@ func (a *API) serves(r *http.Request) bool {
 	return family == "" || slices.Contains(a.Families, family)
 }
 
-// unknownPath says that there is no such endpoint. If the path has one /v1 too few or too many, which a wrong base URL leads to, it
-// also says what the base URL should be. The first sentence is LM Studio's, which its users know.
+// unknownPath says that there is no such endpoint. If the path has a wrong beginning, which a wrong base URL leads to, it
+// also says which path is right. The first sentence is LM Studio's, which its users know.
 func (a *API) unknownPath(r *http.Request) *translate.Error {
 	path := r.URL.Path
 	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
@@ -76,6 +79,8 @@ func (a *API) unknownPath(r *http.Request) *translate.Error {
 		message += " The client adds " + without + " to its base URL, so the base URL must not have the /v1 at its end."
 	case isEndpoint("/v1" + path):
 		message += " The client's base URL must end in /v1, such as http://127.0.0.1:1234/v1."
+	case nearest(path) != "":
+		message += " The endpoint with such a name is " + nearest(path) + ": check the client's base URL."
 	case !ownsPath(path):
 		message += " OpenAI-style clients take a base URL that ends in /v1, Anthropic-style clients one without it. " +
 			"The API is below /v1/ and /api/."

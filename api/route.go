@@ -22,7 +22,7 @@ import (
 //
 // The patterns aren't [http.ServeMux]'s: it refuses download/status/{id} beside download/{id}/events, since neither is more
 // specific; it asks another pattern for a path whose own doesn't have the method, so DELETE of models/download would delete a model
-// of that name; it redirects paths with two slashes; and it answers 404 and 405 itself, in no dialect.
+// of that name; it redirects paths with two slashes, see [meant]; and it answers 404 and 405 itself, in no dialect.
 type route struct {
 	method, path string
 	scope        node.Scope // what its caller needs

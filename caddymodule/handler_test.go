@@ -42,6 +42,8 @@ func TestHandler_WhatNobodyAnswers(t *testing.T) {
 		"beside a path for ranks":     {"route {\nlm_api\nrespond {path}\n}", "GET", "/v2/chat", 200, "/v2/chat"},
 		"below a path for ranks":      {"route {\nlm_api\nrespond {path}\n}", "GET", "/rerank/a", 200, "/rerank/a"},
 		"ranks of another program":    {"route {\nlm_api {\ndialects native\n}\nrespond {path}\n}", "GET", "/v2/rerank", 200, "/v2/rerank"},
+		"ours, with further slashes":  {"lm_api", "GET", "//api//version/", 200, `"version"`},
+		"with a version too many":     {others, "POST", "/v1/v1/messages", 400, `{"type":"error"`},
 		"in a route":                  {"route {\nlm_api\n}", "GET", "/", 200, "<html"},
 		"in a handle":                 {"handle {\nlm_api\n}", "GET", "/", 200, "<html"},
 		"with an encoding":            {"encode gzip\nlm_api", "GET", "/nope", 404, "Unexpected endpoint"},
