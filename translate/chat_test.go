@@ -169,7 +169,9 @@ func TestChat_Refuses(t *testing.T) {
 	t.Parallel()
 	noImages := translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
 	noChoices := translate.Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
-	remote := translate.Invalid("invalid_image_url", "messages", `An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
+	remote := func(where string) *translate.Error {
+		return translate.Invalid("invalid_image_url", where, `"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
+	}
 	messages := func(typ string) *translate.Error {
 		return translate.Invalid("invalid_type", "messages", `"messages" must be an array, not `+typ+`.`)
 	}
@@ -244,8 +246,8 @@ func TestChat_Refuses(t *testing.T) {
 		"an image without a URL":    {`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, translate.Missing("messages[0].content[0].image_url")},
 		"an image of null":          {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":null}}]}]}`, translate.Missing("messages[0].content[0].image_url.url")},
 		"a text without its text":   {`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, translate.Missing("messages[0].content[0].text")},
-		"an image from elsewhere":   {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, remote},
-		"an image from an odd form": {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"http://example.com/a.png"}]}]}`, remote},
+		"an image from elsewhere":   {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, remote("messages[0].content[0].image_url.url")},
+		"an image from an odd form": {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"http://example.com/a.png"}]}]}`, remote("messages[0].content[0].image_url")},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

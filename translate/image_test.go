@@ -59,3 +59,34 @@ func check(t *testing.T, got *translate.Error, where, message string) {
 		t.Error(diff)
 	}
 }
+
+// TestImages_AreWhatTheirBytesSay, in every dialect, whatever a URL says of them.
+func TestImages_AreWhatTheirBytesSay(t *testing.T) {
+	t.Parallel()
+	parsers := endpointParsers()
+	for endpoint, body := range map[string]string{
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"URL"}}]}]}`,
+		"/v1/responses":        `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"URL"}]}]}`,
+		"/v1/messages":         `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"application/octet-stream","data":"URL"}}]}]}`,
+		"/v1/messages url":     `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"URL"}}]}]}`,
+		"/api/chat":            `{"messages":[{"role":"user","content":"a","images":["URL"]}]}`,
+		"/api/generate":        `{"prompt":"a","images":["URL"]}`,
+		"/api/v1/chat":         `{"input":[{"type":"image","data_url":"URL"}]}`,
+	} {
+		path, _, _ := strings.Cut(endpoint, " ")
+		for url, code := range map[string]string{
+			"data:image/png;base64," + testkit.Pixel:                "",
+			"DATA:;BASE64," + testkit.Pixel:                         "",
+			"data:application/octet-stream;base64," + testkit.Pixel: "",
+			"data:image/png;base64,JVBERi0xLjcK":                    "invalid_image",
+		} {
+			got := ""
+			if err := parsers[path](testkit.Scan(t, strings.Replace(body, "URL", url, 1))); err != nil {
+				got = err.Code
+			}
+			if got != code {
+				t.Errorf("%s %.40s: %q, want %q", endpoint, url, got, code)
+			}
+		}
+	}
+}

@@ -217,18 +217,16 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 	if !c.caps.Vision {
 		return nil, translate.Invalid("unsupported_content", path, path+": The model does not take images: choose a model with vision.")
 	}
-	media, data, url := source.Get("media_type"), source.Get("data"), source.Get("url")
+	data, url := source.Get("data"), source.Get("url")
 	var image *translate.Image
 	var err *translate.Error
 	switch kind := source.Get("type").Str; {
-	case kind == "url" && strings.HasPrefix(url.Str, "data:"):
+	case kind == "url" && request.IsDataURL([]byte(url.Str)):
 		image, err = c.images.Read(path+".url", []byte(url.Str))
 	case kind == "url", kind == "file":
 		return nil, translate.Invalid("invalid_image_url", path, path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
 	case kind != "base64":
 		return nil, badPlace(path+".type", `must be "base64".`)
-	case !strings.HasPrefix(media.Str, "image/"):
-		return nil, badPlace(path+".media_type", `must be an image's, such as "image/png".`)
 	case data.Type != gjson.String || data.Str == "":
 		return nil, wrongPlace(path+".data", "a base64 string", jsonOf(data))
 	default:

@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -170,12 +169,7 @@ func (c *conversation) readImages(images []byte) (all []*translate.Image, _ *tra
 		case !c.caps.Vision:
 			return nil, translate.Invalid("unsupported_content", at, "The model does not take images: choose a model with vision.")
 		}
-		text := jsonbody.Unquoted(given)
-		read := c.images.Decode
-		if bytes.HasPrefix(text, []byte("data:")) {
-			read = c.images.Read
-		}
-		found, err := read(at, text)
+		found, err := c.images.Decode(at, jsonbody.Unquoted(given))
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package openai
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -224,9 +223,6 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 		return translate.Missing(path)
 	case url.Type != gjson.String:
 		return jsonbody.WrongType(path, "a string", url)
-	case !strings.HasPrefix(url.Str, "data:"):
-		return translate.Invalid("invalid_image_url", "messages",
-			`An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
 	}
 	found, err := r.images.Read(path, []byte(url.Str))
 	if err != nil {

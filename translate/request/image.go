@@ -3,7 +3,7 @@ package request
 import (
 	"bytes"
 	"encoding/base64"
-	"regexp"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -23,30 +23,29 @@ type Images struct {
 	pixels int64
 }
 
-// Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata, whatever
-// type the client gave it. where is the field with the URL.
+// Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata. What it is its bytes
+// say, whatever type the client gave it. where is the field with the URL.
 func (m *Images) Read(where string, dataURL []byte) (*translate.Image, *translate.Error) {
-	encoded, ok := cutDataURL(dataURL)
-	if !ok {
+	if !IsDataURL(dataURL) {
 		return nil, translate.Invalid("invalid_image_url", where,
 			`"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
 	}
-	return m.Decode(where, encoded)
+	return m.Decode(where, dataURL)
 }
 
-// Decode is like [Images.Read] for plain base64.
+// Decode is like [Images.Read] for base64, plain or in a data URL.
 func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *translate.Error) {
+	if IsDataURL(encoded) {
+		encoded = encoded[bytes.IndexByte(encoded, ',')+1:]
+	}
 	if m.number++; m.number > MaxImages {
 		return nil, badImage(where, "is one of more than "+strconv.Itoa(MaxImages)+" images: send fewer in one request.")
 	}
-	// A line break may follow every 64 characters or so.
-	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/32*33 {
+	// A line break may follow every 64 characters or so, and two of 64 may be percent escapes.
+	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/8*9 {
 		return nil, badImage(where, "holds an image that is larger than "+strconv.Itoa(picture.MaxBytes>>20)+" MiB: send a smaller one.")
 	}
-	data, err := base64.StdEncoding.AppendDecode(nil, encoded)
-	if err != nil {
-		data, err = base64.RawStdEncoding.AppendDecode(nil, encoded) // some clients leave out the padding
-	}
+	data, err := decodeBase64(encoded)
 	if err != nil || len(data) == 0 {
 		return nil, badImage(where, "holds no valid base64.")
 	}
@@ -68,14 +67,34 @@ func badImage(where, is string) *translate.Error {
 	return translate.Invalid("invalid_image", where, `"`+where+`" `+is)
 }
 
-// imageType matches the media type of an image.
-var imageType = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]*$`)
+// IsDataURL reports whether a text is a URL with its data in it, such as data:image/png;base64,….
+func IsDataURL(text []byte) bool {
+	const scheme = "data:"
+	return len(text) >= len(scheme) && bytes.EqualFold(text[:len(scheme)], []byte(scheme)) && bytes.IndexByte(text, ',') > 0
+}
 
-// cutDataURL returns the base64 of a URL of the form data:image/png;base64,….
-func cutDataURL(url []byte) (encoded []byte, ok bool) {
-	head, encoded, found := bytes.Cut(url, []byte(","))
-	kind, isData := strings.CutPrefix(strings.ToLower(string(head)), "data:")
-	kind, isBase64 := strings.CutSuffix(kind, ";base64")
-	kind, _, _ = strings.Cut(kind, ";")
-	return encoded, found && isData && isBase64 && imageType.MatchString(kind)
+// decodeBase64 decodes base64 in either alphabet, with or without padding, white space and percent escapes.
+func decodeBase64(encoded []byte) ([]byte, error) {
+	data, err := base64.StdEncoding.AppendDecode(nil, encoded)
+	if err == nil {
+		return data, nil
+	}
+	plain := string(encoded)
+	if strings.Contains(plain, "%") {
+		if plain, err = url.PathUnescape(plain); err != nil {
+			return nil, err
+		}
+	}
+	plain = strings.Map(func(c rune) rune {
+		switch c {
+		case '-':
+			return '+'
+		case '_':
+			return '/'
+		case ' ', '\t', '\r', '\n':
+			return -1
+		}
+		return c
+	}, plain)
+	return base64.RawStdEncoding.DecodeString(strings.TrimRight(plain, "="))
 }

@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/base64"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -18,34 +19,38 @@ func TestReadImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &translate.Image{Type: "image/png", Data: data}
+	alphabet := strings.NewReplacer("+", "-", "/", "_")
 	unpadded := strings.TrimRight(testkit.Pixel, "=")
-	for url, want := range map[string]*translate.Image{
-		"data:image/png;base64," + testkit.Pixel:                      want,
-		"DATA:IMAGE/JPEG;BASE64," + testkit.Pixel:                     want, // it is what it is
-		"data:image/png;base64," + unpadded:                           want,
-		"data:image/png;charset=utf-8;base64," + testkit.Pixel:        want,
-		"data:image/vnd.ms-photo;base64,iVBO\r\n" + testkit.Pixel[4:]: want,
-		"":                                           nil,
-		testkit.Pixel:                                nil,
-		"data:image/png," + testkit.Pixel:            nil,
-		"data:image/png;base64":                      nil,
-		"data:;base64," + testkit.Pixel:              nil,
-		"data:image/;base64," + testkit.Pixel:        nil,
-		"data:text/plain;base64," + testkit.Pixel:    nil,
-		"data:video/mp4;base64," + testkit.Pixel:     nil,
-		"https://example.org/a.png":                  nil,
-		"file:///etc/passwd":                         nil,
-		`data:image/a"}};base64,` + testkit.Pixel:    nil,
-		"data:image/a\n;base64," + testkit.Pixel:     nil,
-		"xdata:image/png;base64," + testkit.Pixel:    nil,
-		"data:a/b;image/png;base64," + testkit.Pixel: nil,
+	for given, want := range map[string]*translate.Image{
+		"data:image/png;base64," + testkit.Pixel:                        want,
+		"DATA:IMAGE/JPEG;BASE64," + testkit.Pixel:                       want, // it is what it is
+		"data:image/png;base64," + unpadded:                             want,
+		"data:image/png;charset=utf-8;base64," + testkit.Pixel:          want,
+		"data:image/vnd.ms-photo;base64,iVBO\r\n" + testkit.Pixel[4:]:   want,
+		"data:image/png;base64, " + unpadded[:9] + " \t" + unpadded[9:]: want,
+		"data:;base64," + testkit.Pixel:                                 want,
+		"data:," + testkit.Pixel:                                        want,
+		"data:image/;base64," + testkit.Pixel:                           want,
+		"data:text/plain;base64," + testkit.Pixel:                       want,
+		"data:application/octet-stream;base64," + testkit.Pixel:         want,
+		"data:video/mp4;base64," + testkit.Pixel:                        want,
+		`data:image/a"}};base64,` + testkit.Pixel:                       want,
+		"data:image/png;base64," + alphabet.Replace(testkit.Pixel):      want,
+		"data:image/png;base64," + alphabet.Replace(unpadded):           want,
+		"data:image/png;base64," + url.QueryEscape(testkit.Pixel):       want,
+		"":                          nil,
+		testkit.Pixel:               nil,
+		"data:image/png;base64":     nil,
+		"https://example.org/a.png": nil,
+		"file:///etc/passwd":        nil,
+		"xdata:image/png;base64," + testkit.Pixel: nil,
 	} {
-		got, err := new(Images).Read("input[0].data_url", []byte(url))
+		got, err := new(Images).Read("input[0].data_url", []byte(given))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", url, diff)
+			t.Errorf("%q (-want +got):\n%s", given, diff)
 		}
 		if want == nil && (err == nil || err.Code != "invalid_image_url" || err.Param != "input[0].data_url") {
-			t.Errorf("%q: %+v", url, err)
+			t.Errorf("%q: %+v", given, err)
 		}
 	}
 }
