@@ -39,7 +39,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"messages are none":      {"POST", chat, `{"model":"tinychat","messages":[ ]}`, 400, `"param":"messages","code":"invalid_value"`},
 		"stream is a string":     {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stream":"yes"}`, 400, `"param":"stream","code":"invalid_type"`},
 		"n":                      {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"n":0}`, 400, `"param":"n","code":"invalid_value"`},
-		"image":                  {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, `"code":"unsupported_content"`},
+		"image":                  {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"image_url","image_url":"data:,"}]}]}`, 400, `"code":"unsupported_content"`},
 		"not JSON":               {"POST", chat, `hello`, 400, `"code":"invalid_json"`},
 		"half":                   {"POST", chat, `{"model":"tinychat"`, 400, `"code":"invalid_json"`},
 		"empty":                  {"POST", chat, ``, 400, `"code":"invalid_json"`},

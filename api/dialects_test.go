@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -95,5 +96,41 @@ func TestDialects_TakeAByteOrderMark(t *testing.T) {
 	}
 	if got := s.do("POST", "/v1/chat/completions", "\ufeff\ufeff{}"); got.status != http.StatusBadRequest || got.code() != "invalid_json" {
 		t.Errorf("two of them: %d %s", got.status, got.body)
+	}
+}
+
+// blindRequests have content in an earlier message that the shipped model can't take, and the place that an error names.
+var blindRequests = []struct{ path, body, where, note string }{
+	{"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,AAAA"}}]},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, "messages[0].content[1].image_url.url", "[image omitted: this model can't see images]"},
+	{"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA"}}]}]}`, "messages[0].content[0]", "[document omitted:"},
+	{"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}`, "messages[0].content[0]", "[audio omitted:"},
+	{"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"a"}]}]}`, "messages.0.content.0.source", "[image omitted:"},
+	{"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}]}]}`, "messages.0.content.0.source", "[document omitted:"},
+	{"/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:,AAAA"}]}]}`, "input[0].content[0].image_url", "[image omitted:"},
+	{"/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":[{"type":"input_file","file_data":"AAAA"}]}]}`, "input[0].content[0]", "[document omitted:"},
+	{"/api/v1/chat", `{"model":"tinychat","input":[{"type":"text","content":"a"},{"type":"image","data_url":"data:,AAAA"}]}`, "input[1]", "[image omitted:"},
+	{"/api/chat", `{"model":"tinychat","stream":false,"messages":[{"role":"user","content":"a","images":["AAAA"]}]}`, "messages[0].images[0]", "[image omitted:"},
+	{"/api/generate", `{"model":"tinychat","stream":false,"prompt":"a","images":["AAAA"]}`, "images[0]", "[image omitted:"},
+}
+
+// TestDialects_OmitWhatTheModelCannotTake, with a note in its place, if the operator wants that, and otherwise say where it is.
+func TestDialects_OmitWhatTheModelCannotTake(t *testing.T) {
+	t.Parallel()
+	refuses, omits := serve(t, nil), serve(t, nil, func(_ *Config, settings *node.Settings) { settings.OmitsUnseen = true })
+	for _, r := range blindRequests {
+		got := refuses.do("POST", r.path, r.body)
+		if got.status != http.StatusBadRequest || !strings.Contains(got.body, r.where) || !strings.Contains(got.body, "unsupported_content omit") {
+			t.Errorf("%s %s: %d %s", r.path, r.body, got.status, got.body)
+		}
+		before := len(omits.fake.Events())
+		if got = omits.do("POST", r.path, r.body); got.status != http.StatusOK {
+			t.Errorf("%s %s: %d %s", r.path, r.body, got.status, got.body)
+		}
+		isTold := slices.ContainsFunc(omits.fake.Events()[before:], func(ev fakeengine.Event) bool {
+			return strings.HasSuffix(ev.Path, "completions") && strings.Contains(ev.Body, r.note)
+		})
+		if !isTold {
+			t.Errorf("%s: the model isn't told of %s", r.path, r.body)
+		}
 	}
 }

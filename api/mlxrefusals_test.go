@@ -38,7 +38,7 @@ func TestMLX_Refusals(t *testing.T) {
 		"a demanded call, Messages":    {messages, hi + `,"max_tokens":9,"tools":[{"name":"a","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`, "", "tool_choice: The engine"},
 		"the beginning of an answer":   {chat, begun, "messages", "can't continue an answer"},
 		"a prefill, Messages":          {messages, begun + `,"max_tokens":9`, "", "can't continue an answer"},
-		"an image":                     {chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + image + `"}}]}]`, "messages", "does not take images"},
+		"an image":                     {chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + image + `"}}]}]`, "messages[0].content[0].image_url.url", "does not take images"},
 		"an image, Messages":           {messages, `"max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.TrimPrefix(image, "data:image/png;base64,") + `"}}]}]`, "", "images"},
 		"an image, native":             {native, `"input":[{"type":"image","data_url":"` + image + `"}]`, "input[0]", "images"},
 		"a template":                   {chat, hi + `,"chat_template_kwargs":{"chat_template":"x"}`, "chat_template_kwargs", "must not have"},

@@ -107,15 +107,11 @@ func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 	}
 	r.said = append(r.said, r.chat.Input)
 	r.conversation = append(r.conversation, r.said...)
-	if rq.caps.Vision {
-		return nil
+	seen, bad := rq.caps.Seen(rq.target.Model.Key, r.conversation)
+	if bad != nil {
+		return bad
 	}
-	for i := range r.conversation {
-		if translate.HasImage(r.conversation[i].Parts) {
-			return translate.Invalid("unsupported_content", "model",
-				"The conversation has images, which the model "+rq.target.Model.Key+" does not take: choose a model with vision.")
-		}
-	}
+	r.conversation = seen
 	return nil
 }
 

@@ -41,11 +41,11 @@ func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]tran
 		return nil, err
 	}
 	items = append(items, ask.Input...)
-	if !rq.caps.Vision && slices.ContainsFunc(items, func(item translate.Item) bool { return translate.HasImage(item.Parts) }) {
-		return nil, translate.Invalid("unsupported_content", "model",
-			"The conversation has images, which the model "+rq.target.Model.Key+" does not take: choose a model with vision.")
+	items, bad := rq.caps.Seen(rq.target.Model.Key, items)
+	if bad != nil {
+		return nil, bad
 	}
-	if bad := responses.CheckCalls(items); bad != nil {
+	if bad = responses.CheckCalls(items); bad != nil {
 		return nil, bad
 	}
 	return items, nil

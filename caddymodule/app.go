@@ -88,6 +88,10 @@ type App struct {
 	// model of its kind answers, or the only one that exists. Default: strict.
 	UnknownModel string `json:"unknown_model,omitempty"`
 
+	// What happens to images for a model that can't see them, and to documents, audio and videos: with "refuse" their request is
+	// refused; with "omit" they are left out, and the model gets a note in their place. Default: refuse.
+	UnsupportedContent string `json:"unsupported_content,omitempty"`
+
 	// The field in which OpenAI-style answers carry the model's thinking: "reasoning" or "reasoning_content".
 	// Default: reasoning.
 	ReasoningField string `json:"reasoning_field,omitempty"`
@@ -234,6 +238,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		JIT:            a.JIT == nil || *a.JIT,
 		ListAll:        a.ListModels == "all",
 		AnyName:        a.UnknownModel == "single",
+		OmitsUnseen:    a.UnsupportedContent == "omit",
 		ReasoningField: openai.ReasoningField(a.ReasoningField),
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
@@ -283,6 +288,7 @@ var choices = []struct {
 }{
 	{"list_models", func(a *App) *string { return &a.ListModels }, ListModels},
 	{"unknown_model", func(a *App) *string { return &a.UnknownModel }, []string{"strict", "single"}},
+	{"unsupported_content", func(a *App) *string { return &a.UnsupportedContent }, []string{"refuse", "omit"}},
 	{"abandoned_loads", func(a *App) *string { return &a.AbandonedLoads }, []string{"finish", "stop"}},
 	{"prompt_cache", func(a *App) *string { return &a.PromptCache }, []string{"shared", "private"}},
 	{"reasoning_field", func(a *App) *string { return &a.ReasoningField }, []string{string(openai.ReasoningPlain), string(openai.ReasoningContent)}},

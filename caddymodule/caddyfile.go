@@ -78,6 +78,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		mcp_max_rounds <n>
 //		list_models loaded|all
 //		unknown_model strict|single
+//		unsupported_content refuse|omit
 //		reasoning_field reasoning|reasoning_content
 //		engine llama_server {
 //			path <file>
@@ -346,7 +347,7 @@ var (
 	appOptions = []string{
 		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "gpu_memory", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
-		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
+		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "unsupported_content", "warm",
 	}
 	modelOptions   = []string{"alias", "args", "context_length", "devices", "draft_model", "gpu_layers", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
 	clusterOptions = []string{"tls_ca", "tls_insecure"}

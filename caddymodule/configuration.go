@@ -59,6 +59,7 @@ var options = []option{
 	{"store max_turns", func(a *App) string { return number(a.Store.MaxTurns) }, text("0 (unlimited)")},
 	{"store token_grace", func(a *App) string { return durationAt(a.Store.TokenGrace) }, text(timeOf(defaultTokenGrace))},
 	{"unknown_model", func(a *App) string { return a.UnknownModel }, text("strict")},
+	{"unsupported_content", func(a *App) string { return a.UnsupportedContent }, text("refuse")},
 	{"warm", func(a *App) string { return a.Warm.inWords() }, text("on")},
 	{"warm daily", func(a *App) string { return bytesOf(a.Warm.Daily) }, text("ten times the size, 64 to 256 GiB")},
 	{"warm max_age", func(a *App) string { return durationAt(a.Warm.MaxAge) }, text(timeOf(defaultWarmAge))},

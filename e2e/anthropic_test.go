@@ -259,7 +259,7 @@ func claudeErrors(t *testing.T, client *anthropic.Client) {
 	image := claudeRequest(capital)
 	image.Messages[0].Content = append(image.Messages[0].Content, anthropic.NewImageBlockBase64("image/png", "iVBORw0KGgo="))
 	_, err = client.Messages.New(t.Context(), image)
-	wrong(err, 400, anthropic.ErrorTypeInvalidRequestError, "messages.0.content.1.source: The model does not take images")
+	wrong(err, 400, anthropic.ErrorTypeInvalidRequestError, "messages.0.content.1.source: is an image, and the model does not take images")
 	stream := client.Messages.NewStreaming(t.Context(), claudeRequest(strings.Repeat("red river ", 10000)))
 	defer func() { _ = stream.Close() }()
 	for stream.Next() {

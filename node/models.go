@@ -60,7 +60,7 @@ func (n *Node) Caps(m catalog.Model) request.Caps {
 func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
-		Template: n.templateOf(m, args),
+		OmitsUnseen: n.settings.Load().OmitsUnseen, Template: n.templateOf(m, args),
 	}
 	engine := n.engineOf(m)
 	switch {

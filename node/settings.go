@@ -24,6 +24,7 @@ type Settings struct {
 
 	ModelsDirs     []string // additional models folders, as absolute paths
 	JIT            bool     // load a model on first use
+	OmitsUnseen    bool     // content that a model can't take is left out, with a note to the model
 	ListAll        bool     // GET /v1/models lists every model, not only the loaded ones
 	AnyName        bool     // a request for an unknown model, or for none, uses the only model
 	ReasoningField openai.ReasoningField

@@ -167,7 +167,12 @@ func TestChat_EnginesRequest(t *testing.T) {
 
 func TestChat_Refuses(t *testing.T) {
 	t.Parallel()
-	noImages := translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
+	unseen := func(where, is string) *translate.Error {
+		return translate.Invalid("unsupported_content", where, `"`+where+`" is `+is+` The server's option "unsupported_content omit" leaves such content out, with a note to the model.`)
+	}
+	const noVision = "an image, and the model does not take images: choose a model with vision, or send none."
+	noImages := unseen("messages[0].content[0].image_url.url", noVision)
+	noImagesBehind := unseen("messages[1].content[1].image_url", noVision)
 	noChoices := translate.Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
 	remote := func(where string) *translate.Error {
 		return translate.Invalid("invalid_image_url", where, `"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
@@ -187,11 +192,10 @@ func TestChat_Refuses(t *testing.T) {
 		"messages a number":  {`{"messages":7}`, messages("the number 7")},
 		"image":              {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`, noImages},
 		"image behind text": {
-			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"typ\u0065":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
-			noImages,
+			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":"data:,","typ\u0065":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
+			noImagesBehind,
 		},
-		"a video": {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, translate.Invalid("unsupported_content", "messages[0].content[0].type",
-			`"messages[0].content[0]" is of type "video_url", which this server does not take: send text or images.`)},
+		"a video":                {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, unseen("messages[0].content[0]", "of the kind video, which this server does not take: send text or images.")},
 		"a part of no type":      {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, translate.Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text" or "image_url".`)},
 		"messages that are none": {`{"messages":["image_url"]}`, translate.Invalid("invalid_type", "messages[0]", `"messages[0]" must be an object, not a string.`)},
 		"a message of no role":   {`{"messages":[{"content":"a"}]}`, translate.Missing("messages[0].role")},
@@ -252,7 +256,7 @@ func TestChat_Refuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := upstream(t, tt.body, capsOf(request.Caps{Vision: tt.want != noImages}))
+			got, err := upstream(t, tt.body, capsOf(request.Caps{Vision: tt.want != noImages && tt.want != noImagesBehind}))
 			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
 				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
 			}

@@ -215,7 +215,7 @@ func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Conte
 func (c *conversation) image(path string, source gjson.Result) ([]request.Content, *translate.Error) {
 	path += ".source"
 	if !c.caps.Vision {
-		return nil, translate.Invalid("unsupported_content", path, path+": The model does not take images: choose a model with vision.")
+		return c.unseen(path, request.MediumImage)
 	}
 	data, url := source.Get("data"), source.Get("url")
 	var image *translate.Image
@@ -269,10 +269,22 @@ func (c *conversation) document(path string, b *inputBlock) ([]request.Content, 
 	case kind == "content":
 		return nil, wrongPlace(path+".content", "a string or an array", content)
 	default: // base64 is a PDF
-		return nil, translate.Invalid("unsupported_content", path,
-			path+`: must be of type "text" or "content": this server reads no PDF files, fetches no documents and keeps no files. Send the document's text.`)
+		var err *translate.Error
+		if parts, err = c.unseen(path, request.MediumDocument); err != nil {
+			err.Message += ` A document's text has a source of type "text" or "content".`
+			return nil, err
+		}
 	}
 	return tagged("document", parts, attribute{"title", b.title}, attribute{"context", b.context}), nil
+}
+
+// unseen is what the model gets in place of content that it can't take.
+func (c *conversation) unseen(path string, m request.Medium) ([]request.Content, *translate.Error) {
+	note, err := c.caps.Unseen(path, path+":", m)
+	if err != nil {
+		return nil, err
+	}
+	return []request.Content{{Text: []byte(note)}}, nil
 }
 
 // attribute is an attribute of a tag: its name, and its value as JSON.

@@ -128,10 +128,9 @@ func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps,
 			part = request.TextPart(body, p.content)
 		}
 	case "image":
-		if !caps.Vision {
-			return part, translate.Invalid("unsupported_content", where, "The model does not take images: choose a model with vision.")
-		}
-		if err = checkString(where+".data_url", p.url); err == nil {
+		if err = checkString(where+".data_url", p.url); err == nil && !caps.Vision {
+			part.Text, err = caps.Unseen(where, `"`+where+`"`, request.MediumImage)
+		} else if err == nil {
 			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(p.url))
 		}
 	default:

@@ -66,7 +66,7 @@ func promptMessages(said *Memory, images []byte, caps request.Caps) (request.Mes
 	}
 	parts := []translate.Part{said.Turns[last]}
 	for _, image := range found {
-		parts = append(parts, translate.Part{Image: image})
+		parts = append(parts, translate.Part{Image: image.Image, Text: string(image.Text)})
 	}
 	say(translate.RoleUser, parts...)
 	return c.out, nil
@@ -138,9 +138,7 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	if err != nil {
 		return err
 	}
-	for _, image := range images {
-		parts = append(parts, request.Content{Image: image})
-	}
+	parts = append(parts, images...)
 	c.out.Begin(translate.Role(word))
 	c.out.Parts(parts)
 	switch word {
@@ -153,8 +151,8 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	return err
 }
 
-// readImages reads the images that come with a text.
-func (c *conversation) readImages(images []byte) (all []*translate.Image, _ *translate.Error) {
+// readImages reads the images that come with a text, or what the model gets in their place.
+func (c *conversation) readImages(images []byte) (all []request.Content, _ *translate.Error) {
 	switch {
 	case !jsonbody.IsGiven(images):
 		return nil, nil
@@ -163,17 +161,22 @@ func (c *conversation) readImages(images []byte) (all []*translate.Image, _ *tra
 	}
 	for given := range jsonbody.Elements(images) {
 		at := c.path(".images[" + strconv.Itoa(len(all)) + "]")
+		var part request.Content
+		var err *translate.Error
 		switch {
 		case !isString(given):
 			return nil, jsonbody.WrongJSON(at, "a string of base64", given)
-		case !c.caps.Vision:
-			return nil, translate.Invalid("unsupported_content", at, "The model does not take images: choose a model with vision.")
+		case c.caps.Vision:
+			part.Image, err = c.images.Decode(at, jsonbody.Unquoted(given))
+		default:
+			var note string
+			note, err = c.caps.Unseen(at, `"`+at+`"`, request.MediumImage)
+			part.Text = []byte(note)
 		}
-		found, err := c.images.Decode(at, jsonbody.Unquoted(given))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found)
+		all = append(all, part)
 	}
 	return all, nil
 }

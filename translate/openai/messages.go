@@ -202,8 +202,12 @@ func (r *messageRewriter) part(n int, part []byte) *translate.Error {
 		return nil
 	case "image_url":
 		return r.image(path(".image_url"), gjson.ParseBytes(image))
-	case "input_audio", "file", "video_url", "input_video":
-		return translate.Invalid("unsupported_content", path(".type"), `"`+path("")+`" is of type "`+kind+`", which this server does not take: send text or images.`)
+	case "input_audio":
+		return r.unseen(path(""), request.MediumAudio)
+	case "file":
+		return r.unseen(path(""), request.MediumDocument)
+	case "video_url", "input_video":
+		return r.unseen(path(""), request.MediumVideo)
 	default:
 		return translate.Invalid("invalid_value", path(".type"), `"`+path(".type")+`" must be "text" or "image_url".`)
 	}
@@ -217,12 +221,12 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 		url = image.Get("url")
 	}
 	switch {
-	case !r.caps.Vision:
-		return translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
 	case url.Type == gjson.Null:
 		return translate.Missing(path)
 	case url.Type != gjson.String:
 		return jsonbody.WrongType(path, "a string", url)
+	case !r.caps.Vision:
+		return r.unseen(path, request.MediumImage)
 	}
 	found, err := r.images.Read(path, []byte(url.Str))
 	if err != nil {
@@ -230,6 +234,15 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 	}
 	r.dst = append(found.AppendDataURL(append(r.dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
 	return nil
+}
+
+// unseen appends what the model gets in place of content that it can't take.
+func (r *messageRewriter) unseen(path string, m request.Medium) *translate.Error {
+	note, err := r.caps.Unseen(path, `"`+path+`"`, m)
+	if err == nil {
+		r.dst = append(jsonbody.AppendString(append(r.dst, `{"type":"text","text":`...), note), '}')
+	}
+	return err
 }
 
 // name reads a name or an id.

@@ -4,10 +4,12 @@ import "slices"
 
 // Caps describes what a model and its engine can do, as far as is known without loading it.
 type Caps struct {
-	Vision     bool // accepts images
-	MaxContext int  // maximum context length in tokens; 0 if unknown
-	Vocabulary int  // number of tokens that the model knows; 0 if unknown
-	RawGrammar bool // requests may have a grammar, if the engine supports it
+	Vision bool // accepts images
+	// OmitsUnseen says that content that the model can't take is left out, with a note to the model, and not refused.
+	OmitsUnseen bool
+	MaxContext  int  // maximum context length in tokens; 0 if unknown
+	Vocabulary  int  // number of tokens that the model knows; 0 if unknown
+	RawGrammar  bool // requests may have a grammar, if the engine supports it
 
 	// Reasoning has the settings for how much the model thinks: some of "off", "low", "medium", "high" and "on". It is
 	// empty if the model has no settings, and nil if that is unknown.

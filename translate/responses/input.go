@@ -49,7 +49,6 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 // inputParser parses the items of an input.
 type inputParser struct {
 	body   *jsonbody.Body
-	model  string
 	caps   request.Caps
 	index  int // of the current item
 	images request.Images
@@ -305,8 +304,12 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 			return part, translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
 		}
 		return p.image(at.path(p, ".image_url"), v.image)
-	case "input_file", "input_audio", "input_video":
-		return part, translate.Invalid("unsupported_content", at.path(p, ".type"), `"`+at.path(p, "")+`" is of type "`+kind+`", which this server does not take: send text or images.`)
+	case "input_file":
+		return p.unseen(at.path(p, ""), request.MediumDocument)
+	case "input_audio":
+		return p.unseen(at.path(p, ""), request.MediumAudio)
+	case "input_video":
+		return p.unseen(at.path(p, ""), request.MediumVideo)
 	default:
 		where := at.path(p, ".type")
 		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+request.QuoteShort(kind)+`.`)
@@ -329,13 +332,19 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 		}
 	}
 	switch {
-	case !p.caps.Vision:
-		return part, translate.Invalid("unsupported_content", where, "The model "+p.model+" does not take images: choose a model with vision.")
 	case !jsonbody.IsGiven(url):
 		return part, translate.Invalid("missing_required_parameter", where, `"`+where+`" is required: this server keeps no files.`)
 	case !isString(url):
 		return part, jsonbody.WrongJSON(where, "a string", url)
+	case !p.caps.Vision:
+		return p.unseen(where, request.MediumImage)
 	}
 	part.Image, err = p.images.Read(where, jsonbody.Unquoted(url))
 	return part, err
+}
+
+// unseen is what the model gets in place of content that it can't take.
+func (p *inputParser) unseen(where string, m request.Medium) (translate.Part, *translate.Error) {
+	note, err := p.caps.Unseen(where, `"`+where+`"`, m)
+	return translate.Part{Text: note}, err
 }

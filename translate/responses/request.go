@@ -52,7 +52,7 @@ func Parse(body *jsonbody.Body, model string, caps request.Caps) (*Request, *tra
 	if err := r.parseLogprobs(body, caps); err != nil {
 		return nil, err
 	}
-	return r, r.parseInput(body.Value("input"), &inputParser{body: body, model: model, caps: caps})
+	return r, r.parseInput(body.Value("input"), &inputParser{body: body, caps: caps})
 }
 
 // parseState parses what a response continues, and what becomes of it.
