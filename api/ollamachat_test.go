@@ -122,7 +122,7 @@ func TestOllama_RefusesWhatIsWrong(t *testing.T) {
 		{"/api/chat", `"model":"tinychat","top_logprobs":21,` + hi, 400, "top_logprobs must be between 0 and 20"},
 		{"/api/chat", `"model":"tinychat","tools":{},` + hi, 400, "tools"},
 		{"/api/chat", `"model":"tinychat","tools":[{"type":"function"}],` + hi, 400, "tools[0].function"},
-		{"/api/chat", `"model":"tinychat","tools":[{"type":"function","function":{"name":"f","parameters":{"type":"string"}}}],` + hi, 400, "tools[0].function.parameters"},
+		{"/api/chat", `"model":"tinychat","tools":[{"type":"function","function":{"name":"f","parameters":"x"}}],` + hi, 400, "tools[0].function.parameters"},
 		{"/api/chat", `"model":"lmcaddy/tinyembed",` + hi, 400, `\"lmcaddy/tinyembed\" does not support chat`},
 		{"/api/generate", `"model":"lmcaddy/tinyembed","prompt":"x"`, 400, `\"lmcaddy/tinyembed\" does not support generate`},
 		{"/api/generate", `"model":"tinychat","prompt":["x"]`, 400, "prompt"},

@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -25,6 +27,8 @@ const maxDepth = 64
 type reader struct {
 	left   int  // how many more values are read
 	isDeep bool // something was below maxDepth
+
+	isChanged bool // a number was beyond those that there are
 }
 
 // read returns a value.
@@ -50,6 +54,9 @@ func (r *reader) read(v gjson.Result, depth int) *node {
 		return n
 	case v.Type == gjson.String:
 		return &node{kind: 's', raw: v.Raw, text: v.Str}
+	case v.Type == gjson.Number && math.Abs(v.Num) > math.MaxFloat64: // no engine can read it
+		r.isChanged = true
+		return number(strconv.FormatFloat(math.Copysign(math.MaxFloat64, v.Num), 'g', -1, 64))
 	case v.Type == gjson.Number:
 		return &node{kind: 'n', raw: v.Raw, num: v.Num}
 	case v.Type == gjson.True:

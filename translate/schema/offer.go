@@ -42,7 +42,7 @@ func Offer(given gjson.Result, work *Work) string {
 			definitions.set(o.names[o.more[i]], o.schema(o.more[i].without("$defs", "definitions")))
 		}
 	}
-	if text := made.String(); r.isDeep || text != original.String() {
+	if text := made.String(); r.isDeep || r.isChanged || text != original.String() {
 		return text
 	}
 	return given.Raw

@@ -30,6 +30,7 @@ func TestOffer(t *testing.T) {
 		in(`{"type":"integer","minimum":1e17}`):                        in(`{"type":"integer"}`),
 		in(`{"type":"integer","minimum":0.5,"maximum":0.7}`):           in(`{"type":"integer"}`),
 		in(`{"type":"integer","minimum":1,"maximum":10}`):              in(`{"type":"integer","minimum":1,"maximum":10}`),
+		in(`{"enum":[-1e400]}`):                                        in(`{"enum":[-1.7976931348623157e+308]}`),
 		in(`{"minLength":3,"maxLength":2}`):                            in(`{}`),
 		in(`{"minItems":3,"maxItems":2,"items":{}}`):                   in(`{"items":{}}`),
 		in(`{"maxItems":0,"items":{}}`):                                in(`{"items":{}}`),

@@ -100,7 +100,7 @@ func (t *tidier) keyword(out *node, name string, value *node, at string) {
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
 		value = t.count(value, at)
 	case "minimum", "maximum", "multipleOf":
-		if !value.isNumber() || math.IsInf(value.num, 0) {
+		if !value.isNumber() {
 			t.fail(at, "must be a number, not "+kindOf(value))
 			return
 		}
@@ -236,7 +236,7 @@ func stringsOf(value *node) *node {
 
 // count returns a whole number; nil if it is none.
 func (t *tidier) count(value *node, at string) *node {
-	if !value.isNumber() || value.num < 0 || value.num != math.Trunc(value.num) || math.IsInf(value.num, 0) {
+	if !value.isNumber() || value.num < 0 || value.num != math.Trunc(value.num) {
 		t.fail(at, "must be a whole number from 0 on, not "+kindOf(value))
 		return nil
 	}
