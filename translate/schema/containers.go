@@ -11,68 +11,95 @@ const maxUnrolled = 256
 // object writes the schema of an object.
 func (g *grammar) object(n *node, at string) *node {
 	g.checkAll(n, at, "patternProperties", "propertyNames", "dependentRequired")
-	out, properties, required := object().set("type", str("object")), object(), list()
-	given, extra := n.get("properties"), g.extra(n, at)
-	optional := 0
-	add := func(name string, value *node) bool {
-		made := g.value(value, pointer(pointer(at, "properties"), name))
-		isNeeded := isRequired(n, name)
-		switch {
-		case made == never && isNeeded:
-			return false
-		case made == never:
-			if extra != nil {
-				g.check(pointer(pointer(at, "properties"), name))
-			}
-			return true
-		case isNeeded:
-			required.values = append(required.values, str(name))
-		default:
-			optional++
-		}
-		properties.set(name, made)
-		return true
+	extra := g.extra(n, at)
+	named := namedProperties{g, n, at, extra != nil, object(), list(), 0}
+	if !named.writeAll() {
+		return never
 	}
-	if given != nil {
-		for i, name := range given.names {
-			if !add(name, given.values[i]) {
-				return never
-			}
-		}
-	}
-	if names := n.get("required"); names != nil {
-		for _, name := range names.values {
-			if given.has(name.text) || properties.has(name.text) {
-				continue
-			}
-			g.isRewritten = true
-			value := n.get("additionalProperties")
-			if value == nil || n.has("patternProperties") {
-				value = object()
-			}
-			if !add(name.text, value) {
-				return never
-			}
-		}
-	}
-	g.bounds(n, at, len(required.values), optional, extra != nil)
-	if g.rules += optional * optional / 2; len(properties.names) > maxFields {
+	g.bounds(n, at, len(named.required.values), named.optional, extra != nil)
+	if g.rules += named.optional * named.optional / 2; len(named.written.names) > maxFields {
 		g.isTooLarge = true
 	}
-	if given != nil || len(properties.names) > 0 || extra == nil {
-		out.set("properties", properties)
+	out := object().set("type", str("object"))
+	if n.has("properties") || len(named.written.names) > 0 || extra == nil {
+		out.set("properties", named.written)
 	}
-	if len(required.values) > 0 {
-		out.set("required", required)
+	if len(named.required.values) > 0 {
+		out.set("required", named.required)
 	}
 	switch {
 	case extra != nil && len(extra.names) == 0 && !out.has("properties"):
 		return out // as without the keyword
-	case extra == nil, !areExcludable(properties): // the latter leaves less than the schema allows
+	case extra == nil, !areExcludable(named.written): // the latter leaves less than the schema allows
 		return out.set("additionalProperties", never)
 	default:
 		return out.set("additionalProperties", extra)
 	}
+}
+
+// namedProperties are those properties of an object that its schema names.
+type namedProperties struct {
+	*grammar
+	of       *node
+	at       string
+	hasExtra bool
+	written  *node
+	required *node // names
+	optional int   // their number
+}
+
+// writeAll writes the properties, and those that are required only. It reports whether an object can have all that it must.
+func (p *namedProperties) writeAll() bool {
+	given, names := p.of.get("properties"), p.of.get("required")
+	if given != nil && len(given.names) > maxFields || names != nil && len(names.values) > maxFields {
+		p.isTooLarge = true
+		return true
+	}
+	if given != nil {
+		for i, name := range given.names {
+			if !p.write(name, given.values[i]) {
+				return false
+			}
+		}
+	}
+	if names == nil {
+		return true
+	}
+	value := p.of.get("additionalProperties")
+	if value == nil || p.of.has("patternProperties") {
+		value = object()
+	}
+	for _, name := range names.values {
+		if given.has(name.text) || p.written.has(name.text) {
+			continue
+		}
+		if p.isRewritten = true; !p.write(name.text, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// write writes a property. It reports false if the property must be there, but can't.
+func (p *namedProperties) write(name string, value *node) bool {
+	at := pointer(pointer(p.at, "properties"), name)
+	made := p.value(value, at)
+	isNeeded := isRequired(p.of, name)
+	switch {
+	case made == never && isNeeded:
+		return false
+	case made == never:
+		if p.hasExtra {
+			p.check(at)
+		}
+		return true
+	case isNeeded:
+		p.required.values = append(p.required.values, str(name))
+	default:
+		p.optional++
+	}
+	p.written.set(name, made)
+	return true
 }
 
 // extra writes the schema of properties that aren't named; nil if there are none. If a schema that names some doesn't mention others, a model that
@@ -161,11 +188,11 @@ func (g *grammar) array(n *node, at string) *node {
 		}
 		return out
 	}
-	return g.tuple(n, out, prefix.values, rest, least, most, at)
+	return g.tuple(out, prefix.values, rest, least, most, at)
 }
 
 // tuple writes the schema of an array that begins with elements of their own: it ends with them, unless it has to be longer.
-func (g *grammar) tuple(n, out *node, prefix []*node, rest *node, least, most int, at string) *node {
+func (g *grammar) tuple(out *node, prefix []*node, rest *node, least, most int, at string) *node {
 	g.isRewritten = true
 	made := list()
 	for i, one := range prefix {

@@ -10,6 +10,10 @@ func (g *grammar) merge(a, b *node, at string) *node {
 		return never
 	}
 	g.isRewritten = true
+	if g.rules += len(b.names); g.rules > maxWork {
+		g.isTooLarge = true
+		return a
+	}
 	out := a.without("$defs", "definitions")
 	closedBy(out, a, b)
 	for i, name := range b.names {

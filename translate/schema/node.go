@@ -158,4 +158,6 @@ func (n *node) append(dst []byte) []byte {
 func (n *node) String() string { return string(n.append(nil)) }
 
 // same reports whether two values are written alike.
-func same(a, b *node) bool { return a == b || a.String() == b.String() }
+func same(a, b *node) bool {
+	return a == b || a.kind == b.kind && a.raw == b.raw && slices.Equal(a.names, b.names) && slices.EqualFunc(a.values, b.values, same)
+}

@@ -111,7 +111,7 @@ func (t *tidier) keyword(out *node, name string, value *node, at string) {
 		}
 	}
 	if value != nil {
-		out.set(name, value)
+		out.names, out.values = append(out.names, name), append(out.values, value)
 	}
 }
 
