@@ -1,6 +1,9 @@
 package schema
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // maxLeast is how often something can have to be repeated in a grammar.
 const maxLeast = 1000
@@ -87,6 +90,7 @@ func (p *namedProperties) write(name string, value *node) bool {
 	isNeeded := isRequired(p.of, name)
 	switch {
 	case made == never && isNeeded:
+		p.nothing = cmp.Or(p.nothing, at)
 		return false
 	case made == never:
 		if p.hasExtra {

@@ -19,6 +19,7 @@ type grammar struct {
 	checked    []string       // places of what the engine doesn't hold an answer to
 	open       map[*node]bool // what is written in place of a reference to it
 	same       map[*node]bool // definitions that are being written for the same value
+	nothing    string         // the place of the first value that has to be there, but that nothing matches
 	rules      int
 	isTooLarge bool
 

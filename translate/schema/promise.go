@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func Promised(given gjson.Result, opt Options, work *Work) (*Promise, *translate
 	}
 	made := g.schema(root, "#")
 	if t.fault == nil && made == never {
-		t.fail("#", "can't be matched by anything")
+		t.fail(cmp.Or(g.nothing, "#"), "can't be matched by anything")
 	}
 	if f := t.fault; f != nil {
 		return nil, opt.invalid(f)

@@ -59,6 +59,7 @@ func TestPromised_Rewrites(t *testing.T) {
 		list + `"minItems":5000}`:                                          `checked ` + list + `"items":{}}`,
 
 		`{"type":"string","pattern":"^\\d{3}$"}`:           `{"type":"string","pattern":"^[0-9]{3}$"}`,
+		`{"type":"string","pattern":"a$"}`:     `{"type":"string","pattern":"^([^\\x00-\\x1F\\x22\\x5C\\x7F]|\\\\[\"\\\\nrt])*a$"}`,
 		`{"type":"string","pattern":"^(?!x)"}`:             `checked {"type":"string"}`,
 		`{"type":"string","pattern":"^a+$","maxLength":3}`: `checked {"type":"string","pattern":"^(a)+$"}`,
 		`{"type":"string","pattern":"^$"}`:                 `{"const":""}`,
@@ -117,7 +118,7 @@ func TestPromised_RefusesWhatItCantKeep(t *testing.T) {
 		"no types":                      {`{"type":[]}`, "not an empty array"},
 		"no values":                     {`{"enum":[]}`, "not an empty array"},
 		"never":                         {`false`, `"s" can't be matched by anything.`},
-		"a property that can't be":      {`{"properties":{"a":false},"required":["a"]}`, "can't be matched"},
+		"a property that can't be":      {`{"properties":{"a":false},"required":["a"]}`, `"a" at #/properties/a in "s" can't be matched by anything.`},
 		"types that exclude each other": {`{"allOf":[{"type":"null"},{"type":"string"}]}`, "can't be matched"},
 		"crossed lengths":               {`{"items":{"minLength":3,"maxLength":2}}`, `"minLength" at #/items/minLength in "s" is above "maxLength"`},
 		"crossed elements":              {`{"minItems":3,"maxItems":2}`, `"minItems"`},
