@@ -59,7 +59,7 @@ func TestPromised_Rewrites(t *testing.T) {
 		list + `"minItems":5000}`:                                          `checked ` + list + `"items":{}}`,
 
 		`{"type":"string","pattern":"^\\d{3}$"}`:           `{"type":"string","pattern":"^[0-9]{3}$"}`,
-		`{"type":"string","pattern":"a$"}`:     `{"type":"string","pattern":"^([^\\x00-\\x1F\\x22\\x5C\\x7F]|\\\\[\"\\\\nrt])*a$"}`,
+		`{"type":"string","pattern":"a$"}`:                 `{"type":"string","pattern":"^([^\\x00-\\x1F\\x22\\x5C\\x7F]|\\\\[\"\\\\nrt])*a$"}`,
 		`{"type":"string","pattern":"^(?!x)"}`:             `checked {"type":"string"}`,
 		`{"type":"string","pattern":"^a+$","maxLength":3}`: `checked {"type":"string","pattern":"^(a)+$"}`,
 		`{"type":"string","pattern":"^$"}`:                 `{"const":""}`,
