@@ -80,7 +80,7 @@ func TestChat_AFormatBesideTools(t *testing.T) {
 	const required = `{"model":"m","messages":[{"role":"user","content":"Hi"}],` + tools + `,"tool_choice":"required"}`
 	for kind, isOne := range map[Kind]bool{LlamaServer: true, Lmcaddy: false, VLLM: false} {
 		got := sentChat(t, kind, answer, 0)
-		if strings.Contains(got, `#/$defs/answer`) != isOne || strings.Contains(got, `"tool_choice":"none"`) != isOne || strings.Contains(got, `"json_object"`) == isOne {
+		if strings.Contains(got, `"anyOf"`) != isOne || strings.Contains(got, `"tool_choice":"none"`) != isOne || strings.Contains(got, `"json_object"`) == isOne {
 			t.Errorf("%s is sent %s", kind, got)
 		}
 		if got = sentChat(t, kind, required, 0); strings.Contains(got, `"tool_choice":"none"`) != isOne {
