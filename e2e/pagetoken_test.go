@@ -77,13 +77,13 @@ func TestPage_Token(t *testing.T) {
 	tab.Has("row", harness.Model)
 	tab.Wait("it can't load", `[...document.querySelectorAll("main button")].find((b) => b.textContent === "Load…")?.title === "This token lacks the scope models.manage."`)
 
-	// A token that may only ask names the model.
+	// A token that may only ask may list the models.
 	tab.Click("button", "Sign out")
 	tab.Fill("Token", created(t, home, "--name", "asker", "--scopes", "inference"))
 	tab.Press("Enter")
 	tab.WaitText("asker")
 	tab.Click("link", "Chat")
-	tab.Fill("Model", harness.Model)
+	tab.Wait("a model is chosen", `document.querySelector(".model-picker")?.value`)
 	tab.Fill("Question", "Hello")
 	tab.Press("Enter")
 	tab.WaitText("How can I help you today?")

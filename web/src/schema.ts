@@ -178,7 +178,7 @@ export interface paths {
         };
         /**
          * Lists every usable model and its loaded instances
-         * @description Needs the scope `models.read`.
+         * @description Needs the scope `models.read` or `inference`.
          */
         get: operations["listModels"];
         put?: never;
@@ -1463,6 +1463,8 @@ export interface components {
             /** @description Absent for embedding models. */
             architecture?: string;
             capabilities?: components["schemas"]["Capabilities"];
+            /** @description What a request gets now, in tokens: the longest context of the loaded instances, or else that of a load. Absent if it is unknown. */
+            context_length?: number;
             /** @description Of language models only. */
             description?: string | null;
             display_name: string;
@@ -1476,7 +1478,7 @@ export interface components {
              */
             key: string;
             loaded_instances: components["schemas"]["Instance"][];
-            /** @description In tokens. */
+            /** @description The model's maximum, in tokens. */
             max_context_length: number;
             /** @example 4B */
             params_string: string | null;
@@ -1510,6 +1512,8 @@ export interface components {
             chat_template: string | null;
             /** @description Files beside it that aren't loaded with it, unless a load asks for one; absent if there are none. */
             companions?: components["schemas"]["Companion"][];
+            /** @description What a request gets now, in tokens: the longest context of the loaded instances, or else that of a load. Absent if it is unknown. */
+            context_length?: number;
             /** @description Of language models only. */
             description?: string | null;
             display_name: string;
@@ -1535,7 +1539,7 @@ export interface components {
             /** @description Why no load is possible. */
             load_error?: string;
             loaded_instances: components["schemas"]["Instance"][];
-            /** @description In tokens. */
+            /** @description The model's maximum, in tokens. */
             max_context_length: number;
             parameters: number | null;
             /** @example 4B */

@@ -9,7 +9,6 @@ import { TurnView } from "../chat/turnview";
 import { isAbort } from "../core/http";
 import { useResource } from "../core/resource";
 import { href, setQuery, useRoute } from "../core/router";
-import { lacks, useCan } from "../core/session";
 import { useStore } from "../core/store";
 import type { Model, Models } from "../core/types";
 import { Button } from "../ui/Button";
@@ -20,8 +19,7 @@ import { View } from "../ui/View";
 export function ChatView({ rest }: { rest: string }) {
 	const state = useStore(chat);
 	const o = useStore(options);
-	const mayList = useCan("models.read");
-	const models = useResource<Models>(mayList ? "/api/v1/models" : null, { events: ["model_*", "models.changed"] });
+	const models = useResource<Models>("/api/v1/models", { events: ["model_*", "models.changed"] });
 	const opening = useOpening(rest);
 	const [isSettingUp, setSettingUp] = useState(false);
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
@@ -37,7 +35,7 @@ export function ChatView({ rest }: { rest: string }) {
 				title="Chat"
 				actions={
 					<>
-						{mayList ? <ModelPicker models={all} value={state.model} isKnown={model !== undefined} /> : <ModelName value={state.model} />}
+						<ModelPicker models={all} value={state.model} isKnown={model !== undefined} />
 						<Button icon="settings" onClick={() => setSettingUp(true)}>
 							Settings
 						</Button>
@@ -164,11 +162,6 @@ function ModelPicker({ models, value, isKnown }: { models: Model[]; value: strin
 			{others.length > 0 && <optgroup label="Loaded when asked">{others.map(option)}</optgroup>}
 		</select>
 	);
-}
-
-/** Takes the name of a model from somebody who may use models, but not list them. */
-function ModelName({ value }: { value: string }) {
-	return <input class="model-picker" aria-label="Model" placeholder="Name of a model" title={lacks("models.read")} value={value} spellcheck={false} autocomplete="off" onInput={(e) => setModel(e.currentTarget.value.trim())} />;
 }
 
 function Export({ state }: { state: Chat }) {
