@@ -24,7 +24,7 @@ func (c *call) conversationRequest() (*modelRequest, *responses.Request, []trans
 		return nil, nil, nil, err
 	}
 	rq.stream = false
-	ask, bad := responses.Parse(rq.body, rq.target.Model.Key, rq.caps)
+	ask, bad := responses.Parse(rq.body, rq.caps)
 	if bad != nil {
 		return nil, nil, nil, bad
 	}

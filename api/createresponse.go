@@ -24,7 +24,7 @@ func (c *call) createResponse() error {
 	if err != nil {
 		return err
 	}
-	ask, bad := responses.Parse(rq.body, rq.target.Model.Key, rq.caps)
+	ask, bad := responses.Parse(rq.body, rq.caps)
 	if bad != nil {
 		return bad
 	}

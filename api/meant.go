@@ -86,10 +86,18 @@ func openAIPath(method, path string) (string, bool) {
 		rest = after
 		versions++
 	}
-	if versions == 0 || isNative && hasRoute(method, "/api/v1"+rest) { // which may be meant as well
+	if versions == 0 {
 		return "", false
 	}
-	return "/v1" + rest, true
+	path = "/v1" + rest
+	if isNative { // a path of its own may be meant as well, if only with another method
+		found, _, allowed := lookUp(method, "/api/v1"+rest)
+		_, isLiteral := literalRoutes()[path]
+		if found != nil || len(allowed) > 0 && !isLiteral {
+			return "", false
+		}
+	}
+	return path, true
 }
 
 // nearest returns the path of the endpoint that an unknown path probably means; empty if there is none. Clients add a path to a base URL that

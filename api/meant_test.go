@@ -105,7 +105,7 @@ func TestMeant_NeedsTheRightsOfTheEndpoint(t *testing.T) {
 	}{
 		{infers, "GET", "//api//v1//tokens/", 403},
 		{infers, "GET", "/api/v1/logs/", 403},
-		{infers, "GET", "//api/v1/models/", 403},
+		{infers, "GET", "//api/v1/models/download/", 403},
 		{infers, "POST", "/api//v1/models/load", 403},
 		{reads, "POST", "/v1/v1/chat/completions", 403},
 		{reads, "POST", "/api/v1/chat/completions", 403},

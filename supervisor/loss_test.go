@@ -123,10 +123,10 @@ func TestLoss_ASlowEngineLivesOn(t *testing.T) {
 	const most = 5 * time.Second
 	s, fake := startWith(t, &fakeengine.Script{Rules: []fakeengine.Rule{
 		{Contains: "never", Gate: "never"},
-		{PromptTokens: 5, PromptDelay: most / 3},
+		{PromptTokens: 10, PromptDelay: most / 3},
 	}}, Options{Stall: func() time.Duration { return most }}, nil)
 	spec := fakeSpec("m", 2)
-	spec.Args = []string{"-b", "1"}
+	spec.Args = []string{"-b", "2"}
 	silent := acquire(t, s, Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
 	slow := acquire(t, s, Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
 	ctx, leave := context.WithCancel(t.Context())

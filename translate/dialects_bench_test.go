@@ -109,7 +109,7 @@ func byChat(parse func(*jsonbody.Body) (*jsonbody.Body, *request.Chat, error)) f
 }
 
 func asResponse(body *jsonbody.Body) (*jsonbody.Body, *request.Chat, error) {
-	asked, bad := responses.Parse(body, "m", request.Caps{})
+	asked, bad := responses.Parse(body, request.Caps{})
 	if bad != nil {
 		return nil, nil, bad
 	}

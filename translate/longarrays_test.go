@@ -45,7 +45,7 @@ func endpointParsers() map[string]func(*jsonbody.Body) *translate.Error {
 			return err
 		}),
 		"/v1/responses": of(func(b *jsonbody.Body, c request.Caps) *translate.Error {
-			_, err := responses.Parse(b, "m", c)
+			_, err := responses.Parse(b, c)
 			return err
 		}),
 	}

@@ -46,6 +46,8 @@ var ours = map[string]map[string][]string{
 	"openai chunk":      {"": {"stats", "model_info", "runtime", "drafted", "stop_reason", "tokens", "error"}, "delta": {"reasoning", "reasoning_content"}},
 	"openai completion": {"": {"stats", "model_info", "runtime"}},
 	"openai error":      {"": {"stats", "model_info", "runtime"}},
+	"openai model":      {"": {"context_length", "max_model_len", "state"}},
+	"openai models":     {"data": {"context_length", "max_model_len", "state"}},
 	// Open Responses requires them.
 	"openai response":      {"": {"presence_penalty", "frequency_penalty", "store", "max_tool_calls"}},
 	"openai responseEvent": {"response": {"presence_penalty", "frequency_penalty", "store", "max_tool_calls"}},

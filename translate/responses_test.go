@@ -19,7 +19,7 @@ func TestResponses_OfTranscripts(t *testing.T) {
 		for name, fields := range map[string]string{"text": ``, "logprobs": `,"include":["message.output_text.logprobs"],"top_logprobs":2`, "one call": `,"parallel_tool_calls":false`} {
 			t.Run(tr.name+" "+name, func(t *testing.T) {
 				t.Parallel()
-				ask, err := responses.Parse(testkit.Scan(t, `{"input":"Hi"`+fields+`}`), "m", capsOf(request.Caps{}))
+				ask, err := responses.Parse(testkit.Scan(t, `{"input":"Hi"`+fields+`}`), capsOf(request.Caps{}))
 				if err != nil {
 					t.Fatal(err)
 				}

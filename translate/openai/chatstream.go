@@ -43,7 +43,7 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 	dst = s.Flush(dst)
 	switch ev := ev.(type) {
 	case translate.Reasoning:
-		return s.delta(dst, &wire.Chunk{Thinking: len("{"), Delta: appendMember(nil, "reasoning_content", ev.Text)})
+		return s.delta(dst, &wire.Chunk{Thinking: len("{"), Delta: memberOf("reasoning_content", ev.Text)})
 	case translate.Text:
 		s.text = ev.Text
 	case translate.CallStart:
@@ -70,7 +70,7 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		}
 		if n >= 0 && s.isTold(n) && ev.Text != "" {
 			s.bare = slices.DeleteFunc(s.bare, func(i int) bool { return i == n })
-			return s.call(dst, n, `"function":`+string(appendMember(nil, "arguments", ev.Text)))
+			return s.call(dst, n, `"function":`+string(memberOf("arguments", ev.Text)))
 		}
 	case translate.Finish:
 		for n := range s.indexes {
@@ -99,7 +99,7 @@ func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
 	if s.text == "" && logprobs == nil {
 		return dst
 	}
-	c := &wire.Chunk{Thinking: -1, Logprobs: logprobs, Delta: appendMember(nil, "content", s.text)}
+	c := &wire.Chunk{Thinking: -1, Logprobs: logprobs, Delta: memberOf("content", s.text)}
 	s.text = ""
 	return s.delta(dst, c)
 }
@@ -116,7 +116,7 @@ func (s *ChatStream) input(dst []byte, n int, piece string) []byte {
 	if piece == "" {
 		return dst
 	}
-	return s.call(dst, n, `"custom":`+string(appendMember(nil, "input", piece)))
+	return s.call(dst, n, `"custom":`+string(memberOf("input", piece)))
 }
 
 // customCall is the call of a custom tool in a stream: the client gets its input, while the model writes its arguments.
@@ -152,10 +152,9 @@ func (s *ChatStream) begin(dst []byte) []byte {
 
 func (s *ChatStream) delta(dst []byte, c *wire.Chunk) []byte { return s.chunks.Append(s.begin(dst), c) }
 
-// appendMember appends an object with one member.
-func appendMember(dst []byte, name, value string) []byte {
-	dst = append(append(append(dst, `{"`...), name...), `":`...)
-	return append(jsonbody.AppendString(dst, value), '}')
+// memberOf returns an object with one member.
+func memberOf(name, value string) []byte {
+	return append(jsonbody.AppendString([]byte(`{"`+name+`":`), value), '}')
 }
 
 var _ translate.Encoder = (*ChatStream)(nil)

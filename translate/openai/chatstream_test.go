@@ -58,10 +58,18 @@ func TestChat_CallsStayApart(t *testing.T) {
 func TestChat_CustomCalls(t *testing.T) {
 	t.Parallel()
 	events := []translate.Event{
-		translate.CallStart{Index: 0, ID: "a", Name: "patch"}, translate.CallArgs{Index: 0, Text: `{"input":"one\`}, translate.CallArgs{Index: 0, Text: `n"`},
-		translate.CallStart{Index: 1, ID: "b", Name: "look"}, translate.CallArgs{Index: 0, Text: `}`}, translate.CallDone{Index: 0}, translate.CallDone{Index: 1},
-		translate.CallStart{Index: 2, ID: "c", Name: "patch"}, translate.CallArgs{Index: 2, Text: `any text`}, translate.CallDone{Index: 2},
-		translate.CallStart{Index: 3, ID: "d", Name: "patch"}, translate.CallDone{Index: 3},
+		translate.CallStart{Index: 0, ID: "a", Name: "patch"},
+		translate.CallArgs{Index: 0, Text: `{"input":"one\`},
+		translate.CallArgs{Index: 0, Text: `n"`},
+		translate.CallStart{Index: 1, ID: "b", Name: "look"},
+		translate.CallArgs{Index: 0, Text: `}`},
+		translate.CallDone{Index: 0},
+		translate.CallDone{Index: 1},
+		translate.CallStart{Index: 2, ID: "c", Name: "patch"},
+		translate.CallArgs{Index: 2, Text: `any text`},
+		translate.CallDone{Index: 2},
+		translate.CallStart{Index: 3, ID: "d", Name: "patch"},
+		translate.CallDone{Index: 3},
 		translate.Finish{Reason: translate.FinishToolCalls},
 	}
 	custom := map[string]bool{"patch": true}
@@ -103,7 +111,7 @@ func TestParseChat_CustomTools(t *testing.T) {
 	} {
 		body := testkit.Scan(t, `{"messages":[{"role":"user","content":"A"}],`+fields+`}`)
 		chat, err := ParseChat(body, request.Caps{})
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Code + " " + err.Param
 		} else if got = string(chat.Edit.Value(body, "tools")); !chat.Custom["patch"] || chat.Custom["look"] {

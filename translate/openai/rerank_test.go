@@ -48,7 +48,7 @@ func TestRerankForm(t *testing.T) {
 		body := testkit.Scan(t, fields)
 		form := RerankFormOf(path, body)
 		r, err := form.Parse(body)
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Code + " " + err.Param
 		} else {

@@ -24,7 +24,7 @@ func ParseSeed(path string, v gjson.Result) (int, *translate.Error) {
 			return seedOf(n), nil
 		}
 		if n, err := strconv.ParseUint(v.Raw, 10, 64); err == nil {
-			return int(n % seeds), nil //nolint:gosec // less than seeds
+			return int(n % seeds), nil
 		}
 		if v.Num == math.Trunc(v.Num) && !math.IsInf(v.Num, 0) { // such as 1e2; 1e999 is read as infinity
 			return seedOf(int64(math.Mod(v.Num, seeds))), nil

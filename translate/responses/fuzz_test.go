@@ -129,7 +129,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := Parse(body, "m", caps)
+		r, err := Parse(body, caps)
 		if err != nil {
 			if err.Status() != 400 || err.Message == "" || err.Param == "" {
 				t.Fatalf("refused by %+v", err)
@@ -167,7 +167,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the items can't be sent again: %v\n%s", err, again)
 		}
-		if _, err := Parse(body, "m", request.Caps{Vision: true}); err != nil && !strings.Contains(err.Message, "is required") {
+		if _, err := Parse(body, request.Caps{Vision: true}); err != nil && !strings.Contains(err.Message, "is required") {
 			t.Fatalf("the items can't be sent again: %v\n%s", err, again)
 		}
 	})

@@ -37,7 +37,7 @@ type Request struct {
 
 // Parse parses a request. It rejects invalid requests, and those that the model can't serve, before anything is loaded. It doesn't
 // decide which servers are permitted. Unknown fields are ignored.
-func Parse(body *jsonbody.Body, model string, caps request.Caps) (*Request, *translate.Error) {
+func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
 	r := &Request{Chat: request.Chat{N: 1}}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{
 		r.parseState, r.parseNumbers, r.parseOthers, r.parseEchoed, r.parseText, r.parseTools, r.parseChoice,

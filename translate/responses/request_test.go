@@ -198,7 +198,7 @@ func TestRequests(t *testing.T) {
 
 func describe(t *testing.T, w *bytes.Buffer, fields string, caps request.Caps) {
 	t.Helper()
-	r, err := Parse(testkit.Scan(t, `{"model":"m",`+fields+`}`), "m", caps)
+	r, err := Parse(testkit.Scan(t, `{"model":"m",`+fields+`}`), caps)
 	if err != nil {
 		fmt.Fprintf(w, "refused: %s\n", Errors{}.AppendError(nil, err, ""))
 		return
@@ -234,7 +234,7 @@ func describe(t *testing.T, w *bytes.Buffer, fields string, caps request.Caps) {
 // TestUpstream_LeavesTheRequestAsItIs: it is called in each round.
 func TestUpstream_LeavesTheRequestAsItIs(t *testing.T) {
 	t.Parallel()
-	r, err := Parse(testkit.Scan(t, `{"tool_choice":"required","tools":[`+look+`],"input":[{"role":"user","content":"A"},{"role":"user","content":"B"}]}`), "m", testModel)
+	r, err := Parse(testkit.Scan(t, `{"tool_choice":"required","tools":[`+look+`],"input":[{"role":"user","content":"A"},{"role":"user","content":"B"}]}`), testModel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestParse_TooManyServers(t *testing.T) {
 	for i := range request.MaxServers + 1 {
 		tools = append(tools, fmt.Sprintf(`{"type":"mcp","server_label":"s%d","server_url":"https://h/mcp"}`, i))
 	}
-	_, err := Parse(testkit.Scan(t, `{"model":"m","input":"hi","tools":[`+strings.Join(tools, ",")+`]}`), "m", request.Caps{})
+	_, err := Parse(testkit.Scan(t, `{"model":"m","input":"hi","tools":[`+strings.Join(tools, ",")+`]}`), request.Caps{})
 	if err == nil || err.Param != "tools" || !strings.Contains(err.Message, fmt.Sprintf("at most %d MCP servers", request.MaxServers)) {
 		t.Errorf("%+v", err)
 	}

@@ -144,7 +144,7 @@ func TestContinue(t *testing.T) {
 					next += `,{"type":"function_call_output","call_id":"` + item.CallID + `","output":"ok"}`
 				}
 			}
-			again, err := Parse(testkit.Scan(t, `{"input":[`+input+next+`]}`), "m", testModel)
+			again, err := Parse(testkit.Scan(t, `{"input":[`+input+next+`]}`), testModel)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestContinue(t *testing.T) {
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	made := AppendCompaction(nil, testID, someTime, []translate.Item{SummaryItem(testID, "They said \"hi\".")}, translate.Usage{Prompt: 9, Completion: 3})
-	again, err := Parse(testkit.Scan(t, `{"input":[`+gjson.GetBytes(made, "output.0").Raw+`]}`), "m", testModel)
+	again, err := Parse(testkit.Scan(t, `{"input":[`+gjson.GetBytes(made, "output.0").Raw+`]}`), testModel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func newStream(t testing.TB, body string) *Stream {
 	if body == "" {
 		body = `{"input":"Hi"}`
 	}
-	r, err := Parse(testkit.Scan(t, body), "m", request.Caps{Reasoning: []string{"off", "on"}})
+	r, err := Parse(testkit.Scan(t, body), request.Caps{Reasoning: []string{"off", "on"}})
 	if err != nil {
 		t.Fatal(err)
 	}

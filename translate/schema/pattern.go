@@ -85,11 +85,7 @@ func (c *patternWriter) anchored(re *syntax.Regexp) string {
 	for n := len(parts); n > 0 && parts[n-1].Op == syntax.OpEndText; n-- {
 		parts, after = parts[:n-1], ""
 	}
-	text := before
-	for _, part := range parts {
-		text += c.part(part)
-	}
-	return text + after
+	return before + c.all(parts) + after
 }
 
 // joined returns alternatives, of which some may be empty.
@@ -105,16 +101,25 @@ func joined(alternatives []string) string {
 	}
 }
 
+// all returns parts that follow each other.
+func (c *patternWriter) all(parts []*syntax.Regexp) string {
+	var text strings.Builder
+	for _, part := range parts {
+		text.WriteString(c.part(part))
+	}
+	return text.String()
+}
+
 func (c *patternWriter) part(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpEmptyMatch:
 		return ""
 	case syntax.OpLiteral:
-		text := ""
+		var text strings.Builder
 		for _, r := range re.Rune {
-			text += c.letter(r, re.Flags&syntax.FoldCase != 0)
+			text.WriteString(c.letter(r, re.Flags&syntax.FoldCase != 0))
 		}
-		return text
+		return text.String()
 	case syntax.OpCharClass:
 		return c.class(re.Rune)
 	case syntax.OpAnyChar:
@@ -134,11 +139,7 @@ func (c *patternWriter) part(re *syntax.Regexp) string {
 		}
 		return inner + quantifierOf(re)
 	case syntax.OpConcat:
-		text := ""
-		for _, sub := range re.Sub {
-			text += c.part(sub)
-		}
-		return text
+		return c.all(re.Sub)
 	case syntax.OpAlternate:
 		alternatives := make([]string, len(re.Sub))
 		for i, sub := range re.Sub {
@@ -213,7 +214,7 @@ var escapes = map[rune]string{'"': `"`, '\\': `\\`, '\n': "n", '\r': "r", '\t': 
 func (c *patternWriter) class(ranges []rune) string {
 	var plain []rune
 	escaped := ""
-	for i := 0; i < len(ranges); i += 2 {
+	for i := 0; i+1 < len(ranges); i += 2 {
 		for _, r := range []rune{'"', '\\', '\n', '\r', '\t'} {
 			if ranges[i] <= r && r <= ranges[i+1] {
 				escaped += escapes[r]
