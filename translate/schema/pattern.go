@@ -213,15 +213,16 @@ var escapes = map[rune]string{'"': `"`, '\\': `\\`, '\n': "n", '\r': "r", '\t': 
 // class returns a character class: those characters that stand for themselves, or else an escape. ranges has the first and the last of each range.
 func (c *patternWriter) class(ranges []rune) string {
 	var plain []rune
-	escaped := ""
+	var shortened strings.Builder
 	for i := 0; i+1 < len(ranges); i += 2 {
 		for _, r := range []rune{'"', '\\', '\n', '\r', '\t'} {
 			if ranges[i] <= r && r <= ranges[i+1] {
-				escaped += escapes[r]
+				shortened.WriteString(escapes[r])
 			}
 		}
 		plain = appendPlain(plain, ranges[i], ranges[i+1])
 	}
+	escaped := shortened.String()
 	if len(plain) > 2*maxRanges || len(plain) == 0 && escaped == "" {
 		c.ok = false
 		return ""
