@@ -33,7 +33,7 @@ func (a asker) post(path string, request harness.Fields) (gjson.Result, error) {
 func (a asker) prompt(d harness.Dialect, turns []harness.Message, more harness.Fields) (int, error) {
 	answer, err := a.post(d.Path, d.Request(turns, more))
 	tokens := 0
-	for _, n := range answer.Get(d.Tokens).Array() {
+	for _, n := range answer.Get(d.PromptSize).Array() {
 		tokens += int(n.Int())
 	}
 	return tokens, err

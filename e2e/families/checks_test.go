@@ -141,8 +141,11 @@ func schema(a asker) error {
 		content string
 	}{
 		"chat": {0, harness.Fields{"response_format": harness.Fields{"type": "json_schema", "json_schema": harness.Fields{"name": "a", "strict": true, "schema": form}}, "max_tokens": harness.MostCall}, "choices.0.message.content"},
-		"responses": {2, harness.Fields{"text": harness.Fields{"format": harness.Fields{"type": "json_schema", "name": "a", "strict": true, "schema": form}}, "max_output_tokens": harness.MostCall},
-			`output.#(type=="message").content.0.text`},
+		"responses": {
+			2,
+			harness.Fields{"text": harness.Fields{"format": harness.Fields{"type": "json_schema", "name": "a", "strict": true, "schema": form}}, "max_output_tokens": harness.MostCall},
+			`output.#(type=="message").content.0.text`,
+		},
 		"ollama": {3, harness.Fields{"format": form, "options": harness.Fields{"temperature": 0, "num_predict": harness.MostCall}}, "message.content"},
 	} {
 		d := harness.Dialects[want.dialect]

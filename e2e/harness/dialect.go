@@ -34,7 +34,7 @@ type Dialect struct {
 	Forced       Fields                          // that require a call of it; nil: there are none
 	Call         func(gjson.Result) (id, arguments string)
 	Cut, AtLimit string // where an answer says why it ends, and what it says at the limit of tokens
-	Tokens       string // where an answer has the numbers of its prompt's tokens
+	PromptSize   string // where an answer has the numbers of its prompt's tokens
 	List         string // the field of the messages
 	ID           string // an id as such a client makes it
 }
@@ -61,7 +61,7 @@ func functions(description string) Fields {
 // Dialects are those in which a client sends the whole conversation.
 var Dialects = []Dialect{
 	{
-		Name: "chat", Path: ChatPath, List: "messages", Tokens: "usage.prompt_tokens", Cut: "choices.0.finish_reason", AtLimit: "length", ID: "call_abcdef1234567890",
+		Name: "chat", Path: ChatPath, List: "messages", PromptSize: "usage.prompt_tokens", Cut: "choices.0.finish_reason", AtLimit: "length", ID: "call_abcdef1234567890",
 		Fields: Fields{"temperature": 0, "max_tokens": MostWords},
 		Tools:  functions,
 		Forced: Fields{"tool_choice": "required", "max_tokens": MostCall},
@@ -81,7 +81,7 @@ var Dialects = []Dialect{
 		},
 	},
 	{
-		Name: "messages", Path: "/v1/messages", List: "messages", Tokens: "[usage.input_tokens,usage.cache_read_input_tokens]", Cut: "stop_reason", AtLimit: "max_tokens", ID: "toolu_01AbCdEfGhIjKlMnOpQrStUv",
+		Name: "messages", Path: "/v1/messages", List: "messages", PromptSize: "[usage.input_tokens,usage.cache_read_input_tokens]", Cut: "stop_reason", AtLimit: "max_tokens", ID: "toolu_01AbCdEfGhIjKlMnOpQrStUv",
 		Fields: Fields{"temperature": 0, "max_tokens": MostWords},
 		Tools: func(description string) Fields {
 			return Fields{"tools": []Fields{{"name": Weather, "description": description, "input_schema": parameters}}}
@@ -102,7 +102,7 @@ var Dialects = []Dialect{
 		},
 	},
 	{
-		Name: "responses", Path: "/v1/responses", List: "input", Tokens: "usage.input_tokens", Cut: "incomplete_details.reason", AtLimit: "max_output_tokens", ID: "call_AbCdEfGhIjKlMnOpQrStUvWx",
+		Name: "responses", Path: "/v1/responses", List: "input", PromptSize: "usage.input_tokens", Cut: "incomplete_details.reason", AtLimit: "max_output_tokens", ID: "call_AbCdEfGhIjKlMnOpQrStUvWx",
 		Fields: Fields{"temperature": 0, "max_output_tokens": MostWords, "store": false},
 		Tools: func(description string) Fields {
 			return Fields{"tools": []Fields{{"type": "function", "name": Weather, "description": description, "parameters": parameters}}}
@@ -123,7 +123,7 @@ var Dialects = []Dialect{
 		},
 	},
 	{
-		Name: "ollama", Path: "/api/chat", List: "messages", Tokens: "prompt_eval_count", Cut: "done_reason", AtLimit: "length", ID: "call_1", // which such a client doesn't send
+		Name: "ollama", Path: "/api/chat", List: "messages", PromptSize: "prompt_eval_count", Cut: "done_reason", AtLimit: "length", ID: "call_1", // which such a client doesn't send
 
 		Fields: Fields{"options": Fields{"temperature": 0, "num_predict": MostWords}},
 		Tools:  functions,
