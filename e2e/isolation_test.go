@@ -81,10 +81,10 @@ func attacks(url string) []attack {
 
 		// schemas
 		{"a pattern that stalls", "", schemaOf(`{"type":"string","pattern":"^(a?){1000}$"}`), 400, "pattern"},
-		{"a pattern that stalls, of a tool", "", userHi + `,"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string","pattern":"^(a?){1000}$"}}}}}]`, 400, "pattern"},
-		{"a pattern that stalls, of a Messages tool", "/v1/messages", userHi + `,"tools":[{"name":"a","input_schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^(a?){1000}$"}}}}]`, 400, "pattern"},
+		{"a pattern that stalls, of a tool", "", userHi + `,"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string","pattern":"^(a?){1000}$"}}}}}],"tool_choice":"required"`, 400, "pattern"},
+		{"a pattern that stalls, of a Messages tool", "/v1/messages", userHi + `,"tools":[{"name":"a","input_schema":{"type":"object","properties":{"x":{"type":"string","pattern":"^(a?){1000}$"}}}}],"tool_choice":{"type":"any"}`, 400, "pattern"},
 		{"a pattern that stalls, of a Messages format", "/v1/messages", userHi + `,"output_config":{"format":{"type":"json_schema","schema":{"type":"string","pattern":"^(a?){1000}$"}}}`, 400, "pattern"},
-		{"references that double", "", schemaOf(doubled), 400, "rules"},
+		{"references that double", "", schemaOf(doubled), 200, ""},
 		{"many members", "", schemaOf(`{"enum":[` + many(100_000, `"a"`) + `]}`), 400, "values"},
 		{"a deep schema", "", schemaOf(strings.Repeat(`{"items":`, 200) + `{}` + strings.Repeat(`}`, 200)), 400, "levels"},
 		{"many properties", "", schemaOf(`{"type":"object","properties":{` + strings.Join(keys[:2000], ",") + `}}`), 400, "properties"},

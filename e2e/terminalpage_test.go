@@ -56,7 +56,7 @@ func TestTerminal_Page(t *testing.T) {
 	chat := h.Terminal("chat", harness.Model, "--temperature", "0")
 	chat.Wait("/help for help")
 	for _, step := range [][2]string{
-		{"/help", "earlier questions"}, {capital, paris}, {"/set temprature 1", "temperature?"}, {"/set stats on", "stats on\r"}, {"Hello!", "tokens/s"}, {"/bye", "--continue"},
+		{"/help", "earlier questions"}, {"Hello!", "How can I help"}, {"/set temprature 1", "temperature?"}, {"/set stats on", "stats on\r"}, {capital, "tokens/s"}, {"/bye", "--continue"},
 	} {
 		chat.Wait("> ")
 		chat.Type(step[0] + "\r")

@@ -34,6 +34,7 @@ export const options: Record<string, Option> = {
 	"store max_turns": { about: "How many turns of conversations are kept", example: "100000" },
 	"store token_grace": { about: "How long a known token counts while the store can't be reached", example: "5m" },
 	unknown_model: { about: "What happens to a request that names an unknown model or none", example: "single" },
+	unsupported_content: { about: "What happens to images and files that a model can't take", example: "omit" },
 	warm: { about: "Whether states of conversations are saved to files", example: "off" },
 	"warm daily": { about: "The most that is written in a day", example: "200GiB" },
 	"warm max_age": { about: "How long an unused state is kept", example: "3d" },
