@@ -171,11 +171,11 @@ func (c *call) asRefusedBySystem(err error) *translate.Error {
 	case isDiskFull(err):
 		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
-	case errors.Is(err, store.ErrAway):
-		c.api.Log.Error("the store is away", "request", c.id, "path", c.r.URL.Path, "error", err)
+	case errors.Is(err, store.ErrUnavailable):
+		c.api.Log.Error("the store is unavailable", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
-			Message: "The server's store of tokens and conversations can't be reached at the moment. Try again soon; the server's log says more.",
+			Message: "The server's store of tokens and conversations can't be used at the moment. Try again soon; its administrator finds the reason in the server's log and health.",
 		}
 	default:
 		return nil

@@ -33,7 +33,7 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 		"a quota":                       {syscall.EDQUOT, http.StatusInsufficientStorage, "", "quota"},
 		"a limit of files' sizes":       {syscall.EFBIG, http.StatusInsufficientStorage, "", "disk is full"},
 		"a locked store":                {store.ErrBusy, http.StatusServiceUnavailable, "store_busy", "another program"},
-		"a store that is away":          {store.ErrAway, http.StatusServiceUnavailable, "store_unavailable", "can't be reached"},
+		"a store that is away":          {store.ErrUnavailable, http.StatusServiceUnavailable, "store_unavailable", "can't be used"},
 		"no file descriptor":            {syscall.EMFILE, http.StatusServiceUnavailable, "too_many_open_files", "LimitNOFILE"},
 		"no file descriptor for a load": {supervisor.Error{Kind: supervisor.NoFiles, Message: "x"}, http.StatusServiceUnavailable, "too_many_open_files", "ulimit -n"},
 	} {

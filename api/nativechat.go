@@ -259,7 +259,7 @@ func (c *call) notStored(err error) error {
 			Message: `The answer could not be stored: the server's disk is full, or its quota on it. Free some space on it, or send "store": false.`,
 		}
 	}
-	if errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrAway) || openfiles.AreExhausted(err) {
+	if errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnavailable) || openfiles.AreExhausted(err) {
 		e := c.asError(err)
 		e.Message = "The answer could not be stored. " + e.Message
 		return e

@@ -36,7 +36,7 @@ type Trouble struct {
 const (
 	TroubleNoEngine     = "no_engine"          // no engine is installed
 	TroubleGPU          = "gpu_unusable"       // a GPU isn't used as it should be
-	TroubleStore        = "store_unavailable"  // conversations and tokens can't be read
+	TroubleStore        = "store_unavailable"  // conversations and tokens can't be read, or written
 	TroubleDisk         = "disk_full"          // there is no room in the home
 	TroubleModels       = "model_failing"      // a model has failed, and hasn't worked since
 	TroubleQueue        = "queue_full"         // requests for a model are refused
@@ -190,7 +190,7 @@ func (n *Node) storeTrouble() *Trouble {
 	ctx, cancel := context.WithTimeout(n.ctx, pingTimeout)
 	defer cancel()
 	if err := s.Ping(ctx); err != nil && n.ctx.Err() == nil {
-		return &Trouble{Code: TroubleStore, Message: "The store of conversations and tokens can't be read: " + n.HidePaths(err.Error())}
+		return &Trouble{Code: TroubleStore, Message: "The store of conversations and tokens can't be used: " + n.HidePaths(err.Error())}
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 }
 
 // goesOn reports whether a request is admitted by what this node knows, since the store that the cluster shares is away.
-func (n *Node) goesOn(err error) bool { return n.IsClustered() && errors.Is(err, store.ErrAway) }
+func (n *Node) goesOn(err error) bool { return n.IsClustered() && errors.Is(err, store.ErrUnavailable) }
 
 // admitAlone counts the start of a request on this node. If the limits aren't enforced, it only counts.
 func (n *Node) admitAlone(who *Identity, isEnforced bool) (done func(), _ error) {

@@ -44,7 +44,7 @@ func SchemaOf(ctx context.Context, path string) (schema int, err error) {
 	if found != "ok" {
 		return 0, fmt.Errorf("the database %s is damaged: %s", path, found)
 	}
-	if err := db.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM lmcaddy_schema").Scan(&schema); err != nil {
+	if err := db.QueryRowContext(ctx, selectSchema).Scan(&schema); err != nil {
 		return 0, file.explain(err)
 	}
 	return schema, nil

@@ -13,13 +13,14 @@ var ErrClosed = errors.New("the store is closed")
 // ErrFull is wrapped by errors of writes that failed because the disk is full.
 var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
 
-// ErrAway is wrapped by errors of a database that can't be reached.
-var ErrAway = errors.New("the database is away")
+// ErrUnavailable is wrapped by errors of a database that can't be used: it can't be reached, refuses what is asked, such as a standby that
+// refuses writes, or is damaged.
+var ErrUnavailable = errors.New("the database is unavailable")
 
-// away adds ErrAway to an error without changing its text.
-type away struct{ error }
+// unavailable adds ErrUnavailable to an error without changing its text.
+type unavailable struct{ error }
 
-func (e away) Unwrap() []error { return []error{e.error, ErrAway} }
+func (e unavailable) Unwrap() []error { return []error{e.error, ErrUnavailable} }
 
 // ErrBusy is wrapped by errors of operations that timed out, because another program kept the database locked or because too
 // many writes were waiting.

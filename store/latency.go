@@ -67,14 +67,3 @@ func (s *Store) Latency() Latency {
 	l.Reads, l.Writes = l.Reads.Clone(), l.Writes.Clone()
 	return l
 }
-
-// Ping returns an error if the database can't be read.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.read(ctx, func(q querier) error {
-		rows, err := q.QueryContext(ctx, "SELECT 1")
-		if err != nil {
-			return err
-		}
-		return errors.Join(rows.Err(), rows.Close())
-	})
-}

@@ -14,6 +14,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+const selectSchema = "SELECT coalesce(max(version), 0) FROM lmcaddy_schema"
+
 // migrate updates the schema in one transaction, so a crash leaves it unchanged. If several processes open a store at the same
 // time, one of them updates it.
 func migrate(ctx context.Context, db database) error {
@@ -84,7 +86,7 @@ func version(t *tx, db database) (int, error) {
 		return 0, err
 	}
 	var version int
-	_, err := t.row("SELECT coalesce(max(version), 0) FROM lmcaddy_schema", nil, &version)
+	_, err := t.row(selectSchema, nil, &version)
 	return version, err
 }
 

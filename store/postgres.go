@@ -29,7 +29,9 @@ const (
 // postgres is a PostgreSQL database.
 type postgres struct {
 	db      *sql.DB
+	config  *pgx.ConnConfig
 	address string // without the password
+	silence silence
 }
 
 func openPostgres(ctx context.Context, address string, log *slog.Logger) (*postgres, error) {
@@ -38,13 +40,16 @@ func openPostgres(ctx context.Context, address string, log *slog.Logger) (*postg
 		return nil, fmt.Errorf("the store's PostgreSQL URL: %w. It looks like postgres://user:password@host:5432/database", err)
 	}
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = 10 * time.Second
+		config.ConnectTimeout = connectTimeout
 	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "lmcaddy"
 	}
+	config.DialFunc = dialPostgres
 	p := &postgres{
-		db:      stdlib.OpenDB(*config),
+		db:      stdlib.OpenDB(*config, stdlib.OptionAfterConnect(setUp)),
+		config:  config,
+		silence: silence{after: postgresSilence, within: probeTimeout},
 		address: fmt.Sprintf("%s/%s", net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database),
 	}
 	p.db.SetMaxOpenConns(postgresConns)
@@ -74,10 +79,13 @@ func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 // transact retries a transaction once if the connection broke or another transaction interfered. All writes of the store may
 // be repeated.
 func (p *postgres) transact(ctx context.Context, loose bool, do func(*tx) error) error {
-	err := p.once(ctx, loose, do, false)
+	try := func(isFirst bool) error {
+		return p.attempt(ctx, isFirst, func(ctx context.Context) error { return p.once(ctx, loose, do, !isFirst) })
+	}
+	err := try(true)
 	if retry, dead := again(err); retry {
 		p.rest(dead)
-		err = p.once(ctx, loose, do, true)
+		err = try(false)
 	}
 	return p.explain(err)
 }
@@ -101,12 +109,31 @@ func (p *postgres) once(ctx context.Context, loose bool, do func(*tx) error, aga
 }
 
 func (p *postgres) read(ctx context.Context, do func(querier) error) error {
-	err := do(p.db)
+	ctx, cancel := context.WithTimeout(ctx, p.silence.after+p.patience())
+	defer cancel()
+	try := func(isFirst bool) error {
+		return p.attempt(ctx, isFirst, func(ctx context.Context) error { return do(bounded{ctx, p.db}) })
+	}
+	err := try(true)
 	if retry, dead := again(err); retry && ctx.Err() == nil {
 		p.rest(dead)
-		err = do(p.db)
+		err = try(false)
 	}
 	return err
+}
+
+// ping returns an error if the server doesn't answer, or can't be written to. Its connection isn't used again if it is found lost.
+func (p *postgres) ping(ctx context.Context) error {
+	var readOnly string
+	_, err := one(ctx, p.db, "SELECT current_setting($1)", []any{"transaction_read_only"}, &readOnly)
+	switch {
+	case err != nil:
+		p.closeIdle()
+		return p.explain(err)
+	case readOnly == "on":
+		return unavailable{fmt.Errorf("the store at %s can only be read. %s", p.address, advice(readOnlyCode))}
+	}
+	return nil
 }
 
 // rest waits before a retry. If a connection died, it closes the idle ones, which belong to the same server.
@@ -114,23 +141,30 @@ func (p *postgres) rest(dead bool) {
 	if !dead {
 		return
 	}
+	p.closeIdle()
+	time.Sleep(postgresPause)
+}
+
+func (p *postgres) closeIdle() {
 	p.db.SetMaxIdleConns(0)
 	p.db.SetMaxIdleConns(postgresConns)
-	time.Sleep(postgresPause)
 }
 
 // again reports whether a retry may help, and whether the connection is dead.
 func again(err error) (retry, dead bool) {
 	var refused *pgconn.PgError
 	var unreachable *pgconn.ConnectError
+	var lost *silent
 	switch {
+	case errors.As(err, &lost):
+		return errors.Is(lost.reason, errNoAnswer), true // a new connection was tried otherwise
 	case err == nil, ours(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return false, false
 	case errors.As(err, &refused):
 		switch code := refused.Code; {
-		case code == "40001", code == "40P01": // serialization failure, deadlock
+		case code == "40001", code == "40P01", code == tooManyCode: // serialization failure, deadlock; one of our own may be free by now
 			return true, false
-		case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "57P0"): // connection, shutdown or starting up
+		case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "57P0"), code == "25P03": // connection, shutdown or starting up, idle
 			return true, true
 		}
 		return false, false
@@ -143,22 +177,42 @@ func again(err error) (retry, dead bool) {
 	return broken, broken
 }
 
+// The codes of errors that are more than once told apart.
+const (
+	readOnlyCode = "25006"
+	tooManyCode  = "53300"
+)
+
 func (p *postgres) explain(err error) error {
 	var refused *pgconn.PgError
 	switch {
 	case err == nil || ours(err) || errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &refused) && refused.Code == "53100":
+	case !errors.As(err, &refused):
+		said := fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
+		if _, isGone := again(err); isGone || errors.Is(err, context.DeadlineExceeded) {
+			return unavailable{said}
+		}
+		return said
+	case refused.Code == "53100":
 		return fmt.Errorf("the store at %s: %w. %w", p.address, err, ErrFull)
 	}
-	said := fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
-	if refused != nil {
-		said = fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
+	said := fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
+	if isMistake(refused.Code) {
+		return said
 	}
-	if _, isGone := again(err); isGone || errors.Is(err, context.DeadlineExceeded) {
-		return away{said}
+	return unavailable{said}
+}
+
+// isMistake reports whether a statement is wrong, and not the server's state. A table that is missing, or a right, isn't a mistake.
+func isMistake(code string) bool {
+	switch code[:min(2, len(code))] {
+	case "0A", "22", "23", "54": // unsupported, data, constraint, a limit
+		return true
+	case "42":
+		return code != "42501" && code != "42P01"
 	}
-	return said
+	return false
 }
 
 // advice says what to do about a PostgreSQL error code.
@@ -170,9 +224,9 @@ func advice(code string) string {
 		return "Make the database with `createdb`, or name another one"
 	case code == "42501" || code == "3F000":
 		return "The user needs the right to make and change tables there: GRANT CREATE, USAGE ON SCHEMA"
-	case code == "53300":
+	case code == tooManyCode:
 		return fmt.Sprintf("The server has too few connections: lmcaddy takes up to %d", postgresConns)
-	case code == "25006":
+	case code == readOnlyCode:
 		return "The server is read-only, such as a standby: name the primary in the store's URL (target_session_attrs=read-write)"
 	}
 	return "The server's log says more"

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -52,16 +52,22 @@ type sqliteFile struct {
 	returnsPages bool // empty pages can be returned to the disk
 	untidy       bool // deleted data may still be in the files
 	loose        bool // commits aren't flushed to disk now
+
+	opened map[string]fs.FileInfo // the files that are open, by path
+	damage atomic.Pointer[error]  // the first that was found
 }
 
 // openSQLite opens or creates the file at path.
 func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
-		err = makeFile(path, log)
+		err = makeFile(ctx, path, log)
+	}
+	if _, isSystems := errors.AsType[*fs.PathError](err); isSystems {
+		err = fmt.Errorf("%w. Name a file in a folder that lmcaddy may write to", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the store %s: %w. Name a file in a folder that lmcaddy may write to", path, err)
+		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
 	for by := time.Now().Add(openPatience); ; {
 		s := &sqliteFile{path: path, untidy: true} // the last process may have been killed before tidying
@@ -80,43 +86,18 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 
 // begin connects to the file and prepares it. Its error is SQLite's.
 func (s *sqliteFile) begin(ctx context.Context, log *slog.Logger) error {
-	if err := s.connect(ctx, ""); err != nil {
+	if err := s.connect(ctx, "mode=rw"); err != nil {
 		return err
 	}
 	if err := s.makeOver(ctx, log); err != nil {
 		return err
 	}
+	s.identify()
 	_, err := s.conn.ExecContext(ctx, sqlitePatience)
 	return err
 }
 
-// makeFile creates an empty database that only its owner can read. SQLite's other files get the same mode. It doesn't open an
-// existing file, because closing it would release the locks that this process may hold on it.
-func makeFile(path string, log *slog.Logger) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err == nil {
-		return f.Close()
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return errors.New("it is not a file")
-	case info.Mode().Perm()&0o077 != 0:
-		log.Warn("users other than its owner can read the stored conversations: chmod 600 prevents that",
-			"file", path, "mode", info.Mode().Perm().String())
-	}
-	return nil
-}
-
-// connect opens the connections. access is added to the URI; tests use mode=ro.
+// connect opens the connections, all of them now: the path may lead to another file later. access is added to the URI; tests use mode=ro.
 func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 	// fullfsync: on macOS, fsync leaves data in the disk's cache.
 	uri := s.uri(access, "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)",
@@ -135,7 +116,22 @@ func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 	}
 	s.reading.SetMaxOpenConns(sqliteReaders)
 	s.reading.SetMaxIdleConns(sqliteReaders)
+	if err := openAll(ctx, s.reading, sqliteReaders); err != nil {
+		return err
+	}
 	s.reader = &session{prepare: s.reading.PrepareContext, statements: map[string]*sql.Stmt{}}
+	return nil
+}
+
+// openAll opens a number of connections, which stay in the pool.
+func openAll(ctx context.Context, db *sql.DB, number int) (err error) {
+	for range number {
+		conn, failed := db.Conn(ctx)
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		defer func() { err = errors.Join(err, conn.Close()) }()
+	}
 	return nil
 }
 
@@ -153,6 +149,9 @@ func (s *sqliteFile) uri(access string, pragmas ...string) string {
 
 // transact must not be called concurrently.
 func (s *sqliteFile) transact(_ context.Context, loose bool, do func(*tx) error) error {
+	if err := s.displaced(); err != nil {
+		return err
+	}
 	if err := s.loosen(loose); err != nil {
 		return s.explain(err)
 	}
@@ -210,6 +209,9 @@ func (s *sqliteFile) explain(err error) error {
 			return fmt.Errorf("the store %s: %w: %w", s.path, err, exhausted)
 		}
 	}
+	if displaced := s.displaced(); displaced != nil {
+		return displaced // why SQLite found nothing, or something else
+	}
 	switch failure.Code() {
 	case lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_SHMSIZE: // SQLite reports SQLITE_FULL only for ENOSPC
 		return fmt.Errorf("the store %s: %w. %w", s.path, err, errNotGrown)
@@ -231,7 +233,28 @@ func (s *sqliteFile) explain(err error) error {
 	default:
 		return fmt.Errorf("the store %s: %w", s.path, err)
 	}
-	return fmt.Errorf("the store %s: %w. %s", s.path, err, advice)
+	var said error = unavailable{fmt.Errorf("the store %s: %w. %s", s.path, err, advice)}
+	if isDamaged(failure) {
+		s.damage.CompareAndSwap(nil, &said)
+	}
+	return said
+}
+
+func isDamaged(e *sqlite.Error) bool {
+	code := e.Code() & 0xff
+	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
+}
+
+// ping returns what is wrong with the files. Pages that are damaged were found by an earlier operation.
+func (s *sqliteFile) ping(ctx context.Context) error {
+	if err := s.displaced(); err != nil {
+		return err
+	}
+	if found := s.damage.Load(); found != nil {
+		return *found
+	}
+	_, err := one(ctx, s.reader, selectSchema, nil, new(int))
+	return s.explain(err)
 }
 
 func (s *sqliteFile) patience() time.Duration { return 10 * time.Second }

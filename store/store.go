@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,6 +35,9 @@ type Store struct {
 	writers  sync.WaitGroup
 	closed   error
 	latency  latency
+
+	trouble     atomic.Pointer[trouble] // the last that an operation met; nil: none since the last Ping
+	troubleKept time.Duration
 }
 
 // database is what differs between SQLite and PostgreSQL.
@@ -43,6 +47,8 @@ type database interface {
 	transact(ctx context.Context, loose bool, do func(*tx) error) error
 	// read runs a function that reads, possibly twice.
 	read(ctx context.Context, do func(q querier) error) error
+	// ping returns why the database can't be used, as far as can be found out without writing, explained.
+	ping(ctx context.Context) error
 	// explain adds what to do to the database's errors. It returns the store's own errors unchanged.
 	explain(err error) error
 	// isLocked reports whether transact failed because another program keeps the database locked. Nothing was written then.
@@ -88,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // start starts the writers.
 func start(db database) *Store {
-	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{}), latency: latency{Latency: NewLatency()}}
+	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{}), latency: latency{Latency: NewLatency()}, troubleKept: troubleKept}
 	for range db.writers() {
 		s.writers.Go(s.writer)
 	}
@@ -110,7 +116,7 @@ func (s *Store) Close() error {
 // read runs a function that reads, and returns the error for the caller.
 func (s *Store) read(ctx context.Context, do func(q querier) error) (err error) {
 	begun := time.Now()
-	defer func() { s.latency.read(begun, err) }()
+	defer func() { s.latency.read(begun, err); s.note(err) }()
 	err = s.db.read(ctx, do)
 	switch {
 	case err == nil:

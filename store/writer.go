@@ -43,7 +43,7 @@ func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error 
 // writeJob is write for a job without a deadline and a channel.
 func (s *Store) writeJob(j *job) (err error) {
 	ctx, begun := j.ctx, time.Now()
-	defer func() { s.latency.write(begun, err) }()
+	defer func() { s.latency.write(begun, err); s.note(err) }()
 	j.by, j.done = begun.Add(s.patience), make(chan error, 1)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(j.by) {
 		j.by = deadline
