@@ -103,7 +103,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 // for the instance is sent to one with a longer context, if the model has one.
 //
 // A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
-// where no other request runs. If that is lost as well, the request caused it, and is refused from then on. The other requests
+// where no other request runs. If that crashes as well, by itself, the request caused it, and is refused from then on. The other requests
 // are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
 func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
@@ -139,8 +139,8 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 			return err
 		}
 		loss := broken.loss
-		if loss.Kind == supervisor.Ended || loss.Kind == supervisor.Hung {
-			known = c.node.Blame(key, body, loss.Alone)
+		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
+			known = c.node.Blame(key, body, evidence, loss.Alone)
 		}
 		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
@@ -161,10 +161,15 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 	}
 }
 
+// evidenceOf has the losses that make a request run alone the next time, whether it is their cause or not.
+var evidenceOf = map[supervisor.LossKind]node.Evidence{
+	supervisor.Ended: node.OfCrash, supervisor.OutOfMemory: node.OfMemory, supervisor.Killed: node.NoEvidence, supervisor.Hung: node.NoEvidence,
+}
+
 // crashesEngine refuses a request that has ended two engines.
 func crashesEngine() *translate.Error {
 	return translate.Invalid("request_crashes_engine", "",
-		"This request made the model's engine crash or hang twice, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
+		"This request made the model's engine crash twice, or run out of memory, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
 }
 
 func shuttingDown(message string) *translate.Error {

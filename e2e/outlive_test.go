@@ -191,43 +191,43 @@ func TestOutlive_WhatItCannot(t *testing.T) {
 	}
 }
 
-// killTwice kills the engine that answers a request, and the one that goes on with it.
-func killTwice(t *testing.T, s *harness.Server) {
+// crashTwice has the engine crash that answers a request, and the one that goes on with it.
+func crashTwice(t *testing.T, s *harness.Server) {
 	t.Helper()
-	killed := s.Engine()
-	killed.Kill(t)
+	crashed := s.Engine()
+	crashed.Crash(t)
 	harness.Eventually(t, harness.Patience, "another engine goes on", func() bool {
 		ps := gjson.Parse(s.Home.Command("ps", "--json").Output).Get("instances.0")
-		if ps.Get("status").Str != "ready" || ps.Get("in_use").Int() == 0 || int(ps.Get("pid").Int()) == killed.PID {
+		if ps.Get("status").Str != "ready" || ps.Get("in_use").Int() == 0 || int(ps.Get("pid").Int()) == crashed.PID {
 			return false
 		}
-		s.Engine().Kill(t)
+		s.Engine().Crash(t)
 		return true
 	})
 }
 
-// TestOutlive_ARequestThatKillsTwoEngines isn't tried a third time.
-func TestOutlive_ARequestThatKillsTwoEngines(t *testing.T) {
+// TestOutlive_ARequestOnWhichTwoEnginesCrash isn't tried a third time.
+func TestOutlive_ARequestOnWhichTwoEnginesCrash(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	fields := harness.Long(4000).With("temperature", 0.5)
 	streamed(t, s, harness.ChatPath, harness.Ask(capital), undisturbed)
-	killed := map[int]bool{}
+	crashed := map[int]bool{}
 	next := 1
 	got := streamed(t, s, harness.ChatPath, fields, func(o *told) {
-		if len(o.text) < next || len(killed) == 2 {
+		if len(o.text) < next || len(crashed) == 2 {
 			return
 		}
 		for _, engine := range s.Engines() {
-			if !killed[engine.PID] {
-				killed[engine.PID] = true
-				_ = syscall.Kill(engine.PID, syscall.SIGKILL)
+			if !crashed[engine.PID] {
+				crashed[engine.PID] = true
+				_ = syscall.Kill(engine.PID, syscall.SIGSEGV)
 				next = len(o.text) + 1000 // more than is on its way
 			}
 		}
 	})
-	if len(killed) != 2 || !strings.Contains(got.fault, "request_crashes_engine") || got.ends != 0 {
-		t.Errorf("%d engines were killed: %+v", len(killed), got)
+	if len(crashed) != 2 || !strings.Contains(got.fault, "request_crashes_engine") || got.ends != 0 {
+		t.Errorf("%d engines have crashed: %+v", len(crashed), got)
 	}
 	if again := s.Post(harness.ChatPath, fields.With("stream", true)); again.Status != http.StatusBadRequest || !strings.Contains(again.Body, "request_crashes_engine") {
 		t.Errorf("%d %s", again.Status, again.Body)

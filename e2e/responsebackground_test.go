@@ -230,7 +230,7 @@ func TestResponsesBackground_EngineThatDies(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	st := s.OpenResponse(t.Context(), inBackground(harness.RespondLong(8000)))
 	st.WaitEvent("response.output_text.delta")
-	killTwice(t, s)
+	crashTwice(t, s)
 	end := st.End()
 	if diff := cmp.Diff("created queued in_progress"+messageItem+" error failed", end.Order()); diff != "" {
 		t.Errorf("the events (-want +got):\n%s", diff)

@@ -318,7 +318,7 @@ func TestResponses_EngineThatDies(t *testing.T) {
 func responsesEngineThatDies(t *testing.T, s *harness.Server) {
 	st := s.OpenResponse(t.Context(), harness.RespondLong(8000))
 	st.WaitEvent("response.output_text.delta")
-	killTwice(t, s)
+	crashTwice(t, s)
 	end := st.End()
 	if diff := cmp.Diff("created in_progress"+messageItem+" error failed", end.Order()); diff != "" {
 		t.Errorf("the events (-want +got):\n%s", diff)

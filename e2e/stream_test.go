@@ -109,7 +109,7 @@ func TestStream_OfTwoEnginesThatDieEndsInAnError(t *testing.T) {
 func streamOfTwoEnginesThatDieEndsInAnError(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent() // so it can be read before the engine sends the last token, which it never does
-	killTwice(t, s)
+	crashTwice(t, s)
 	st.WaitEnd()
 	chunks := st.Chunks()
 	if last := chunks[len(chunks)-1]; st.IsWhole() || last.Get("error.message").Str == "" {
@@ -117,8 +117,8 @@ func streamOfTwoEnginesThatDieEndsInAnError(t *testing.T, s *harness.Server) {
 	}
 }
 
-// killBusy kills the only engine that is computing and doesn't have the given process id. It returns its process id.
-func killBusy(t *testing.T, s *harness.Server, not int) int {
+// endBusy ends the only engine that is computing and doesn't have the given process id. It returns its process id.
+func endBusy(t *testing.T, s *harness.Server, not int, end func(harness.Process, testing.TB)) int {
 	t.Helper()
 	var busy harness.Process
 	harness.Eventually(t, harness.Patience, "an engine computes", func() bool {
@@ -131,7 +131,7 @@ func killBusy(t *testing.T, s *harness.Server, not int) int {
 		}
 		return busy.CPU() > 600*time.Millisecond // the load takes less
 	})
-	busy.Kill(t)
+	end(busy, t)
 	return busy.PID
 }
 
@@ -140,7 +140,7 @@ func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	request := harness.Long(1500)
 	replied := s.Go(harness.ChatPath, request)
-	killBusy(t, s, 0)
+	endBusy(t, s, 0, harness.Process.Kill)
 	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusOK)
 	if got := reply.Get("usage.completion_tokens").Int(); got != 1500 {
 		t.Errorf("%d tokens: %s", got, reply.Get("choices.0.finish_reason"))
@@ -152,7 +152,7 @@ func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	replied := s.Go(harness.ChatPath, harness.Long(30000))
-	killBusy(t, s, killBusy(t, s, 0))
+	endBusy(t, s, endBusy(t, s, 0, harness.Process.Crash), harness.Process.Crash)
 	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusBadRequest)
 	wantOpenAIError(t, reply, "invalid_request_error", "request_crashes_engine")
 	again := s.Post(harness.ChatPath, harness.Long(30000)).Want(t, http.StatusBadRequest)

@@ -14,12 +14,22 @@ const (
 // Suspicion is how likely it is that a request makes engines fail, judged by earlier failures.
 type Suspicion uint8
 
-// A request is suspected after an engine failed while processing it, and convicted after another engine failed while
-// processing nothing else.
+// A request is suspected after an engine was lost while processing it. It is convicted after two have failed in the same way by which a
+// request can end them, the last while processing nothing else.
 const (
 	Unsuspected Suspicion = iota
 	Suspected
 	Convicted
+)
+
+// Evidence is what the loss of an engine says of the requests that it was processing.
+type Evidence uint8
+
+// What is no evidence: the silence of an engine, which may only be starved, and its end by another program.
+const (
+	NoEvidence Evidence = iota
+	OfCrash             // it crashed by itself
+	OfMemory            // the system killed it for want of memory, which others may have taken
 )
 
 // suspects has the requests that were being processed when an engine failed, by hash. The seed is random, so a client can't
@@ -32,8 +42,9 @@ type suspects struct {
 }
 
 type suspect struct {
-	is Suspicion
-	at time.Time
+	is   Suspicion
+	at   time.Time
+	seen [OfMemory + 1]int // how often, by the evidence
 }
 
 func newSuspects() *suspects {
@@ -52,27 +63,27 @@ func (n *Node) Suspicion(key string, body func() [][]byte) Suspicion {
 	hash := s.hash(key, body())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look(hash)
+	return s.look(hash).is
 }
 
-// Blame records that an engine failed while processing a request, and returns the new suspicion against it. alone means
+// Blame records that an engine was lost while processing a request, and returns the new suspicion against it. alone means
 // that no other request can have been the cause.
-func (n *Node) Blame(key string, body func() [][]byte, alone bool) Suspicion {
+func (n *Node) Blame(key string, body func() [][]byte, evidence Evidence, alone bool) Suspicion {
 	s := n.suspects
 	hash := s.hash(key, body())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is := s.look(hash)
-	if is == Unsuspected {
-		is = Suspected
-	} else if alone {
-		is = Convicted
+	of := s.look(hash)
+	of.is, of.at = max(of.is, Suspected), time.Now()
+	of.seen[evidence]++
+	if evidence != NoEvidence && alone && of.seen[evidence] > 1 {
+		of.is = Convicted
 	}
 	if _, ok := s.known[hash]; !ok {
 		s.makeRoom()
 	}
-	s.known[hash] = suspect{is, time.Now()}
-	return is
+	s.known[hash] = of
+	return of.is
 }
 
 // Acquit records that a suspected request was answered.
@@ -95,14 +106,14 @@ func (s *suspects) hash(key string, body [][]byte) uint64 {
 	return h.Sum64()
 }
 
-// look returns the suspicion against the request with a hash. The caller holds s.mu.
-func (s *suspects) look(hash uint64) Suspicion {
+// look returns what is known of the request with a hash. The caller holds s.mu.
+func (s *suspects) look(hash uint64) suspect {
 	found, ok := s.known[hash]
 	if ok && time.Since(found.at) > suspectTime {
 		delete(s.known, hash)
-		return Unsuspected
+		return suspect{}
 	}
-	return found.is
+	return found
 }
 
 // makeRoom removes expired entries, and the oldest one if that isn't enough. The caller holds s.mu.

@@ -19,19 +19,24 @@ func said(words ...string) func() [][]byte {
 func TestSuspects(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		alone bool
-		want  Suspicion
+		evidence Evidence
+		alone    bool
+		want     Suspicion
 	}
 	for name, steps := range map[string][]step{
-		"twice alone":               {{true, Suspected}, {true, Convicted}},
-		"beside others, then alone": {{false, Suspected}, {true, Convicted}},
-		"always beside others":      {{false, Suspected}, {false, Suspected}, {false, Suspected}},
+		"twice alone":               {{OfCrash, true, Suspected}, {OfCrash, true, Convicted}},
+		"beside others, then alone": {{OfCrash, false, Suspected}, {OfCrash, true, Convicted}},
+		"always beside others":      {{OfCrash, false, Suspected}, {OfCrash, false, Suspected}, {OfCrash, false, Suspected}},
+		"silence":                   {{NoEvidence, true, Suspected}, {NoEvidence, true, Suspected}, {NoEvidence, true, Suspected}},
+		"silence, then a crash":     {{NoEvidence, true, Suspected}, {OfCrash, true, Suspected}, {OfCrash, true, Convicted}},
+		"no memory":                 {{OfMemory, false, Suspected}, {OfMemory, true, Convicted}},
+		"no memory, then a crash":   {{OfMemory, true, Suspected}, {OfCrash, true, Suspected}, {OfMemory, true, Convicted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := &Node{suspects: newSuspects()}
 			for i, s := range steps {
-				if got := n.Blame("m", said("a", "b"), s.alone); got != s.want {
+				if got := n.Blame("m", said("a", "b"), s.evidence, s.alone); got != s.want {
 					t.Fatalf("step %d: %d, want %d", i, got, s.want)
 				}
 			}
@@ -56,10 +61,10 @@ func TestSuspects_AreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &Node{suspects: newSuspects()}
-		n.Blame("m", said("first"), true)
+		n.Blame("m", said("first"), OfCrash, true)
 		for i := range maxSuspects {
 			time.Sleep(time.Millisecond)
-			n.Blame("m", said(strconv.Itoa(i)), true)
+			n.Blame("m", said(strconv.Itoa(i)), OfCrash, true)
 		}
 		if len(n.suspects.known) != maxSuspects || n.Suspicion("m", said("first")) != Unsuspected {
 			t.Errorf("%d are known, among them the oldest", len(n.suspects.known))

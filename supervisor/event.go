@@ -46,6 +46,8 @@ type (
 		Gen    uint64
 		Reason string
 		Killed bool // by SIGKILL from outside, as the system kills a process that takes too much memory
+		// OutOfMemory says that the system killed it because memory ran out.
+		OutOfMemory bool
 		// NoFiles says that the server was out of file descriptors.
 		NoFiles bool
 	}

@@ -4,15 +4,25 @@ package supervisor
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 )
 
 // wasKilled reports whether a process was killed by SIGKILL, as the system does with one that takes too much memory.
 func wasKilled(err error) bool {
-	var exit exitError
-	if !errors.As(err, &exit) {
+	return endedBy(err, syscall.SIGKILL)
+}
+
+// wasEndedByOthers reports whether a process was ended by a signal that programs are ended with, and that none sends itself.
+func wasEndedByOthers(err error) bool {
+	return endedBy(err, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+}
+
+func endedBy(err error, signals ...syscall.Signal) bool {
+	exit, ok := errors.AsType[exitError](err)
+	if !ok {
 		return false
 	}
 	status, ok := exit.state.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	return ok && status.Signaled() && slices.Contains(signals, status.Signal())
 }

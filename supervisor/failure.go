@@ -65,6 +65,9 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 // the next request. A crash during requests isn't counted as a failure of the model, since a request may have caused it and
 // others must not be refused for that.
 func (s *stepper) crashed(in *Instance, ev Exited) {
+	if ev.OutOfMemory {
+		s.ranOut(in)
+	}
 	s.st.remove(in)
 	reason := ev.Reason
 	if in.Leaving == ForSilence {

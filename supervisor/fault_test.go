@@ -91,7 +91,7 @@ func TestFault_CrashInTheMiddleOfAStream(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("an answer that broke off ended well")
 	}
-	if got, want := lease.Lost(t.Context(), nil), (Loss{Ended, true}); got != want {
+	if got, want := lease.Lost(t.Context(), nil), (Loss{Killed, true}); got != want {
 		t.Errorf("the loss is %+v, want %+v", got, want)
 	}
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })

@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// maxChatter is how many times the stall time an engine may keep writing without progress.
-const maxChatter = 12
+// maxChatter is how many times the stall time an engine may keep writing or computing without progress: its threads may wait by computing.
+const maxChatter = 10
+
+// leastLateness is by how much a timer fires late at least if this process stood still: the machine was suspended, or a container paused, or
+// too many others were on its processors.
+const leastLateness = time.Second
 
 // loading tracks the progress of a load. A load has no deadline, since a large model on a slow disk takes long; it fails when
 // it makes no progress. Any output counts as progress, too, but not forever.
@@ -22,6 +26,7 @@ type loading struct {
 	mu       sync.Mutex
 	stall    func() time.Duration
 	timer    *time.Timer // fires when the load stalls; nil: it hasn't begun
+	due      time.Time   // when the timer fires
 	moved    time.Time   // when it last made progress other than output
 	progress float64
 	said     [SignalDead + 1]bool // kinds of signals that were reported
@@ -33,7 +38,31 @@ func (o *loading) begin(options *Options, stalled func(why string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stall, o.moved = options.stall, time.Now()
-	o.timer = time.AfterFunc(o.stall(), func() { stalled(o.complaint()) })
+	o.due = o.moved.Add(o.stall())
+	o.timer = time.AfterFunc(o.stall(), func() {
+		if !o.isExcused(time.Now()) {
+			stalled(o.complaint())
+		}
+	})
+}
+
+// isExcused reports whether the timer is late, and gives the load the time for which this process stood still.
+func (o *loading) isExcused(now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	late := now.Sub(o.due)
+	if late < leastLateness {
+		return false
+	}
+	o.moved = o.moved.Add(late)
+	o.wait(now, min(late, o.stall()))
+	return true
+}
+
+// wait sets the timer. The caller holds o.mu.
+func (o *loading) wait(now time.Time, d time.Duration) {
+	o.due = now.Add(d)
+	o.timer.Reset(d)
 }
 
 func (o *loading) end() {
@@ -61,7 +90,7 @@ func (o *loading) heard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if stall := o.stall(); time.Since(o.moved) <= maxChatter*stall {
-		o.timer.Reset(stall)
+		o.wait(time.Now(), stall)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
 			o.isNews(Signal{Kind: SignalProgress, Progress: 0.5}) // no further than before
 			select {
 			case why := <-complaints:
-				if why != "the engine made no progress for 13m0s while it was loading, though it kept writing or computing" {
+				if why != "the engine made no progress for 11m0s while it was loading, though it kept writing or computing" {
 					t.Errorf("complaint %q", why)
 				}
 				if after := time.Since(began); after < maxChatter*time.Minute || after > (maxChatter+2)*time.Minute {

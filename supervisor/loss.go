@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -22,7 +23,9 @@ type LossKind uint8
 // The kinds of losses.
 const (
 	Unharmed    LossKind = iota // the engine is alive; only this answer broke off
-	Ended                       // the process exited during the request
+	Ended                       // the process exited by itself during the request
+	Killed                      // another program ended it, of which no request is the reason
+	OutOfMemory                 // the system killed it, since the machine had no memory left
 	Hung                        // it hung, and is being stopped
 	Deaf                        // it closed its listener, and is being stopped
 	Unloaded                    // the supervisor stopped it for another reason
@@ -33,7 +36,7 @@ const (
 )
 
 var lossNames = [...]string{
-	Unharmed: "unharmed", Ended: "ended", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
+	Unharmed: "unharmed", Ended: "ended", Killed: "killed", OutOfMemory: "out of memory", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
 	Unreachable: "unreachable", Silent: "silent", Severed: "severed from a worker",
 }
 
@@ -76,6 +79,7 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 	switch {
 	case why == nil:
 		<-p.exited // follows at once
+		loss.Kind = cmp.Or(p.end, Ended)
 		if p.hasWorkers() && p.death.why() != "" {
 			loss.Kind = Severed
 		}

@@ -36,6 +36,7 @@ func (p *process) sample(ctx context.Context) {
 		if used := p.usage(ctx); used.Resident > 0 {
 			p.report(Measured{p.gen, used.Resident})
 		}
+		p.oomKills.Store(oomKills())
 		if !p.options.isEnding() && isAskedToEnd(p.launched.Load().pid) {
 			p.report(EndAsked{p.gen})
 		}
@@ -47,8 +48,8 @@ func (p *process) sample(ctx context.Context) {
 	}
 }
 
-// watch watches the load of an engine that doesn't report its progress. Growth of its memory is progress. Computing counts as
-// output does, so not forever.
+// watch watches the load of an engine, which may be silent for long, and longer on a busy machine. Growth of its memory is progress.
+// Computing counts as output does, so not forever.
 func (p *process) watch(ctx context.Context) {
 	var load effort
 	load.sample(time.Now(), p.usage(ctx))

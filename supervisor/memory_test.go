@@ -123,6 +123,23 @@ func TestMemory_RunningOutOfItIsFollowedByOneMoreAttempt(t *testing.T) {
 	p.on(ready(8), Loaded{8}, Grant{4, 8, 1, true})
 }
 
+// TestMemory_OneThatWasKilledForWantOfItIsCountedWithMore, so that it gets more room the next time.
+func TestMemory_OneThatWasKilledForWantOfItIsCountedWithMore(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Memory: 100})
+	p.idle(sized("a", 40))
+	b := p.busy(sized("b", 40))
+	p.on(Measured{b, 56})
+	p.on(Exited{Gen: b, Reason: "signal: killed", Killed: true, OutOfMemory: true}, Crashed{"b", "b", "signal: killed"})
+	p.on(asks(3, sized("b", 40)), Stop{1, ForRoom}) // 70 don't fit beside it
+	p.on(stopped(1), Spawn{"b", 3})
+	p.on(ready(3), Loaded{3}, Grant{3, 3, 1, true})
+	p.on(Measured{3, 20})
+	if claim := p.st.find(3).Claim; claim != 70 {
+		t.Errorf("it is counted with %d bytes, want 70", claim)
+	}
+}
+
 func TestMemory_WhoAskedForTheLoadWaitsForTheSecondAttempt(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

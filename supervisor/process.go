@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +44,8 @@ type process struct {
 	loading  loading
 	death    death
 	pulse    *pulse
+	oomKills atomic.Int64           // how many processes of the machine the system had killed for want of memory when it was last looked
+	end      LossKind               // how it ended by itself; set before exited is closed
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
 	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
 	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
@@ -98,13 +99,15 @@ func (p *process) run(engine Process, l Launch) {
 	if why != "" {
 		ended.Reason, ended.Killed = why, false
 	}
+	p.end = p.kindOfEnd(err)
+	ended.OutOfMemory = p.end == OutOfMemory
 	ended.NoFiles = p.launched.Load() == nil && openfiles.AreExhausted(err)
 	if words := p.output.last(lastWords); words != "" && (why == "" || !p.loading.knowsTrouble()) {
 		ended.Reason += "; its last words: " + words
 	}
 	ended.Reason += p.sandboxHint(err)
 	if p.ctx.Err() != nil {
-		ended.Reason, ended.Killed, ended.NoFiles = p.loading.whyStopped(), false, false
+		ended.Reason, ended.Killed, ended.OutOfMemory, ended.NoFiles = p.loading.whyStopped(), false, false, false
 	}
 	p.transport.Drain()
 	p.cancel()
@@ -148,6 +151,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	defer out.close()
+	p.oomKills.Store(oomKills())
 	endThread, err := startOnThread(box, cmd)
 	defer endThread()
 	if err != nil {
@@ -243,11 +247,11 @@ func (p *process) monitor(engine Process, out *outputs) func() {
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })
+	monitors.Go(func() { p.watch(ctx) })
 	for _, address := range p.launched.Load().workers {
 		monitors.Go(func() { p.watchWorker(ctx, address) })
 	}
 	if trier, ok := engine.(Trier); ok {
-		monitors.Go(func() { p.watch(ctx) })
 		monitors.Go(func() { p.try(ctx, trier) })
 	} else if checker, ok := engine.(HealthChecker); ok {
 		monitors.Go(func() { p.poll(ctx, checker.Health()) })
@@ -257,23 +261,6 @@ func (p *process) monitor(engine Process, out *outputs) func() {
 		p.loading.end()
 		cancel()
 		monitors.Wait()
-	}
-}
-
-// exitError says how a process ended.
-type exitError struct{ state *os.ProcessState }
-
-func (e exitError) Error() string { return fmt.Sprintf("the engine ended with %s", e.state) }
-
-func describeExit(err error) error {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return errors.New("the engine ended")
-	case errors.As(err, &exit):
-		return exitError{exit.ProcessState}
-	default:
-		return fmt.Errorf("the engine ended: %w", err)
 	}
 }
 
@@ -321,7 +308,6 @@ func (p *process) becomeReady() {
 	}
 	p.prepareOnce.Do(func() {
 		p.loading.advanced()
-		go p.watch(p.ctx)
 		go func() {
 			defer p.succeed()
 			if p.first != nil {

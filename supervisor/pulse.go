@@ -68,10 +68,11 @@ type pulse struct {
 	token      time.Duration // the longest time for a token of a prompt; 0: not known
 	mark       string        // the engine's activity at the last query
 	marked     time.Time
-	effort     effort    // of an engine that can't be asked what it is working on
+	effort     effort    // of an engine that can't be asked what it is working on, or doesn't answer
 	toiled     time.Time // when such an engine was last seen to compute
 	timer      *time.Timer
 	armed      bool
+	due        time.Time // when the timer fires
 }
 
 // begin registers a request that is about to be sent. Its body has bodyBytes bytes.
@@ -218,12 +219,35 @@ func (u *pulse) arm(in time.Duration) {
 	default:
 		u.timer.Reset(in)
 	}
-	u.armed = true
+	u.armed, u.due = true, time.Now().Add(in)
+}
+
+// excuse leaves out of account the time for which this process itself stood still, as the engine may have. The timer then fires late.
+func (u *pulse) excuse(now time.Time) {
+	late := now.Sub(u.due)
+	if late < leastLateness {
+		return
+	}
+	later := func(t *time.Time) {
+		if *t = t.Add(late); t.After(now) {
+			*t = now
+		}
+	}
+	later(&u.since)
+	for x := range u.exchanges {
+		later(&x.since)
+	}
+	for _, t := range []*time.Time{&u.leftAt, &u.strayed, &u.toiled} {
+		if !t.IsZero() {
+			later(t)
+		}
+	}
 }
 
 // check is called by the timer.
 func (u *pulse) check() {
 	u.mu.Lock()
+	u.excuse(time.Now())
 	every := u.every()
 	silent := time.Since(u.since)
 	idle := u.waiting == 0 && !u.left
@@ -257,6 +281,7 @@ func (u *pulse) judge(seen sight) string {
 	}
 	now := time.Now()
 	if seen.known {
+		u.effort, u.toiled = effort{}, time.Time{} // it tells by itself how far it is
 		isComparable := !u.marked.Before(u.since) && !u.marked.IsZero()
 		if isComparable && seen.work.Mark != u.mark {
 			u.since = now
@@ -273,7 +298,7 @@ func (u *pulse) judge(seen sight) string {
 		u.left = false // this engine has no activity to query
 	}
 	last := u.since
-	if seen.toils && !seen.frozen {
+	if seen.toils {
 		u.toiled = now
 	}
 	if u.toiled.After(last) && now.Sub(u.since) <= maxChatter*u.stall() {

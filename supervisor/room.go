@@ -309,7 +309,11 @@ func (s *stepper) reckon(in *Instance) {
 		}
 		in.OnGPUs = onGPUs
 	}
-	in.Claim = max(claim, in.Resident)
+	var least int64
+	if l, ok := s.st.Learnt[in.Spec.Model.Key]; ok && l.Spec.isProcessOf(in.Spec) {
+		least = l.Least
+	}
+	in.Claim = max(claim, in.Resident, least)
 	size := modelSize{memory: in.Claim, offload: offload}
 	for _, d := range in.OnGPUs {
 		bytes := d.Bytes
@@ -327,5 +331,15 @@ func (s *stepper) reckon(in *Instance) {
 	if s.st.Learnt == nil {
 		s.st.Learnt = map[string]Learnt{}
 	}
-	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, size, in.LoadTime}
+	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, size, in.LoadTime, least}
+}
+
+// ranOut counts a process that the system killed for want of memory with a quarter more the next time: it was measured before it took
+// what it then didn't get.
+func (s *stepper) ranOut(in *Instance) {
+	s.reckon(in)
+	l := s.st.Learnt[in.Spec.Model.Key]
+	l.Least = in.Claim + in.Claim/4
+	l.Size.memory += l.Least - in.Claim
+	s.st.Learnt[in.Spec.Model.Key] = l
 }

@@ -18,7 +18,7 @@ type sight struct {
 	pending bool // it is alive, but hasn't answered the query: in some builds only its main loop does
 	known   bool // work is set
 	work    Work
-	toils   bool // it has computed since the last query, though it can't tell what it is at
+	toils   bool // it has computed since the last query that it didn't answer, or can't
 }
 
 // look queries the engine's activity.
@@ -35,12 +35,21 @@ func (u *pulse) look() sight {
 		return sight{} // nothing was sent
 	case err != nil:
 		_, _, err := u.get(u.healthPath())
-		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil}
+		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil, toils: u.hasComputed()}
 	case status != http.StatusOK:
-		return sight{}
+		return sight{toils: u.hasComputed()}
 	}
 	work, ok := worker.Work(body)
-	return sight{known: ok, work: work}
+	return sight{known: ok, work: work, toils: !ok && u.hasComputed()}
+}
+
+// hasComputed reports whether the engine has computed since the last call.
+func (u *pulse) hasComputed() bool {
+	used := u.usage(u.ctx)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, computes := u.effort.sample(time.Now(), used)
+	return computes
 }
 
 // lookAtHealth asks an engine that can't tell what it is at whether it answers at all, and the system whether it computes.
@@ -48,11 +57,7 @@ func (u *pulse) lookAtHealth() sight {
 	_, _, err := u.get(u.healthPath())
 	_, isChecked := u.engine.(HealthChecker)
 	isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
-	used := u.usage(u.ctx)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, toils := u.effort.sample(time.Now(), used)
-	return sight{refused: isRefused(err), frozen: isFrozen, toils: toils}
+	return sight{refused: isRefused(err), frozen: isFrozen, toils: u.hasComputed()}
 }
 
 // healthPath is what an engine can be asked to see whether it answers.

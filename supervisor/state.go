@@ -231,6 +231,9 @@ type Learnt struct {
 	Spec     *Spec
 	Size     modelSize
 	LoadTime time.Duration
+	// Least is the least that an instance is counted with, in bytes of the machine's memory, because one that was counted with less was killed
+	// for want of memory.
+	Least int64
 }
 
 // find returns the instance of a process, or nil if the process has been replaced or is gone.

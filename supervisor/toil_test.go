@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
@@ -30,10 +31,10 @@ func TestPulse_AMuteEngine(t *testing.T) {
 		after  time.Duration // when it is condemned
 		why    string
 	}{
-		"it computes":                      {0.5, nil, maxChatter * 5 * time.Minute, "made no progress for 1h0m"},
+		"it computes":                      {0.5, nil, maxChatter * 5 * time.Minute, "made no progress for 50m"},
 		"it does nothing":                  {0.0001, nil, 5 * time.Minute, "made no progress for 5m0s"},
 		"it answers nothing":               {0, context.DeadlineExceeded, leastPatience, "made no progress for 30s"},
-		"it answers nothing, but computes": {0.5, context.DeadlineExceeded, 5 * time.Minute, "made no progress for 5m0s"},
+		"it answers nothing, but computes": {0.5, context.DeadlineExceeded, maxChatter * 5 * time.Minute, "made no progress for 50m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
@@ -76,4 +77,69 @@ func TestPulse_Comments(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An engine that can be asked what it is working on is excused by its processor time only while it doesn't answer.
+func TestPulse_AStarvedEngine(t *testing.T) {
+	stall := 10 * time.Second
+	silent := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	for name, tt := range map[string]struct {
+		slots  func(context.Context) (string, error)
+		health error
+		share  float64 // of a processor
+		after  time.Duration
+	}{
+		"it answers nothing, and computes":        {silent, context.DeadlineExceeded, 0.1, maxChatter * stall},
+		"its main loop doesn't answer, it does":   {silent, nil, 0.1, maxChatter * stall},
+		"it answers nothing, and doesn't compute": {silent, context.DeadlineExceeded, 0, stall},
+		"it has no slots, and computes":           {func(context.Context) (string, error) { return "no JSON", nil }, nil, 0.1, maxChatter * stall},
+		"its slots stand still, and it computes":  {func(context.Context) (string, error) { return decoding, nil }, nil, 1, stall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(p *patient) {
+				p.slots, p.health = tt.slots, tt.health
+				p.stall = func() time.Duration { return stall }
+				p.usage = func(context.Context) child.Usage {
+					return child.Usage{CPU: time.Duration(tt.share * float64(time.Since(p.from)))}
+				}
+				p.begin(p.t.Context(), &p.lease, 1<<20)
+				p.silence(time.Hour)
+				p.gaveUp(tt.after, "made no progress")
+			})
+		})
+	}
+}
+
+// While this process stands still, with the machine, in a paused container or for want of processor time, no engine can be heard.
+func TestPulse_WhatStoodStillIsExcused(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(decoding)
+		x := p.begin(p.t.Context(), &p.lease, 1<<20)
+		p.silence(time.Second)
+		p.mu.Lock()
+		for _, at := range []*time.Time{&p.since, &p.due, &x.since} { // as if an hour had passed
+			*at = at.Add(-time.Hour)
+		}
+		p.mu.Unlock()
+		p.silence(20 * time.Second)
+		p.lives()
+		p.silence(time.Minute)
+		p.gaveUp(leastPatience, "made no progress for 30s")
+	})
+}
+
+func TestLoading_WhatStoodStillIsExcused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, complaints := begun(time.Minute)
+		began := time.Now()
+		defer o.end()
+		o.mu.Lock()
+		o.due, o.moved = o.due.Add(-time.Hour), o.moved.Add(-time.Hour)
+		o.mu.Unlock()
+		why := <-complaints
+		if after := time.Since(began); after != 2*time.Minute || why != "the engine wrote nothing for 1m0s while it was loading" {
+			t.Errorf("after %v: %s", after, why)
+		}
+	})
 }

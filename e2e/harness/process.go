@@ -176,6 +176,12 @@ func (p Process) Kill(t testing.TB) {
 	p.signal(t, syscall.SIGKILL)
 }
 
+// Crash has the process end as by a fault of its own.
+func (p Process) Crash(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSEGV)
+}
+
 func (p Process) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(p.PID, sig); err != nil {

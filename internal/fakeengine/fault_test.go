@@ -21,7 +21,7 @@ func TestCue_CrashAfterSomeDeltas(t *testing.T) {
 		death *fakeengine.Death
 		want  string
 	}{
-		{nil, killed}, {&fakeengine.Death{Code: 3, Lines: []string{"GGML_ASSERT(false) failed"}}, "exit status 3"}, {&fakeengine.Death{Signal: 6}, aborted},
+		{nil, aborted}, {&fakeengine.Death{}, killed}, {&fakeengine.Death{Code: 3, Lines: []string{"GGML_ASSERT(false) failed"}}, "exit status 3"}, {&fakeengine.Death{Signal: 6}, aborted},
 	} {
 		r := ready(t, cues(fakeengine.Cue{After: 2, Do: fakeengine.Crash, Death: c.death}), childMode)
 		s := r.stream("")

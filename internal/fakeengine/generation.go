@@ -208,7 +208,7 @@ func (g *generation) cues(after int) error {
 func (g *generation) act(c *Cue) error {
 	switch c.Do {
 	case Crash:
-		var d Death
+		d := Death{Signal: fakekit.Abort}
 		if c.Death != nil {
 			d = *c.Death
 		}

@@ -117,7 +117,7 @@ func (a *slotAction) cues(after int) {
 		a.pause(c.Gate, c.Delay)
 		switch c.Do {
 		case Crash:
-			var d Death
+			d := Death{Signal: fakekit.Abort}
 			if c.Death != nil {
 				d = *c.Death
 			}

@@ -18,6 +18,9 @@ type Death struct {
 	Signal int
 }
 
+// Abort is the Signal of a process that aborts, SIGABRT.
+const Abort = 6
+
 // When a [Noise] is made.
 const (
 	AtStart   = "start"   // before the load

@@ -89,7 +89,7 @@ type Cue struct {
 	Busy bool
 	// Do is what happens. Default: only the waiting.
 	Do Action
-	// Death is how Crash ends the process. Default: SIGKILL.
+	// Death is how Crash ends the process. Default: it aborts.
 	Death *Death
 	// Bytes are what Garbage writes. Default: a few that are neither UTF-8, JSON nor an event.
 	Bytes []byte

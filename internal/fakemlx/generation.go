@@ -291,7 +291,7 @@ func (g *generation) cues(after int) error {
 func (g *generation) act(c *fakekit.Cue) error {
 	switch c.Do {
 	case fakekit.Crash:
-		var d fakekit.Death
+		d := fakekit.Death{Signal: fakekit.Abort}
 		if c.Death != nil {
 			d = *c.Death
 		}
