@@ -142,6 +142,11 @@ func (c *Catalog) Known(name string, others ...string) (Model, error) {
 	return l.first(name, others)
 }
 
+// Among finds a model among some, of different keys, by the names by which [Catalog.Known] finds one among all.
+func Among(models []Model, name string, others ...string) (Model, error) {
+	return newListing(models, nil).first(name, others)
+}
+
 // first returns the model with a name, or else with the first of the other names that belongs to one.
 func (l *listing) first(name string, others []string) (Model, error) {
 	m, err := l.lookup(name)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,13 +70,18 @@ func (n *Node) find(ctx context.Context, name string) (Target, error) {
 	}
 	m, failed := n.catalog.Lookup(ctx, wanted) // looks at the disk if the model isn't known, or has changed
 	if _, unknown := errors.AsType[*catalog.NotFoundError](failed); unknown || failed == nil && err != nil {
-		if target, err = n.knows(name); err != nil { // still
-			return Target{}, err
+		if target, err = n.knows(name); err == nil && target.Instance == "" {
+			m, failed = n.catalog.Lookup(ctx, target.Model.Key)
 		}
-		if target.Instance != "" {
-			return target, nil
+		missing, isUnknown := errors.AsType[*catalog.NotFoundError](cmp.Or(err, failed))
+		if isUnknown && target.Instance == "" && len(missing.Ambiguous) == 0 {
+			if in, ok := n.outlived(name); ok {
+				return Target{in.Spec.Model, in.ID}, nil
+			}
 		}
-		m, failed = n.catalog.Lookup(ctx, target.Model.Key)
+		if err != nil || target.Instance != "" {
+			return target, err
+		}
 	}
 	switch {
 	case failed != nil:
@@ -83,10 +89,37 @@ func (n *Node) find(ctx context.Context, name string) (Target, error) {
 	case m.Err == nil:
 		return Target{Model: m}, nil
 	}
-	if in, ok := n.instance(name); ok {
+	if in, ok := n.outlived(m.Key); ok {
 		return Target{in.Spec.Model, in.ID}, nil
 	}
 	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
+}
+
+// outlived returns an instance of this machine by any name that its model had as long as its file was there.
+func (n *Node) outlived(name string) (supervisor.Info, bool) {
+	of := map[string]supervisor.Info{}
+	var models []catalog.Model
+	for _, in := range n.supervisor.Instances() {
+		if m := in.Spec.Model; !m.IsRemote && in.Status == supervisor.Ready && of[m.Key].Spec == nil {
+			of[m.Key] = in
+			models = append(models, m)
+		}
+	}
+	if len(models) == 0 {
+		return supervisor.Info{}, false
+	}
+	names := []string{name}
+	for spelling := range spellings(name) {
+		if key := n.given(spelling); key != "" {
+			names = append(names, namesOf(key)...)
+		}
+		names = append(names, namesOf(spelling)...)
+	}
+	if key, ok := n.settings.Load().pattern(name); ok {
+		names = append(names, namesOf(key)...)
+	}
+	m, err := catalog.Among(models, names[0], names[1:]...)
+	return of[m.Key], err == nil
 }
 
 // knows is Find by the last scan of the disk. The model may be broken. The error is a [*catalog.NotFoundError].
