@@ -31,6 +31,7 @@ type (
 		Bytes      int64           `json:"downloaded_bytes"`
 		StartedAt  string          `json:"started_at"`
 		Completed  string          `json:"completed_at,omitempty"`
+		Waiting    bool            `json:"waiting,omitempty"` // for its turn, while it is downloading
 		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
 		Estimate   string          `json:"estimated_completion,omitempty"`
 		Model      string          `json:"model"`
@@ -232,6 +233,7 @@ func (c *call) job(j fetch.Job) nativeJob {
 	}
 	switch j.State {
 	case fetch.Downloading:
+		n.Waiting = j.Waiting
 		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)

@@ -45,6 +45,9 @@ type App struct {
 	// How many instances may be loaded at a time; 0: limited only by memory. Default: 0.
 	MaxLoaded int `json:"max_loaded,omitempty"`
 
+	// How many models are downloaded at a time; others wait. Default: 3.
+	MaxDownloads int `json:"max_downloads,omitempty"`
+
 	// How much of the machine's memory all instances may take together: a share of it, such as 85%, or a size, such as 20GiB. Default: 85%.
 	MemoryBudget string `json:"memory_budget,omitempty"`
 

@@ -50,6 +50,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		jit on|off
 //		idle_ttl <duration>               # 0: never
 //		max_loaded <n>                    # 0: as many as memory holds
+//		max_downloads <n>
 //		memory_budget <share>|<size>
 //		gpu_memory [<device>] <share>|<size>   # may be repeated
 //		queue <n>                         # 0: no bound
@@ -345,7 +346,7 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 // The options, as errors list them.
 var (
 	appOptions = []string{
-		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "gpu_memory", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
+		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "gpu_memory", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_downloads", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
 		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "unsupported_content", "warm",
 	}

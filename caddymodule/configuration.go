@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -41,6 +42,7 @@ var options = []option{
 	{"inspect", func(a *App) string { return number(a.Inspect) }, text("0")},
 	{"jit", func(a *App) string { return onOffAt(a.JIT) }, text("on")},
 	{"list_models", func(a *App) string { return a.ListModels }, text("loaded")},
+	{"max_downloads", func(a *App) string { return number(a.MaxDownloads) }, text(strconv.Itoa(fetch.DefaultAtOnce))},
 	{"max_loaded", func(a *App) string { return number(a.MaxLoaded) }, text("0 (limited only by memory)")},
 	{"mcp_idle", func(a *App) string { return durationOf(a.MCPIdle) }, text("10m")},
 	{"mcp_max_rounds", func(a *App) string { return number(a.MCPMaxRounds) }, text(strconv.Itoa(node.DefaultRounds))},

@@ -34,6 +34,7 @@ func (a *App) loading() error {
 	if a.Queue != nil {
 		s.Queue = *a.Queue
 	}
+	s.MaxDownloads = a.MaxDownloads
 	s.MaxLoaded, s.BodyMemory, s.Inspect = a.MaxLoaded, a.BodyMemory, a.Inspect
 	s.PrivatePrompts = a.PromptCache == "private"
 	s.AbandonLoads = a.AbandonedLoads == "stop"
@@ -98,6 +99,8 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, duration(d, a.IdleTTL)
 	case "max_loaded":
 		return true, wholeNumber(d, 0, &a.MaxLoaded)
+	case "max_downloads":
+		return true, wholeNumber(d, 1, &a.MaxDownloads)
 	case "memory_budget":
 		if err := oneArg(d, &a.MemoryBudget); err != nil {
 			return true, err

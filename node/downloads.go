@@ -19,15 +19,16 @@ import (
 )
 
 // openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
-// settings only change the hubs. The caller holds n.mu.
+// settings only change the hubs and how many run at a time. The caller holds n.mu.
 func (n *Node) openDownloads(s *Settings) {
 	var err error
 	if jobs := n.downloads.Load(); jobs != nil {
+		jobs.SetAtOnce(s.MaxDownloads)
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
 			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
-			Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Changed: n.jobChanged, Log: n.log.With("part", "downloads"),
+			AtOnce: s.MaxDownloads, Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Changed: n.jobChanged, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
 			n.downloads.Store(jobs)

@@ -31,6 +31,7 @@ type Settings struct {
 
 	IdleTTL      time.Duration // a model loaded on first use is unloaded after this time; 0: never
 	MaxLoaded    int           // maximum number of instances; 0: limited only by memory
+	MaxDownloads int           // how many models are downloaded at a time; 0: [fetch.DefaultAtOnce]
 	MemoryBudget Budget        // of the machine's memory, for all instances together
 	GPUMemory    GPUMemory     // of GPUs with memory of their own, for all instances together
 	Queue        int           // maximum waiting requests per model; 0: unlimited
@@ -127,8 +128,8 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("engine %s: parallel %d: must be at least 1", name, n)
 		}
 	}
-	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
-		return errors.New("max_loaded, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
+	if s.MaxLoaded < 0 || s.MaxDownloads < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
+		return errors.New("max_loaded, max_downloads, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
 	}
 	if s.Inspect < 0 || s.Inspect > MaxInspect {
 		return fmt.Errorf("inspect: a number of requests from 0 to %d", MaxInspect)

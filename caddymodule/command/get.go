@@ -201,8 +201,11 @@ func progressOf(j client.Job, now time.Time) string {
 	if j.TotalBytes > 0 {
 		text += fmt.Sprintf(", %.0f%%", 100*float64(j.Bytes)/float64(j.TotalBytes))
 	}
-	if j.Trouble != "" {
+	switch {
+	case j.Trouble != "":
 		return text + ", " + j.Trouble
+	case j.Waiting:
+		return text + ", waits for other downloads"
 	}
 	if j.PerSecond > 0 {
 		text += fmt.Sprintf(", %s/s", size(int64(j.PerSecond)))

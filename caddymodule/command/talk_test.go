@@ -120,6 +120,7 @@ func TestGet_Progress(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, job := range map[string]client.Job{
 		"0 B of 0 B": {},
+		"0 B of 3.0 GB, 0%, waits for other downloads":                       {TotalBytes: 3e9, Waiting: true},
 		"1.5 GB of 3.0 GB, 50%, 10 MB/s, 2m30s left":                         {Bytes: 15e8, TotalBytes: 3e9, PerSecond: 1e7, Estimate: now.Add(150 * time.Second)},
 		"1.5 GB of 3.0 GB, 50%, The hub says nothing; it is tried once more": {Bytes: 15e8, TotalBytes: 3e9, PerSecond: 1e7, Trouble: "The hub says nothing; it is tried once more"},
 	} {

@@ -47,8 +47,9 @@ type Job struct {
 	CompletedAt     time.Time // zero unless completed
 
 	// While downloading:
+	Waiting             bool      // for its turn, since others are downloaded before it
 	BytesPerSecond      float64   // average of the last seconds
-	EstimatedCompletion time.Time // before the first byte, it is estimated from earlier jobs
+	EstimatedCompletion time.Time // before the first byte, it is estimated from earlier jobs; zero while it waits
 }
 
 // Page returns the repository's address at its hub, for people; empty if there is none.
@@ -125,6 +126,7 @@ type job struct {
 	trouble     trouble
 	cancel      context.CancelCauseFunc // ends the current run
 	stopped     chan struct{}           // closed when the run has ended; nil before the first
+	isWaiting   bool                    // the current run waits for its turn
 	ran         int64                   // bytes on disk when the run began
 	ranAt       time.Time               // when it began
 	subscribers map[chan Job]struct{}
@@ -154,6 +156,9 @@ func (j *job) now() Job {
 	}
 	if j.trouble.at.UnixNano() > j.lastByte.Load() {
 		s.Reason = j.trouble.why
+	}
+	if s.Waiting = j.isWaiting; s.Waiting {
+		return s
 	}
 	now := time.Now()
 	s.BytesPerSecond = j.rate.perSecond(now)

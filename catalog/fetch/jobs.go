@@ -54,6 +54,8 @@ type Options struct {
 	Changed func(Job)
 	// Parallel is the number of parallel ranges for a large file; 0: four.
 	Parallel int
+	// AtOnce is how many downloads run at a time, while others wait; 0: [DefaultAtOnce].
+	AtOnce int
 	// Free returns the free space of the disk that holds a folder, in bytes; nil: ask the system.
 	Free func(dir string) (int64, error)
 	Log  *slog.Logger
@@ -79,6 +81,7 @@ type Jobs struct {
 	hubs      atomic.Pointer[hubs]
 	claims    claims
 	gates     gates
+	queue     queue
 	searching chan struct{} // a semaphore of searches
 
 	ctx     context.Context //nolint:containedctx // of all runs; it ends with Close
@@ -105,6 +108,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		searching: make(chan struct{}, searches),
 	}
 	s.hubs.Store(known)
+	s.SetAtOnce(o.AtOnce)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -121,6 +125,9 @@ func open(o Options, tune tuning) (*Jobs, error) {
 	s.load()
 	return s, nil
 }
+
+// SetAtOnce changes how many downloads run at a time; see [Options].
+func (s *Jobs) SetAtOnce(most int) { s.queue.limit(cmp.Or(most, DefaultAtOnce)) }
 
 func openFolder(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, folderMode); err != nil {

@@ -26,22 +26,45 @@ func (j *job) start() {
 	ctx, cancel := context.WithCancelCause(j.jobs.ctx)
 	before, done := j.stopped, make(chan struct{})
 	j.cancel, j.stopped = cancel, done
+	turn := j.jobs.queue.enter()
+	j.isWaiting = !turn.isAdmitted()
+	j.measure()
+	j.set(Downloading, nil)
+	j.jobs.running.Go(func() {
+		defer close(done)
+		defer cancel(nil)
+		defer turn.leave()
+		if before != nil {
+			<-before
+		}
+		err := turn.wait(ctx)
+		if err == nil {
+			j.admitted(ctx)
+			err = (&run{job: j}).all(ctx)
+		}
+		j.end(ctx, err)
+	})
+}
+
+// measure begins to measure the speed of a run. j.mu is held.
+func (j *job) measure() {
 	now := time.Now()
 	j.ran, j.ranAt = 0, now
 	for _, f := range j.record.Files {
 		j.ran += f.have.Load()
 	}
 	j.rate.start(now)
-	j.set(Downloading, nil)
-	j.jobs.running.Go(func() {
-		defer close(done)
-		defer cancel(nil)
-		if before != nil {
-			<-before
-		}
-		err := (&run{job: j}).all(ctx)
-		j.end(ctx, err)
-	})
+}
+
+// admitted says that the run that ctx is of no longer waits.
+func (j *job) admitted(ctx context.Context) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.isWaiting && ctx.Err() == nil {
+		j.isWaiting = false
+		j.measure()
+		j.tell()
+	}
 }
 
 // end records the result of a run, unless it was paused or canceled. When the process is stopping, the job's state remains

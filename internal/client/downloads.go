@@ -19,6 +19,7 @@ type Job struct {
 	Status     string    `json:"status"` // downloading, paused, completed or failed; or already_downloaded, which has no ID
 	TotalBytes int64     `json:"total_size_bytes"`
 	Bytes      int64     `json:"downloaded_bytes"`
+	Waiting    bool      `json:"waiting"` // for its turn, while it is downloading
 	PerSecond  float64   `json:"bytes_per_second"`
 	Estimate   time.Time `json:"estimated_completion"`
 	Model      string    `json:"model"`
