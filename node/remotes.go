@@ -185,6 +185,9 @@ func (n *Node) remoteChanged(at *reached, s remote.State) {
 		at.specs = n.remoteSpecs(at)
 	}
 	n.supervisor.Place(at.config.Name, at.specs, at.away(at.news))
+	if at.config.Peer != "" && s.Away != "" {
+		n.cluster.wakeUp() // one that has started again has another key
+	}
 	if !isSame {
 		n.listRemotes()
 	}

@@ -53,7 +53,7 @@ func TestCluster_LoadsHereIfTheFirstNodeIsAway(t *testing.T) {
 	p.on(placed("n2", peerSpec("n2", key, 2, false)))
 	p.on(placed("n3", peerSpec("n3", key, 2, false)))
 	p.on(user(1, key), Grant{1, 1, 1, false})
-	p.on(Unreached{"n2", "connection refused"})
+	p.on(p.st.away("n2", "connection refused"))
 	p.on(back(1))
 	p.on(user(2, key), Spawn{key, 3})
 }

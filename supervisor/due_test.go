@@ -81,7 +81,7 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 	case WaitSlots, WaitLoaded:
-		if f := w.st.Failures[waiter.Key]; f != nil && f.Until.After(w.now) {
+		if f := w.st.Failures[waiter.Key]; f != nil && f.Until.After(w.now) || waiter.RefuseAt.After(w.now) {
 			return
 		}
 		choice := w.st.choice(waiter)

@@ -85,8 +85,6 @@ type (
 		Specs  []*Spec
 		Away   string
 	}
-	// Unreached says that a remote didn't answer a request, and doesn't say that it is alive.
-	Unreached struct{ Remote, Why string }
 	// Throttled says that a remote has turned away a request on some slots, and wants no more than it has until a time.
 	Throttled struct {
 		Gen   uint64
@@ -121,7 +119,6 @@ func (Cleared) event()   {}
 func (Tick) event()      {}
 func (Closed) event()    {}
 func (Placed) event()    {}
-func (Unreached) event() {}
 func (Throttled) event() {}
 func (Sampled) event()   {}
 

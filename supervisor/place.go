@@ -38,15 +38,6 @@ func (s *stepper) placed(ev Placed) {
 	}
 }
 
-// unreached sends nothing more to a remote until it is placed again.
-func (s *stepper) unreached(ev Unreached) {
-	for _, in := range s.st.Instances {
-		if in.isOn(ev.Remote) {
-			in.Away = ev.Why
-		}
-	}
-}
-
 // throttled lowers the number of slots of a remote's instance for a time, to those of the requests that it took.
 func (s *stepper) throttled(ev Throttled) {
 	in := s.st.find(ev.Gen)
@@ -125,6 +116,18 @@ func (s *stepper) out(w *Waiter) (Error, bool) {
 		return unreachable(held), true
 	}
 	return Error{}, false
+}
+
+// awaitsReturn reports whether a waiter whose places are all out still waits: a remote that can't be reached may be back in a moment.
+func (s *stepper) awaitsReturn(w *Waiter) bool {
+	choice := s.st.choice(w)
+	if !slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Away != "" && choice.has(in) }) {
+		return false
+	}
+	if w.RefuseAt.IsZero() {
+		w.RefuseAt = s.now.Add(patience)
+	}
+	return s.now.Before(w.RefuseAt)
 }
 
 // mayLoadHere reports whether a waiter that remotes can serve may have its model loaded on this machine, which has no instance of it

@@ -25,6 +25,17 @@ func stranger(id uint64, key string) Asked {
 
 func placed(remote string, specs ...*Spec) Placed { return Placed{Remote: remote, Specs: specs} }
 
+// away places a remote with the models that it has, as one that can't be reached.
+func (st *State) away(remote, why string) Placed {
+	ev := Placed{Remote: remote, Away: why}
+	for _, in := range st.Instances {
+		if in.isOn(remote) {
+			ev.Specs = append(ev.Specs, in.Spec)
+		}
+	}
+	return ev
+}
+
 func TestPlace_ServesFromARemoteWithoutALoad(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1, Memory: 10})
@@ -89,32 +100,57 @@ func TestPlace_AnAwayRemoteIsPassedOver(t *testing.T) {
 	p.on(placed("r", remoteSpec("r", "a", -1, 1)))
 	p.on(placed("s", remoteSpec("s", "a", 1, 1)))
 	p.on(stranger(1, "a"), Grant{1, 1, 1, false})
-	p.on(Unreached{"r", "connection refused"})
+	p.on(p.st.away("r", "connection refused"))
 	p.on(back(1))
 	p.on(stranger(2, "a"), Grant{2, 2, 1, false})
 	p.on(stranger(3, "a")) // s is busy, r is away
 	p.on(placed("r", remoteSpec("r", "a", -1, 1)), Grant{3, 1, 1, false})
-	p.on(Unreached{"r", "connection refused"})
-	p.on(Unreached{"s", "no route to host"})
-	away := p.st.byID("r/a")
-	p.on(stranger(4, "a"), Refuse{4, unreachable(away)})
+	p.on(p.st.away("r", "connection refused"))
+	p.on(p.st.away("s", "no route to host"))
+	p.at(stranger(4, "a"))
 	named := stranger(5, "a")
 	named.Waiter.Instance = "s/a"
-	p.on(named, Refuse{5, unreachable(p.st.byID("s/a"))})
+	p.at(named)
 	mine := user(6, "a")
 	mine.Waiter.Instance = "s/a"
-	p.on(mine, Refuse{6, unreachable(p.st.byID("s/a"))}) // who names a place gets no other
+	p.at(mine)
+	p.due(patience, Refuse{4, unreachable(p.st.byID("r/a"))}, Refuse{5, unreachable(p.st.byID("s/a"))},
+		Refuse{6, unreachable(p.st.byID("s/a"))}) // who names a place gets no other
 }
 
-func TestPlace_WaitersAreRefusedWhenTheirOnlyPlaceGoesAway(t *testing.T) {
+// A waiter whose only place goes away is served if it is back soon, however long it has waited before, and refused otherwise.
+func TestPlace_WaitersAreRefusedWhenTheirOnlyPlaceStaysAway(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(placed("r", remoteSpec("r", "a", 1, 2)))
+	p.on(stranger(1, "a"), Grant{1, 1, 1, false})
+	p.on(stranger(2, "a"), Grant{2, 1, 1, false})
+	p.on(stranger(3, "a"))
+	p.on(stranger(4, "a"))
+	p.pass(time.Hour)
+	p.at(p.st.away("r", "connection refused"))
+	p.at(back(1))
+	p.at(back(1))
+	p.pass(patience - time.Millisecond)
+	p.at(p.st.away("r", "connection reset"))
+	p.at(placed("r", remoteSpec("r", "a", 1, 1)), Grant{3, 1, 1, false})
+	p.at(p.st.away("r", "connection refused"))
+	p.due(patience, Refuse{4, unreachable(p.st.byID("r/a"))})
+	p.never()
+}
+
+// Only who can use nothing else waits for a remote that is away.
+func TestPlace_NobodyWaitsForOneThatIsAwayBesideAnother(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.on(placed("r", remoteSpec("r", "a", 1, 1)))
-	p.on(stranger(1, "a"), Grant{1, 1, 1, false})
-	p.on(stranger(2, "a"))
-	in := *p.st.byID("r/a")
-	in.Away = "connection refused"
-	p.on(Unreached{"r", "connection refused"}, Refuse{2, unreachable(&in)})
+	p.on(p.st.away("r", "connection refused"))
+	p.on(user(1, "a"), Spawn{"a", 2})
+	p.on(placed("s", remoteSpec("s", "b", 1, 1)))
+	p.on(stranger(2, "b"), Grant{2, 3, 1, false})
+	p.on(Throttled{3, 1, p.now.Add(time.Minute), ""})
+	p.at(back(3))
+	p.at(stranger(3, "b"), Refuse{3, heldBack(p.st.byID("s/b"), p.now)})
 }
 
 func TestPlace_ATurnedAwayRequestLowersTheSlotsForATime(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 type Server interface {
 	// Post sends a JSON body. The body of the answer breaks off when ctx ends.
 	Post(ctx context.Context, path string, body Payload) (*http.Response, error)
-	// Alive asks whether it answers, and returns why it doesn't.
+	// Alive asks whether it answers, since a request to it has failed, and returns why it doesn't. Before that, whoever watches the server has
+	// it placed as away, and finds out when it is back.
 	Alive(ctx context.Context) error
 	// Silence returns how long it may send nothing while it answers; 0: for ever.
 	Silence() time.Duration
@@ -89,7 +90,7 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 	return resp, nil
 }
 
-// lost asks the remote whether it is alive. If it isn't, no request is sent to it until it answers again. A remote is never suspected of
+// lost asks the remote whether it is alive. A remote is never suspected of
 // having been crashed by a request, since it may have ended for reasons that nobody here sees.
 func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
 	switch {
@@ -100,11 +101,9 @@ func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
 	}
 	asking, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
-	err := k.remote.Server.Alive(asking)
-	if err == nil || ctx.Err() != nil {
+	if err := k.remote.Server.Alive(asking); err == nil || ctx.Err() != nil {
 		return Loss{}
 	}
-	k.supervisor.send(Unreached{k.remote.Name, err.Error()})
 	return Loss{Kind: Unreachable}
 }
 

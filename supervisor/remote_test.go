@@ -23,6 +23,7 @@ type farServer struct {
 	transport http.RoundTripper
 	silence   time.Duration
 	dead      error
+	isDead    func() // told of that by Alive; nil: nobody is
 }
 
 func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.Response, error) {
@@ -34,7 +35,12 @@ func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.
 	return f.transport.RoundTrip(req)
 }
 
-func (f *farServer) Alive(context.Context) error { return f.dead }
+func (f *farServer) Alive(context.Context) error {
+	if f.isDead != nil {
+		f.isDead()
+	}
+	return f.dead
+}
 
 func (f *farServer) Silence() time.Duration { return f.silence }
 
@@ -133,6 +139,8 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	t.Parallel()
 	far := &farServer{dead: errors.New("connection refused")}
 	s, lease := remoteLease(t, far, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	spec := lease.Instance.Spec
+	far.isDead = func() { s.Place("r", []*Spec{spec}, far.dead.Error()) }
 	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
 	if err == nil {
 		t.Fatal("the connection was closed, but there is no error")
@@ -140,7 +148,6 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	if loss := lease.Lost(t.Context(), err); loss.Kind != Unreachable {
 		t.Errorf("the loss is %s, want %s", loss.Kind, Unreachable)
 	}
-	spec := lease.Instance.Spec
 	var refused Error
 	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}); !errors.As(err, &refused) || refused.Kind != RemoteAway {
 		t.Errorf("the next request gets %v, want that the remote is away", err)

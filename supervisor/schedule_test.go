@@ -425,7 +425,7 @@ func (w *world) reach() {
 	remote := []string{"r", "s"}[w.rand.IntN(2)]
 	switch n := w.rand.IntN(10); {
 	case n < 2:
-		w.step(Unreached{remote, "it sleeps"})
+		w.step(w.st.away(remote, "it sleeps"))
 	case n < 5 && len(w.leases) > 0:
 		l := w.leases[w.rand.IntN(len(w.leases))]
 		w.step(Throttled{l.Gen, l.Slots, w.now.Add(time.Duration(w.rand.IntN(5)) * time.Second), ""})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for the next attempt at a model that failed. If the back-off is longer, the request is
-// refused at once.
+// patience is how long a request waits for the next attempt at a model that failed, or for a remote that can't be reached. If the
+// back-off is longer, the request is refused at once.
 const patience = 2 * time.Second
 
 // serveAll serves every waiter that can be served, and stops what is due to stop.
@@ -152,6 +152,7 @@ func (s *stepper) serveUse(w *Waiter) bool {
 		s.grant(w, best)
 		return false
 	case hope:
+		w.RefuseAt = time.Time{}
 		s.promise(w)
 		if s.isOnlyRemote(w) && s.mayLoadHere(w) && !s.isSettled(w) {
 			s.needs(w) // whichever is first serves it
@@ -160,17 +161,16 @@ func (s *stepper) serveUse(w *Waiter) bool {
 	case leaving: // a new one is loaded once it is gone
 		return true
 	}
-	why, isOut := s.out(w)
-	if isOut && s.st.named(w) != nil {
+	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
+	if why, isOut := s.out(w); isOut && (s.st.named(w) != nil || coming == nil && !w.MayLoad) {
+		if s.awaitsReturn(w) {
+			return true
+		}
 		s.do(Refuse{w.ID, why})
 		return false
 	}
-	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
 	failure := s.st.Failures[w.Key]
 	switch {
-	case coming == nil && !w.MayLoad && isOut:
-		s.do(Refuse{w.ID, why})
-		return false
 	case coming == nil && !w.MayLoad && w.Spec.Remote != nil:
 		s.do(Refuse{w.ID, notThere(w.Key)})
 		return false

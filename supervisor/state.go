@@ -192,6 +192,7 @@ type Waiter struct {
 	Local        bool         // WaitSlots: see Demand
 	Turn         time.Time    // its position in line: its arrival, unless owners took turns or it has priority
 
+	RefuseAt  time.Time // WaitSlots: when it is refused, since no place that it can use is reachable; zero: one is
 	NotBefore time.Time // WaitRestart: the earliest time
 	Spared    bool      // WaitRestart: it ran out of memory
 	Unasked   bool      // WaitRestart: it needs no waiter
@@ -338,7 +339,10 @@ func (st *State) Deadline(now time.Time) time.Time {
 	for _, w := range st.Waiters {
 		if w.Kind == WaitRestart {
 			sooner(w.NotBefore)
-		} else if len(st.Failures) > 0 && w.uses() {
+			continue
+		}
+		sooner(w.RefuseAt)
+		if len(st.Failures) > 0 && w.uses() {
 			if f := st.Failures[w.Key]; f != nil {
 				sooner(f.Until)
 			}

@@ -51,8 +51,6 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.dropSaved(false, ev.Match)
 	case Placed:
 		s.placed(ev)
-	case Unreached:
-		s.unreached(ev)
 	case Throttled:
 		s.throttled(ev)
 	case Sampled:

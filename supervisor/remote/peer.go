@@ -82,15 +82,6 @@ func (w *Watch) giveUp(err error) {
 	}
 }
 
-// Alive asks whether the server answers. Another node that was given up isn't asked again: a request that was given up with it has waited long
-// enough.
-func (w *Watch) Alive(ctx context.Context) error {
-	if state, _ := w.State(); w.config.Peer != "" && state.Away != "" {
-		return errSevered
-	}
-	return w.Server.Alive(ctx)
-}
-
 // abandon gives up the requests under way.
 func (s *Server) abandon() {
 	s.mu.Lock()

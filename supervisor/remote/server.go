@@ -203,8 +203,13 @@ func (s *Server) Alive(ctx context.Context) error {
 		path = "/api/version"
 	}
 	err := s.get(ctx, path, nil)
-	if status, ok := errors.AsType[*statusError](err); ok && s.config.Peer != "" && status.status == http.StatusServiceUnavailable {
-		return nil // it has no engine, or can't reach the store; what it is sent needs no store
+	if status, ok := errors.AsType[*statusError](err); ok {
+		switch {
+		case status.status == http.StatusServiceUnavailable && kind == KindLmcaddy:
+			return nil // it has no engine, or can't reach the store; what it is sent needs no store
+		case status.status == http.StatusNotFound:
+			return nil // what is in front of it lets nothing pass but requests for text and the list
+		}
 	}
 	return err
 }

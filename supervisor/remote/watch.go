@@ -38,6 +38,8 @@ type Watch struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 
+	telling sync.Mutex // held while changed is called, so that what was learnt last is told last
+
 	mu    sync.Mutex
 	state State
 	asked bool
@@ -45,7 +47,7 @@ type Watch struct {
 	missed atomic.Int32 // questions in a row that another node hasn't answered
 }
 
-// NewWatch begins to watch a remote. changed is called with each state that differs from the last, from one goroutine, and with the first.
+// NewWatch begins to watch a remote. changed is called with each state that differs from the last, one after the other, and with the first.
 func NewWatch(s *Server, changed func(State)) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{Server: s, changed: changed, wake: make(chan struct{}, 1), cancel: cancel}
@@ -61,7 +63,37 @@ func (w *Watch) Close() {
 }
 
 // Recheck asks the remote for its models soon.
-func (w *Watch) Recheck() {
+func (w *Watch) Recheck() { w.wakeUp() }
+
+// Alive asks whether the server answers, since a request to it has failed. If it doesn't, it is away, and is asked again at once and then every
+// second. Another node that is away already isn't asked: a request that was given up with it has waited long enough.
+func (w *Watch) Alive(ctx context.Context) error {
+	if state, _ := w.State(); w.config.Peer != "" && state.Away != "" {
+		return errSevered
+	}
+	err := w.Server.Alive(ctx)
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return err
+	}
+	if w.goneAway(err) {
+		w.wakeUp()
+	}
+	return err
+}
+
+// goneAway sets the state of a remote that doesn't answer. It reports whether it was thought to be there.
+func (w *Watch) goneAway(err error) bool {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	state, _ := w.State()
+	wasThere := state.Away == ""
+	state.Away = err.Error()
+	w.set(state)
+	w.Server.Close() // what is left of the connections leads nowhere
+	return wasThere
+}
+
+func (w *Watch) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // already requested
@@ -91,7 +123,8 @@ func (w *Watch) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
-			if wait := listPause - time.Since(listed); wait > 0 && w.config.Peer == "" {
+			state, _ := w.State()
+			if wait := listPause - time.Since(listed); wait > 0 && w.config.Peer == "" && state.Away == "" {
 				isDue = true
 				timer.Reset(wait)
 				continue
@@ -125,17 +158,26 @@ func (w *Watch) list(ctx context.Context) (told bool) {
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	found, err := w.Discover(asking)
+	var found Found
+	var err error
+	if state, _ := w.State(); state.Away != "" && state.Kind != "" {
+		err = w.Server.Alive(asking) // one that lists its models may still answer no request
+	}
+	if err == nil {
+		found, err = w.Discover(asking)
+	}
 	if ctx.Err() != nil || w.isMissed(ctx, err) && err != nil {
 		return false
 	}
+	w.telling.Lock()
 	state, _ := w.State()
 	if err != nil {
 		state.Away = err.Error()
 	} else {
 		state.Found, state.Away = found, ""
 	}
-	w.set(state, true)
+	w.set(state)
+	w.telling.Unlock()
 	w.giveUp(err)
 	return true
 }
@@ -152,9 +194,7 @@ func (w *Watch) check(ctx context.Context) {
 	if w.isMissed(ctx, err) {
 		return
 	}
-	state, _ := w.State()
-	state.Away = err.Error()
-	w.set(state, false)
+	w.goneAway(err)
 	w.giveUp(err)
 }
 
@@ -176,8 +216,8 @@ func (w *Watch) isMissed(ctx context.Context, err error) bool {
 	return false
 }
 
-// set sets the state, and tells of it if it has changed or if always is set: whoever is told may think otherwise by now.
-func (w *Watch) set(state State, always bool) {
+// set sets the state, and tells of it if it has changed. The caller holds telling.
+func (w *Watch) set(state State) {
 	w.mu.Lock()
 	isNew := !w.asked || !reflect.DeepEqual(state.Found, w.state.Found) || state.Away != w.state.Away
 	if !w.asked || (state.Away == "") != (w.state.Away == "") {
@@ -185,7 +225,7 @@ func (w *Watch) set(state State, always bool) {
 	}
 	w.state, w.asked = state, true
 	w.mu.Unlock()
-	if isNew || always {
+	if isNew {
 		w.changed(state)
 	}
 }
