@@ -475,18 +475,51 @@ func TestRemote_GoesNotRound(t *testing.T) {
 	s.await("org/far")
 	const body = `{"model":"org/far","messages":[{"role":"user","content":"hi"}]}`
 	for _, via := range []string{"1.1 proxy, 1.1 lmcaddy-" + s.node.ID(), strings.Repeat("1.1 lmcaddy-x, ", 9)} {
-		if got := s.do("POST", "/v1/chat/completions", body, "Via", via); got.status != http.StatusServiceUnavailable || got.code() != "remote_loop" {
+		if got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", remote.UserAgent); got.status != http.StatusServiceUnavailable || got.code() != "remote_loop" {
 			t.Errorf("%s: %d %s", via, got.status, got.body)
 		}
-		if got := s.do("GET", "/api/v1/models", "", "Via", via); got.status != http.StatusOK {
+		if got := s.do("GET", "/api/v1/models", "", "Via", via, "User-Agent", remote.UserAgent); got.status != http.StatusOK {
 			t.Errorf("a list: %d %s", got.status, got.body)
 		}
 	}
-	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.0 fred, 1.1 lmcaddy-other"); got.status != http.StatusOK {
+	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.0 fred, 1.1 lmcaddy-other", "User-Agent", remote.UserAgent); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	if via := far.Asked()[0].Header.Get("Via"); via != "1.1 lmcaddy-other, 1.1 lmcaddy-"+s.node.ID() {
 		t.Errorf("the remote is told %q", via)
+	}
+	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.1 lmcaddy-"+s.node.ID()); got.status != http.StatusOK {
+		t.Errorf("a client that says to be a server: %d %s", got.status, got.body)
+	}
+	if via := far.Asked()[1].Header.Get("Via"); via != "1.1 lmcaddy-"+s.node.ID() {
+		t.Errorf("of such a client's request the remote is told %q", via)
+	}
+}
+
+// TestRemote_ALoopConcernsItsRequestAlone: a tenant who pretends that a request has been at a remote takes it from nobody.
+func TestRemote_ALoopConcernsItsRequestAlone(t *testing.T) {
+	t.Parallel()
+	far := serve(t, &fakeengine.Script{})
+	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) {
+		settings.Remotes = []remote.Config{{Name: "a", URL: far.URL, Prefer: -1, Kind: remote.KindLmcaddy, Parallel: 1}}
+	})
+	s.await("a/lmcaddy/tinychat")
+	const body = `{"model":"a/lmcaddy/tinychat","messages":[{"role":"user","content":"hi"}]}`
+	for range 3 {
+		for _, via := range []string{"1.1 lmcaddy-" + far.node.ID(), strings.TrimSuffix(strings.Repeat("1.1 lmcaddy-x, ", 8), ", ")} {
+			got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", remote.UserAgent)
+			if got.status != http.StatusServiceUnavailable {
+				t.Errorf("forged: %d %s", got.status, got.body)
+			}
+		}
+		for _, in := range s.node.Overview().Instances {
+			if in.Spec.Remote != nil && (!in.Held.IsZero() || in.Away != "") {
+				t.Fatalf("the remote is held back: %+v", in)
+			}
+		}
+		if got := s.do("POST", "/v1/chat/completions", body); got.status != http.StatusOK {
+			t.Errorf("another's request: %d %s", got.status, got.body)
+		}
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate"
+	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
 
 const (
@@ -38,12 +40,16 @@ func (e *turnedAway) Unwrap() error { return e.told }
 
 // refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
 // that every model which generates text can answer requests of this kind.
-func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
+func (c *call) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
 	if fault.Kind == translate.KindContextOverflow {
 		return &outgrown{fault, lease.Instance}
 	}
 	rest, why := usualRest, ""
 	refused := &turnedAway{told: fault}
+	if fault.Code == remotewire.CodeLoop { // of this request alone, which says where it has been
+		refused.by = &lease.Instance
+		return refused
+	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if rest = restOf(resp.Header.Get("Retry-After"), time.Now()); fault.RetryAfter == 0 {
@@ -51,9 +57,9 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remot
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		c.node.RecheckRemote(remote.Name)
+		c.node.RecheckRemote(on.Name)
 		switch {
-		case remote.Peer: // it may just have started again
+		case on.Peer: // it may just have started again
 			why = fault.Message
 		case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusNotFound && isChat:
 			rest, why = unfitRest, fault.Message
@@ -170,8 +176,12 @@ func viaOf(m *node.ModelState) (via []string) {
 	return via
 }
 
-// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes.
+// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes. Only servers like this one
+// say where a request has been.
 func (c *call) refuseLoop() *translate.Error {
+	if c.r.UserAgent() != remote.UserAgent {
+		return nil
+	}
 	via := supervisor.ParseVia(c.r.Header)
 	if len(via) == 0 {
 		return nil
@@ -181,7 +191,7 @@ func (c *call) refuseLoop() *translate.Error {
 		return nil
 	}
 	return &translate.Error{
-		Kind: translate.KindUnavailable, Code: "remote_loop",
+		Kind: translate.KindUnavailable, Code: remotewire.CodeLoop,
 		Message: "This request has been here before, or has passed too many servers: their remotes lead in a circle. The administrator has to remove one of them.",
 	}
 }

@@ -31,6 +31,9 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	if status >= 300 && status < 400 {
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " redirects requests to another address, to which they aren't sent. The administrator has to give that address as its URL."}
 	}
+	if w.Kind == Lmcaddy && e.Get("code").Str == CodeLoop {
+		return &translate.Error{Kind: translate.KindUnavailable, Code: CodeLoop, Message: remote + " leads this request in a circle. The administrator has to remove one of the remotes that it would pass."}
+	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden: // the message may quote the key
 		return &translate.Error{
@@ -58,6 +61,9 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}
 }
+
+// CodeLoop is the code of the refusal of a request that has passed the same server before.
+const CodeLoop = "remote_loop"
 
 // nonsense returns the error of an answer that can't be parsed.
 func (w *base) nonsense() *translate.Error {
