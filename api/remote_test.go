@@ -273,13 +273,22 @@ func TestRemote_TellsNoSecret(t *testing.T) {
 	far := fakeremote.Start(t, "vllm", false, "org/far")
 	s := serve(t, &fakeengine.Script{}, withRemotes(far))
 	s.await("org/far")
+	var quoted []string
+	for _, status := range []int{http.StatusBadRequest, http.StatusInternalServerError, http.StatusNotImplemented} {
+		far.Refuse(fakeremote.Refusal{Status: status, Body: `{"error":{"message":"Invalid: \"Bearer the remote's key\" is not allowed."}}`, Times: 9})
+		got := s.say("org/far", "hi", "")
+		if !strings.Contains(got.body, "is not allowed") {
+			t.Errorf("%d: %d %s", status, got.status, got.body)
+		}
+		quoted = append(quoted, got.body)
+	}
 	far.SetKey("another")
 	refused := s.say("org/far", "hi", "")
 	if refused.status != http.StatusBadGateway || refused.code() != "remote_key_refused" {
 		t.Errorf("%d %s", refused.status, refused.body)
 	}
 	far.SetDown(true)
-	for _, said := range []string{refused.body, s.say("org/far", "hi", "").body, s.do("GET", "/api/v1/models", "").body, s.do("GET", "/v1/models", "").body} {
+	for _, said := range append(quoted, refused.body, s.say("org/far", "hi", "").body, s.do("GET", "/api/v1/models", "").body, s.do("GET", "/v1/models", "").body) {
 		if strings.Contains(said, "the remote's key") || strings.Contains(said, far.URL) || strings.Contains(said, "127.0.0.1") {
 			t.Errorf("said: %s", said)
 		}

@@ -131,9 +131,9 @@ func (s *Server) Open(ctx context.Context, method, path string) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := s.do(req)
 	if err != nil {
-		return nil, s.withoutURL(err)
+		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
@@ -148,9 +148,9 @@ func (s *Server) Ask(ctx context.Context, method, path string, most int64) (stat
 	if err != nil {
 		return 0, nil, err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := s.do(req)
 	if err != nil {
-		return 0, nil, s.withoutURL(err)
+		return 0, nil, err
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))

@@ -141,7 +141,11 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 	}
 	if s.direct != nil {
 		resp, err := s.direct.post(ctx, path, fields, body.Body())
-		return resp, s.withoutURL(err)
+		if err != nil {
+			return nil, s.withoutURL(err)
+		}
+		resp.Body = s.withoutSecrets(resp.Body)
+		return resp, nil
 	}
 	req, err := s.requestWith(ctx, http.MethodPost, path, fields)
 	if err != nil {
@@ -150,8 +154,17 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	req.Header["X-Idempotency-Key"] = nil // not sent: it lets the transport send the request again if an idle connection was closed
-	resp, err := s.client.Do(req)
-	return resp, s.withoutURL(err)
+	return s.do(req)
+}
+
+// do sends a request by the client.
+func (s *Server) do(req *http.Request) (*http.Response, error) {
+	resp, err := s.client.Do(req) //nolint:gosec // the operator has given the address
+	if err != nil {
+		return nil, s.withoutURL(err)
+	}
+	resp.Body = s.withoutSecrets(resp.Body)
+	return resp, nil
 }
 
 func (s *Server) request(ctx context.Context, method, path string) (*http.Request, error) {
@@ -242,9 +255,9 @@ func (s *Server) post(ctx context.Context, path string, body, into any) error {
 }
 
 func (s *Server) fetch(req *http.Request, into any) error {
-	resp, err := s.client.Do(req) //nolint:gosec // the operator has given the address
+	resp, err := s.do(req)
 	if err != nil {
-		return s.withoutURL(err)
+		return err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxList+1))

@@ -1,0 +1,90 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+)
+
+// shortestSecret is the length of the shortest key that is looked for in answers, in bytes. A shorter one is found in many texts that don't quote it.
+const shortestSecret = 6
+
+// withoutSecrets returns the body of an answer in which the key that the server was sent is made unreadable: some servers quote it in their
+// errors, which clients and logs get.
+func (s *Server) withoutSecrets(body io.ReadCloser) io.ReadCloser {
+	if len(s.config.Key) < shortestSecret {
+		return body
+	}
+	masked := &maskedBody{body: body, secrets: spellings(s.config.Key)}
+	for _, secret := range masked.secrets {
+		masked.longest = max(masked.longest, len(secret))
+	}
+	return &bufferedBody{bufio.NewReaderSize(masked, 4*masked.longest), body}
+}
+
+// spellings returns a text as it may be written in JSON, and as it is.
+func spellings(text string) [][]byte {
+	escaped, _ := json.Marshal(text) // of a string
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text)
+	all := [][]byte{[]byte(text), escaped[1 : len(escaped)-1], bytes.Trim(plain.Bytes(), "\"\n")}
+	slices.SortFunc(all, bytes.Compare)
+	return slices.CompactFunc(all, bytes.Equal)
+}
+
+// maskedBody is a body in which each byte of a secret is an asterisk. Its reader must have room for more than a secret.
+type maskedBody struct {
+	body    io.Reader
+	secrets [][]byte
+	longest int    // of them, in bytes
+	held    []byte // what may be the beginning of a secret
+}
+
+func (b *maskedBody) Read(p []byte) (int, error) {
+	for {
+		n := copy(p, b.held)
+		b.held = b.held[:0]
+		more, err := b.body.Read(p[n:])
+		text := p[:n+more]
+		for _, secret := range b.secrets {
+			mask(text, secret)
+		}
+		if err != nil {
+			return len(text), err
+		}
+		begun := b.begun(text)
+		b.held = append(b.held, text[len(text)-begun:]...)
+		if len(text) > begun {
+			return len(text) - begun, nil
+		}
+	}
+}
+
+// begun returns how many bytes at the end of a text may be the beginning of a secret.
+func (b *maskedBody) begun(text []byte) int {
+	for n := min(len(text), b.longest-1); n > 0; n-- {
+		end := text[len(text)-n:]
+		if slices.ContainsFunc(b.secrets, func(secret []byte) bool { return bytes.HasPrefix(secret, end) }) {
+			return n
+		}
+	}
+	return 0
+}
+
+func mask(text, secret []byte) {
+	for at := bytes.Index(text, secret); at >= 0; at = bytes.Index(text, secret) {
+		for i := range secret {
+			text[at+i] = '*'
+		}
+		text = text[at+len(secret):]
+	}
+}
+
+type bufferedBody struct {
+	*bufio.Reader
+	io.Closer
+}
