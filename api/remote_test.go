@@ -339,6 +339,23 @@ func TestRemote_IsToldThatTheClientDisconnected(t *testing.T) {
 	}
 }
 
+// TestRemote_IgnoresTheLimitOfTokens: its answer is read no further than what was asked for.
+func TestRemote_IgnoresTheLimitOfTokens(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		far := fakeremote.Start(t, "vllm", http2, "org/far")
+		s := serve(t, &fakeengine.Script{}, withRemotes(far))
+		s.await("org/far")
+		for _, more := range []string{"", `,"stream":true`, `,"stop":["nothing"]`} {
+			got := s.say("org/far", fakeremote.Endless, `,"max_tokens":5`+more)
+			if n := strings.Count(got.body, "on "); got.status != http.StatusOK || n > 50 || !strings.Contains(got.body, `"finish_reason":"length"`) {
+				t.Errorf("%s: %d, %d pieces, %.300s", more, got.status, n, got.body)
+			}
+			far.Cancelled(t)
+		}
+	}
+}
+
 func TestRemote_OfALimitedToken(t *testing.T) {
 	t.Parallel()
 	far := fakeremote.Start(t, "vllm", false, "org/far", "org/hidden")

@@ -26,7 +26,7 @@ type Server struct {
 	isDown    bool
 	refusal   *Refusal
 	key       string
-	cancelled chan struct{} // receives when a client has disconnected from a silent answer
+	cancelled chan struct{} // receives when a client has disconnected from an answer without an end
 }
 
 // Request is a request that the server has got.
@@ -101,7 +101,7 @@ func (s *Server) Asked() []Request {
 	return append([]Request{}, s.requests...)
 }
 
-// Cancelled waits until a client has disconnected from a silent answer.
+// Cancelled waits until a client has disconnected from an answer without an end.
 func (s *Server) Cancelled(t *testing.T) {
 	t.Helper()
 	select {
@@ -159,6 +159,7 @@ const (
 	Fail     = "fail"               // 500
 	LateFail = "fail in the stream" // an error amid the answer
 	Call     = "call"               // of the first tool
+	Endless  = "go on and on"       // until the client disconnects, whatever the limit of tokens
 )
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, body string) {
@@ -198,12 +199,12 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, body string) {
 		<-r.Context().Done()
 		s.cancelled <- struct{}{}
 	default:
-		s.stream(w, has)
+		s.stream(w, r, has)
 	}
 }
 
 // stream answers in the shape of vLLM or SGLang: no timings, no progress, thinking under the name that each has for it.
-func (s *Server) stream(w http.ResponseWriter, has func(string) bool) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, has func(string) bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	thinking := "reasoning"
 	if s.Kind == "sglang" {
@@ -215,6 +216,13 @@ func (s *Server) stream(w http.ResponseWriter, has func(string) bool) {
 	}
 	say(`{"role":"assistant","content":""}`)
 	reason := "stop"
+	for has(Endless) {
+		if r.Context().Err() != nil {
+			s.cancelled <- struct{}{}
+			return
+		}
+		say(`{"content":"on "}`)
+	}
 	if has(Call) {
 		say(`{"tool_calls":[{"index":0,"id":"chatcmpl-tool-1","type":"function","function":{"name":"get_weather","arguments":""}}]}`)
 		say(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":\"Paris\"}"}}]}`)

@@ -1,6 +1,9 @@
 package jsonbody
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // MaxFrame is the maximum size of a server-sent event of an engine. The longest events carry a whole tool call or a prompt.
 const MaxFrame = 16 << 20
@@ -42,11 +45,15 @@ func FrameData(frame []byte) []byte {
 
 // Frames splits a stream of server-sent events at the blank lines between them, wherever its reads end.
 type Frames struct {
+	Max int // size of a frame, in bytes; 0: MaxFrame
+
 	rest []byte // an incomplete frame
 }
 
+func (f *Frames) max() int { return cmp.Or(f.Max, MaxFrame) }
+
 // Feed calls each for every frame that p completes, in order. A frame has its lines with their line ends, without the
-// final blank line. It is valid until each returns. ok is false if a frame is longer than MaxFrame.
+// final blank line. It is valid until each returns. ok is false if a frame is longer than Max.
 func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
 	p, ok, err = f.complete(p, each)
 	if !ok || err != nil || len(f.rest) > 0 {
@@ -58,7 +65,7 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 			break
 		}
 		p = rest
-		if len(frame) > MaxFrame {
+		if len(frame) > f.max() {
 			f.rest = nil
 			return false, nil
 		}
@@ -70,7 +77,7 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 		}
 	}
 	f.rest = append(f.rest[:0], p...)
-	return len(f.rest) <= MaxFrame+1, nil // one more, for the CR of the blank line
+	return len(f.rest) <= f.max()+1, nil // one more, for the CR of the blank line
 }
 
 // complete takes the rest of the incomplete frame from p, line by line, so that the frames after it aren't copied.
@@ -79,7 +86,7 @@ func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte,
 		i := bytes.IndexByte(p, '\n') + 1
 		if i == 0 {
 			f.rest = append(f.rest, p...)
-			return nil, len(f.rest) <= MaxFrame+1, nil
+			return nil, len(f.rest) <= f.max()+1, nil
 		}
 		f.rest = append(f.rest, p[:i]...)
 		p = p[i:]
@@ -93,7 +100,7 @@ func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte,
 			frame = f.rest[:len(frame)+1] // with its own line end
 		}
 		switch {
-		case !found && len(f.rest) > MaxFrame+1, found && len(frame) > MaxFrame:
+		case !found && len(f.rest) > f.max()+1, found && len(frame) > f.max():
 			f.rest = nil
 			return nil, false, nil
 		case !found:

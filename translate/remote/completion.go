@@ -34,7 +34,9 @@ func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, ca
 
 // CompletionDecoder decodes the answer to a request of Completion.
 func (w *base) CompletionDecoder(c *request.Completion) translate.Decoder {
-	return wire.EndAtStops(&decoder{wire: w, isText: true}, c.Stop)
+	d := &decoder{wire: w, isText: true}
+	d.Limit(c.MaxTokens)
+	return wire.EndAtStops(d, c.Stop)
 }
 
 // CheckCompletion refuses what the server can't do or what its answer doesn't tell.

@@ -28,11 +28,10 @@ type decoder struct {
 	pieces  int // about the number of generated tokens
 	think   int // those of them that are thinking
 	bytes   int // of the stream
+	after   int // likewise, after the end of the answer
+	limit   int // of tokens that were asked for; 0: none
 	ended   bool
 }
-
-// maxAnswer bounds the stream of an answer, in bytes: a server may ignore the limit of tokens, and an answer in one piece is kept until its end.
-const maxAnswer = 1 << 30
 
 // call is a call of a tool that has begun.
 type call struct {
@@ -42,17 +41,21 @@ type call struct {
 
 func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.ended {
+		if d.after += len(p); d.after > maxAfter {
+			return translate.ErrCut
+		}
 		return nil
 	}
-	if d.bytes += len(p); d.bytes > maxAnswer {
+	if d.bytes += len(p); d.bytes > d.maxAnswer() {
 		return d.end(translate.Fault{Err: d.wire.endless()}, emit)
 	}
 	if d.form.see(p); d.form != isStream {
-		if d.whole = append(d.whole, p...); len(d.whole) > jsonbody.MaxFrame {
+		if d.whole = append(d.whole, p...); len(d.whole) > d.maxFrame() {
 			return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
 		}
 		return nil
 	}
+	d.frames.Max = d.maxFrame()
 	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
 	if err == nil && !ok && !d.ended {
 		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
@@ -191,6 +194,13 @@ func (d *decoder) choice(c gjson.Result, field string, emit func(translate.Event
 	}
 	if reason := c.Get("finish_reason"); reason.Type == gjson.String && reason.Str != "" {
 		d.reason = finishOf(reason.Str)
+	}
+	if d.isTooLong() {
+		d.reason = translate.FinishLength
+		if err := d.finish(emit); err != nil {
+			return err
+		}
+		return translate.ErrCut
 	}
 	return nil
 }

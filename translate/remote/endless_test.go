@@ -25,3 +25,53 @@ func TestDecoder_EndsAnAnswerThatDoesNotEnd(t *testing.T) {
 		t.Errorf("the last event is %#v", last)
 	}
 }
+
+// What a server sends is read no further than what was asked for.
+func TestDecoder_ReadsNoMoreThanWasAskedFor(t *testing.T) {
+	t.Parallel()
+	const piece = `data: {"choices":[{"delta":{"content":"more"}}]}` + "\n\n"
+	for name, tt := range map[string]struct {
+		limit int
+		begin string
+		sends string
+		most  int // bytes that are read
+		text  int // pieces that the client gets
+		want  string
+	}{
+		"it ignores the limit":    {10, "", piece, 60 * len(piece), 53, "length"},
+		"its thoughts, too":       {10, "", strings.ReplaceAll(piece, "content", "reasoning"), 60 * len(piece), 0, "length"},
+		"one endless line":        {10, `data: {"choices":[{"delta":{"content":"`, "more", 400 << 10, 0, "can't be read"},
+		"without a limit":         {0, `data: {"choices":[{"delta":{"content":"`, strings.Repeat("more", 1000), 5 << 20, 0, "can't be read"},
+		"an endless document":     {10, `{"choices":[{"message":{"content":"`, "more", 400 << 10, 0, "can't be read"},
+		"nothing again and again": {10, "", `data: {"choices":[{"delta":{"content":""}}]}` + "\n\n", 2 << 20, 0, "without an end"},
+		"comments":                {10, "", ": ping\n\n", 2 << 20, 0, "without an end"},
+		"it goes on at its end":   {10, piece + `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n", piece, 17 << 10, 1, "stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := New(Model{Kind: OpenAI, Remote: "gpu1", Name: "m"}).Decoder().(*decoder)
+			d.Limit(tt.limit)
+			text, end := 0, ""
+			emit := func(e translate.Event) error {
+				switch e := e.(type) {
+				case translate.Text:
+					text++
+				case translate.Fault:
+					end = e.Err.Message
+				case translate.Finish:
+					end = string(e.Reason)
+				}
+				return nil
+			}
+			read := len(tt.begin)
+			err := d.Feed([]byte(tt.begin), emit)
+			for err == nil && (end == "" || end == "stop") && read <= tt.most {
+				read += len(tt.sends)
+				err = d.Feed([]byte(tt.sends), emit)
+			}
+			if !strings.Contains(end, tt.want) || text != tt.text || read > tt.most || tt.want == "stop" && err == nil {
+				t.Errorf("it ends with %q (%v) after %d bytes and %d pieces, want %q after at most %d, and %d pieces", end, err, read, text, tt.want, tt.most, tt.text)
+			}
+		})
+	}
+}

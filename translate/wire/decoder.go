@@ -16,6 +16,12 @@ type Measurer interface {
 	Figures() (translate.Usage, translate.Timings)
 }
 
+// Limited is a decoder of answers that may be longer than what was asked for.
+type Limited interface {
+	// Limit is told how many tokens were asked for, before the first Feed; 0 or less: as many as there are.
+	Limit(tokens int)
+}
+
 // Decoder decodes the client's answer to a chat: it ends before the first stop string, and after the first call if the client wants
 // no more, has no calls if there are no tools, and is a call if it must be one. Engines support stop strings, too, but also find them in the model's thinking and in its
 // calls.

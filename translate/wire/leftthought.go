@@ -25,10 +25,14 @@ func ThoughtEnd(e Engine, body *jsonbody.Body, chat *request.Chat) string {
 
 // ChatDecoder returns the decoder of an engine's answer to a chat, which takes a thought out of the text if the engine leaves it there.
 func ChatDecoder(e Engine, body *jsonbody.Body, chat *request.Chat) translate.Decoder {
-	if end := ThoughtEnd(e, body, chat); end != "" {
-		return &leftThoughtDecoder{inner: e.Decoder(), end: end}
+	decoder := e.Decoder()
+	if limited, ok := decoder.(Limited); ok {
+		limited.Limit(chat.TokenLimit(body))
 	}
-	return e.Decoder()
+	if end := ThoughtEnd(e, body, chat); end != "" {
+		return &leftThoughtDecoder{inner: decoder, end: end}
+	}
+	return decoder
 }
 
 // leftThoughtDecoder decodes an answer whose text begins with a thought. White space around the thought belongs neither to it nor to the text.
