@@ -17,6 +17,8 @@ var all = []fault{
 	{"store: its write lock is held for seconds", 1, 4, storeLocked},
 	{"store: its write lock is held for too long", 0, 1, storeLockedForLong},
 	{"store: the disk is full", 1, 4, storeFull},
+	{"remotes: the only one is away for 0.2 or 0.5 s", 1, 14, remoteAwayShortly},
+	{"remotes: the only one is away for 3 or 12 s", 0, 6, remoteAway},
 	{"limits: no file descriptor is left", 2, 8, noFiles},
 	{"limits: memory_budget is too small", 1, 3, noMemory},
 	{"clients: disconnect amid everything", 1, 6, clientsGone},
