@@ -19,6 +19,7 @@ var all = []fault{
 	{"store: the disk is full", 1, 4, storeFull},
 	{"remotes: the only one is away for 0.2 or 0.5 s", 1, 14, remoteAwayShortly},
 	{"remotes: the only one is away for 3 or 12 s", 0, 6, remoteAway},
+	{"nodes: the one with the model is killed, and starts again", 0, 5, nodeKilled},
 	{"limits: no file descriptor is left", 2, 8, noFiles},
 	{"limits: memory_budget is too small", 1, 3, noMemory},
 	{"clients: disconnect amid everything", 1, 6, clientsGone},

@@ -162,3 +162,55 @@ func remoteAwayShortly(r *round) {
 func remoteAway(r *round) {
 	r.outage([]time.Duration{3 * time.Second, 12 * time.Second}[r.IntN(2)])
 }
+
+const nodeOfCluster = `{
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+	grace_period 5s
+	lm {
+		store postgres %q
+		cluster http://127.0.0.1:%d
+		engine llama_server {
+			args --threads 1
+		}
+	}
+}
+
+http://:%d {
+	bind 127.0.0.1
+	lm_api
+}
+`
+
+// nodeKilled kills the node of a cluster that runs the model, while clients ask the other one, and starts it again.
+func nodeKilled(r *round) {
+	database := harness.StartPostgres(r, nil)
+	launch := func(h *harness.Home, port int) *harness.Server {
+		return h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(nodeOfCluster, database.URL, port, port)))
+	}
+	home, port := r.home(), harness.FreePort(r)
+	there := launch(home, port)
+	r.wantAnswer(there)
+	here := launch(r.home(), harness.FreePort(r))
+	is := func(status string) func() bool {
+		return func() bool {
+			return here.Get("/api/v1/ps").Get(fmt.Sprintf(`nodes.#(name=="127.0.0.1:%d").status`, port)).Str == status
+		}
+	}
+	harness.Eventually(r, harness.Patience, "the nodes have found each other", is("connected"))
+	c := r.crowd()
+	for range 4 {
+		c.ask(here, harness.ChatPath, harness.Long(200))
+	}
+	time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the phase varies
+	there.Kill()
+	harness.Eventually(r, harness.Patience, "that is noticed", is("unreachable"))
+	c.want(answered)
+	time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond) // likewise
+	launch(home, port)
+	begun := time.Now()
+	harness.Eventually(r, harness.Patience, "the node is back", is("connected"))
+	if took := time.Since(begun); took > soon {
+		r.Errorf("a node is back %s after it answers again", took.Round(time.Millisecond))
+	}
+	r.wantAnswer(here)
+}
