@@ -24,6 +24,7 @@ type intrusion struct {
 	Execute []string // programs that exit at once
 	Dial    []string // networks and addresses, such as "tcp 127.0.0.1:1234"
 	Listen  []string // likewise
+	Call    string   // a file of the user on which to try system calls
 }
 
 // The file next to the engine, which says what to try, and the one in its launch folder, which has the results.
@@ -104,5 +105,10 @@ func (in *intrusion) try() map[string]string {
 	_, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", parent))
 	tell("read", "the server's environment", err)
 	tell("signal", "the server", syscall.Kill(parent, 0))
+	if in.Call != "" {
+		for what, try := range in.calls(parent) {
+			tell("call", what, try())
+		}
+	}
 	return result
 }

@@ -31,6 +31,8 @@ const (
 	// fixedSignals is a bit of the errata. Without it a confined thread can't signal other threads of its process, which Go's
 	// runtime does.
 	fixedSignals = 1 << 1
+	// truncateABI is the first with a right to truncate files.
+	truncateABI = 3
 )
 
 // portRule is struct landlock_net_port_attr.
@@ -70,6 +72,9 @@ func State() (string, error) {
 	return fmt.Sprintf("landlock, ABI %d", k.abi), nil
 }
 
+// scopesSignals reports whether Landlock keeps a program from sending signals out of its box.
+func (k kernel) scopesSignals() bool { return k.abi >= 6 && k.errata&fixedSignals != 0 }
+
 // handled returns the rights that require a rule, as far as the kernel supports them.
 func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
 	attr.Access_fs = unix.LANDLOCK_ACCESS_FS_REFER - 1 // all rights of the first ABI
@@ -77,7 +82,7 @@ func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
 	if k.abi >= 2 {
 		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
 	}
-	if k.abi >= 3 {
+	if k.abi >= truncateABI {
 		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	if k.abi >= 4 {
@@ -89,7 +94,7 @@ func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
 	}
 	if k.abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-		if k.errata&fixedSignals != 0 {
+		if k.scopesSignals() {
 			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		}
 		size += unsafe.Sizeof(attr.Scoped)
@@ -106,8 +111,9 @@ type Box struct {
 }
 
 // Prepare creates a Box. The error wraps ErrUnavailable if the kernel has no sandbox.
-func Prepare(r Rules) (*Box, error) {
-	k := probe()
+func Prepare(r Rules) (*Box, error) { return prepare(r, probe()) }
+
+func prepare(r Rules, k kernel) (*Box, error) {
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -116,7 +122,7 @@ func Prepare(r Rules) (*Box, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("making a Landlock ruleset: %w", errno)
 	}
-	b := &Box{ruleset: int(fd), filter: newFilter(&r), self: r.Self, selfRights: writeFile & attr.Access_fs}
+	b := &Box{ruleset: int(fd), filter: newFilter(&r, k), self: r.Self, selfRights: writeFile & attr.Access_fs}
 	if err := b.allow(&r, attr); err != nil {
 		b.Close()
 		return nil, err

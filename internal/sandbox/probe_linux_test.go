@@ -137,6 +137,12 @@ func startIn(t *testing.T, rules Rules, cmd *exec.Cmd) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startInBox(t, box, cmd)
+}
+
+// startInBox starts a command in a box, and closes it.
+func startInBox(t *testing.T, box *Box, cmd *exec.Cmd) error {
+	t.Helper()
 	defer box.Close()
 	end, err := child.StartOnThread(func() error { return box.Start(cmd) })
 	t.Cleanup(end)
@@ -146,11 +152,21 @@ func startIn(t *testing.T, rules Rules, cmd *exec.Cmd) error {
 // try returns how attempts end in a box.
 func try(t *testing.T, rules Rules, attempts ...string) map[string]string {
 	t.Helper()
+	box, err := Prepare(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tryIn(t, box, attempts...)
+}
+
+// tryIn returns how attempts end in a box, which it closes.
+func tryIn(t *testing.T, box *Box, attempts ...string) map[string]string {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{probing}, attempts...)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.SysProcAttr = child.OwnGroup()
-	if err := startIn(t, rules, cmd); err != nil {
+	if err := startInBox(t, box, cmd); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
