@@ -295,7 +295,13 @@ func files(t *testing.T, dir string) (paths []string) {
 
 func TestToken_BeforeTheServerRuns(t *testing.T) {
 	h := harness.NewHome(t)
+	if err := os.Chmod(h.Dir, 0o755); err != nil { // which is taken back
+		t.Fatal(err)
+	}
 	early := created(t, h, "--name", "early", "--scopes", "admin")
+	if info, err := os.Stat(h.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the home has the mode %v, %v", info.Mode(), err)
+	}
 	wantDone(t, h.Command("token", "ls"), "No lmcaddy is running on", "early")
 	s := harness.Start(h, harness.Config{})
 	wantDone(t, s.Command("token", "ls", "--host", s.Base, "--token", early), "early")

@@ -151,11 +151,18 @@ func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") 
 // Socket is the socket of the server's API, for the commands.
 func (d Dir) Socket() string { return filepath.Join(d.Run(), "lmcaddy.sock") }
 
-// Make creates the home, its models folder and its run folder. New folders are readable by this user only.
+// Make creates the home, its models folder and its run folder. New folders are readable by this user only, and a home that others can
+// enter is closed to them. The error is an *[UnusableError] if this user can't do that.
 func (d Dir) Make() error {
 	for _, path := range []string{string(d), d.Run(), d.Models()} {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return fmt.Errorf("making the home folder (LMCADDY_HOME chooses another): %w", err)
+		}
+		if path != string(d) {
+			continue
+		}
+		if err := d.close(); err != nil {
+			return err
 		}
 	}
 	return nil
