@@ -22,9 +22,9 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption("lm", parseApp)
 	httpcaddyfile.RegisterHandlerDirective("lm_api", parseHandler)
 	httpcaddyfile.RegisterHandlerDirective("lm_auth", parseAuth)
-	// Each goes directly before reverse_proxy, so lm_auth, which is first, comes before lm_api.
-	httpcaddyfile.RegisterDirectiveOrder("lm_auth", httpcaddyfile.Before, "reverse_proxy")
-	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "reverse_proxy")
+	// Each goes directly before metrics, which comes before reverse_proxy, so lm_auth, which is first, comes before lm_api and both of these.
+	httpcaddyfile.RegisterDirectiveOrder("lm_auth", httpcaddyfile.Before, "metrics")
+	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "metrics")
 }
 
 // parseApp reads the global option lm. If it is given more than once, later ones add to earlier ones.
