@@ -1,10 +1,12 @@
 package caddymodule
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/internal/logs"
@@ -26,7 +28,7 @@ func recordedRequests(ctx caddy.Context, name string) *slog.Logger {
 }
 
 // Recorded returns a core that keeps what Caddy logs above debug level, and passes all of it on to another core. Values that
-// aren't simple are left out: requests are among them, with all their headers.
+// aren't simple are left out: requests are among them, with all their headers. In all others secrets are replaced, for either log.
 func Recorded(core zapcore.Core) zapcore.Core { return recordedCore{core, nil} }
 
 type recordedCore struct {
@@ -39,28 +41,33 @@ func (c recordedCore) Enabled(level zapcore.Level) bool {
 }
 
 func (c recordedCore) With(fields []zapcore.Field) zapcore.Core {
+	fields = redacted(fields)
 	return recordedCore{c.Core.With(fields), append(slices.Clip(c.with), fields...)}
 }
 
 func (c recordedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.Level >= zapcore.InfoLevel {
-		checked = checked.AddCore(entry, keeper(c.with))
+	if c.Enabled(entry.Level) {
+		checked = checked.AddCore(entry, c)
 	}
-	return c.Core.Check(entry, checked)
+	return checked
 }
 
-// keeper is a core that only keeps what is written to it. It is the fields of its logger.
-type keeper []zapcore.Field
+func (c recordedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	entry.Message = logs.Redact(entry.Message)
+	fields = redacted(fields)
+	if entry.Level >= zapcore.InfoLevel {
+		c.keep(entry, fields)
+	}
+	if passed := c.Core.Check(entry, nil); passed != nil { // it decides by itself, by the message too
+		passed.Write(fields...)
+	}
+	return nil
+}
 
-func (keeper) Enabled(zapcore.Level) bool                                           { return true }
-func (k keeper) With([]zapcore.Field) zapcore.Core                                  { return k }
-func (keeper) Check(zapcore.Entry, *zapcore.CheckedEntry) (_ *zapcore.CheckedEntry) { return nil }
-func (keeper) Sync() error                                                          { return nil }
-
-func (k keeper) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+func (c recordedCore) keep(entry zapcore.Entry, fields []zapcore.Field) {
 	simple := zapcore.NewMapObjectEncoder()
 	var attrs []slog.Attr
-	for _, list := range [][]zapcore.Field{k, fields} {
+	for _, list := range [][]zapcore.Field{c.with, fields} {
 		for _, f := range list {
 			switch f.Type {
 			case zapcore.ObjectMarshalerType, zapcore.ReflectType, zapcore.InlineMarshalerType, zapcore.BinaryType, zapcore.ByteStringType, zapcore.NamespaceType:
@@ -73,9 +80,40 @@ func (k keeper) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 		}
 	}
 	r := logs.Fields(attrs...)
-	r.Time, r.Logger, r.Message, r.Level = entry.Time, entry.LoggerName, logs.Redact(entry.Message), levelOf(entry.Level)
+	r.Time, r.Logger, r.Message, r.Level = entry.Time, entry.LoggerName, entry.Message, levelOf(entry.Level)
 	recent.Add(&r)
-	return nil
+}
+
+// redacted returns fields without the secrets in those that are or say a text, and in lists of such.
+func redacted(fields []zapcore.Field) []zapcore.Field {
+	clean := slices.Clone(fields)
+	for i, f := range clean {
+		switch f.Type {
+		case zapcore.StringType:
+			clean[i].String = logs.Redact(f.String)
+		case zapcore.ErrorType, zapcore.StringerType, zapcore.ByteStringType, zapcore.ArrayMarshalerType:
+			simple := zapcore.NewMapObjectEncoder()
+			f.AddTo(simple)
+			value, found := logs.RedactAny(simple.Fields[f.Key])
+			if list, isList := value.([]any); found && isList {
+				clean[i] = zap.Array(f.Key, anyList(list))
+			} else if found {
+				clean[i] = zap.Any(f.Key, value)
+			}
+		}
+	}
+	return clean
+}
+
+// anyList is a list in a log, of whatever it contains.
+type anyList []any
+
+func (l anyList) MarshalLogArray(to zapcore.ArrayEncoder) error {
+	var errs []error
+	for _, item := range l {
+		errs = append(errs, to.AppendReflected(item))
+	}
+	return errors.Join(errs...)
 }
 
 func levelOf(level zapcore.Level) slog.Level {

@@ -41,7 +41,7 @@ func RequestOf(ctx context.Context) string {
 }
 
 // Handler returns a handler that adds records to the log under a logger's name, whatever their level, and passes them on to
-// another handler, which decides by itself what it writes.
+// another handler, which decides by itself what it writes. Either way secrets are replaced, as by [Redact].
 //
 // A sparing handler adds records at debug level only while somebody follows them, or the other handler takes them anyway. It is
 // for places where making such records costs more than can be spent on each request.
@@ -94,7 +94,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if !isPassed {
 		return nil
 	}
-	return h.next.Handle(ctx, r)
+	return h.next.Handle(ctx, redactRecord(r))
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -103,7 +103,11 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		with.fields.add(h.group, a)
 	}
-	with.next = h.next.WithAttrs(attrs)
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i], _ = redactAttr(a)
+	}
+	with.next = h.next.WithAttrs(clean)
 	return &with
 }
 

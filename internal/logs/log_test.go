@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,6 +192,25 @@ func TestRedact(t *testing.T) {
 		if got := Redact(said); got != want {
 			t.Errorf("%q: %q, want %q", said, got, want)
 		}
+	}
+}
+
+// What is redacted in the kept log is so in the other one.
+func TestHandler_RedactsBothLogs(t *testing.T) {
+	t.Parallel()
+	var other bytes.Buffer
+	l := New()
+	log := slog.New(l.Handler("lm", slog.NewJSONHandler(&other, nil), false)).With("key", "sk-lm-abcdefgh")
+	log.Info("with hf_abcdefghijkl",
+		"error", errors.New("refused: Authorization: Bearer abcdefgh"), "list", []string{"PASSWORD=abcdefgh", "b"}, "any", []any{1, "ghp_abcdefgh"},
+		slog.Group("in", "url", "postgres://lm:abcdefgh@db/lm", "n", 3), "plain", "as it is", "took", time.Second)
+	kept := l.Last(9, Filter{Level: slog.LevelDebug})
+	if len(kept) != 1 || strings.Contains(kept[0].Message+string(kept[0].Fields), "abcdefgh") {
+		t.Errorf("kept: %+v", kept)
+	}
+	want := `"msg":"with hf_…","key":"sk-lm-…","error":"refused: Authorization: Bearer …","list":["PASSWORD=…","b"],"any":[1,"ghp_…"],"in":{"url":"postgres://lm:…@db/lm","n":3},"plain":"as it is","took":1000000000}`
+	if got := other.String(); !strings.Contains(got, want) {
+		t.Errorf("the other log has %s", got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package logs
 
 import (
+	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +14,8 @@ var secrets = regexp.MustCompile(`\b(sk-lm-|sk-ant-|sk-proj-|hf_|ghp_|github_pat
 // hints are parts of what secrets matches: without one of them, it isn't tried.
 var hints = []string{"sk-", "hf_", "://", "earer", "EARER", "ghp_", "github_pat_", "glpat-", "xox"}
 
-// Redact replaces secrets in a text. Nothing here logs any: this is for what other programs say, such as engines and MCP servers.
+// Redact replaces secrets in a text. Nothing here logs any: this is for what other programs say, such as engines and MCP servers. What is
+// kept is redacted, and what goes on to other logs.
 func Redact(text string) string {
 	if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(text, hint) }) {
 		text = secrets.ReplaceAllStringFunc(text, func(found string) string {
@@ -24,6 +27,87 @@ func Redact(text string) string {
 		})
 	}
 	return redactAssigned(text)
+}
+
+// RedactAny replaces secrets in a value that is or says a text, or in a list of such. It reports whether there were any; else the value is
+// the same.
+func RedactAny(value any) (redacted any, found bool) {
+	switch v := value.(type) {
+	case string:
+		text := Redact(v)
+		return text, text != v
+	case []string:
+		list := slices.Clone(v)
+		for i, text := range v {
+			list[i] = Redact(text)
+			found = found || list[i] != text
+		}
+		if found {
+			return list, true
+		}
+	case []any:
+		list := slices.Clone(v)
+		for i, item := range v {
+			var inItem bool
+			list[i], inItem = RedactAny(item)
+			found = found || inItem
+		}
+		if found {
+			return list, true
+		}
+	case error:
+		if text, found := RedactAny(v.Error()); found {
+			return text, true
+		}
+	case fmt.Stringer:
+		if text, found := RedactAny(v.String()); found {
+			return text, true
+		}
+	}
+	return value, false
+}
+
+// redactAttr replaces secrets in an attribute, and reports whether there were any.
+func redactAttr(a slog.Attr) (redacted slog.Attr, found bool) {
+	a.Value = a.Value.Resolve()
+	switch a.Value.Kind() {
+	case slog.KindString, slog.KindAny:
+		value, found := RedactAny(a.Value.Any())
+		if found {
+			a.Value = slog.AnyValue(value)
+		}
+		return a, found
+	case slog.KindGroup:
+		members := slices.Clone(a.Value.Group())
+		for i := range members {
+			var inMember bool
+			members[i], inMember = redactAttr(members[i])
+			found = found || inMember
+		}
+		if found {
+			a.Value = slog.GroupValue(members...)
+		}
+	}
+	return a, found
+}
+
+// redactRecord replaces secrets in a record. One without any stays the same.
+func redactRecord(r slog.Record) slog.Record { //nolint:gocritic // it is passed by value everywhere
+	message := Redact(r.Message)
+	found := message != r.Message
+	attrs := make([]slog.Attr, 0, r.NumAttrs())
+	r.Attrs(func(a slog.Attr) bool {
+		a, inAttr := redactAttr(a)
+		attrs = append(attrs, a)
+		found = found || inAttr
+		return true
+	})
+	if !found {
+		return r
+	}
+	clean := slog.NewRecord(r.Time, r.Level, message, r.PC)
+	clean.AddAttrs(attrs...)
+	return clean
 }
 
 // redactAssigned replaces values that belong to the name of a secret, as in settings, headers, JSON and URLs.
