@@ -82,7 +82,7 @@ func (p *answerPrinter) think(text string) {
 		return
 	}
 	p.waiting.end()
-	text = printableLines(text)
+	text = terminal.Text(text)
 	p.thinking = !strings.HasSuffix(text, "\n")
 	fmt.Fprint(p.notes, p.faint(text))
 }
@@ -135,7 +135,7 @@ func (p *answerPrinter) say(text string) error {
 		text = strings.TrimLeft(text, "\n") // the lines between thinking and message
 	}
 	if p.onScreen {
-		text = printableLines(text)
+		text = terminal.Text(text)
 	}
 	if text == "" {
 		return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // canAsk reports whether there is a terminal to ask a question at.
@@ -34,7 +36,7 @@ func askLine(ctx context.Context, cmd *cobra.Command, question string) (string, 
 func askWhich(ctx context.Context, cmd *cobra.Command, question string, lines []string) (int, error) {
 	notes := cmd.ErrOrStderr()
 	for i, line := range lines {
-		fmt.Fprintf(notes, "%3d  %s\n", i+1, line)
+		terminal.Printf(notes, "%3d  %s\n", i+1, line)
 	}
 	numbers := "1"
 	if len(lines) > 1 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -60,7 +61,7 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 			return explainSpace(err)
 		}
 		if n := len(s.LeftOut); n > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s not in the backup, since not every system allows such names, or links lead nowhere: %q\n", areNot(n), s.LeftOut)
+			terminal.Printf(cmd.ErrOrStderr(), "%s not in the backup, since not every system allows such names, or links lead nowhere: %q\n", areNot(n), s.LeftOut)
 		}
 		if *asJSON {
 			return writeJSON(cmd.OutOrStdout(), s)
@@ -70,7 +71,7 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 		if s.File == standardStream {
 			name, out = "standard output", cmd.ErrOrStderr()
 		}
-		_, err = fmt.Fprintf(out, "%s: %s, %s\n", name, count(len(s.Files), "file"), size(s.Size))
+		_, err = terminal.Printf(out, "%s: %s, %s\n", name, count(len(s.Files), "file"), size(s.Size))
 		return err
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
@@ -90,12 +89,7 @@ func textOf(output string) string {
 
 // oneLine returns a text in one line, without characters that change what a terminal shows: it may come from anywhere.
 func oneLine(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)), " ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(terminal.Line(text), "\uFFFD", " ")), " ")
 }
 
 // longestNote bounds a note where there is no terminal, in characters.

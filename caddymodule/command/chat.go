@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // chat is one run of `lmcaddy chat`.
@@ -230,10 +231,10 @@ func (ch *chat) ask(ctx context.Context, c *client.Client, p *answerPrinter) (cl
 	err = explainIntegrations(err)
 	if err == nil && ch.stats {
 		s := result.Stats
-		fmt.Fprintf(ch.cmd.ErrOrStderr(), "%d tokens in, %d out (%d reasoning), %.1f tokens/s, first after %.2f s",
+		terminal.Printf(ch.cmd.ErrOrStderr(), "%d tokens in, %d out (%d reasoning), %.1f tokens/s, first after %.2f s",
 			s.Input, s.Output, s.Reasoning, s.PerSecond, s.FirstToken)
 		if s.LoadSeconds > 0 {
-			fmt.Fprintf(ch.cmd.ErrOrStderr(), ", loaded in %.1f s", s.LoadSeconds)
+			terminal.Printf(ch.cmd.ErrOrStderr(), ", loaded in %.1f s", s.LoadSeconds)
 		}
 		fmt.Fprintln(ch.cmd.ErrOrStderr())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // isURL reports whether a model is named by its address at a hub.
@@ -49,7 +50,7 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 	if !canAsk(cmd) {
 		return "", fmt.Errorf("there is no model %q to download. Found are: %s. Type one of these names, such as \"lmcaddy get %s\"", bare, strings.Join(names, ", "), names[0])
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "There is no model %q to download. These are like it:\n", bare)
+	terminal.Printf(cmd.ErrOrStderr(), "There is no model %q to download. These are like it:\n", bare)
 	i, err := askWhich(ctx, cmd, "Which one?", lines)
 	switch {
 	case err != nil:

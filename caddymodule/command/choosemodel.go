@@ -13,6 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // chooseModel chooses the model if none was named, and says which: the loaded one, that of the last conversation, the only one, or the
@@ -45,7 +46,7 @@ func (ch *chat) chooseModel(ctx context.Context, c *client.Client) error {
 		}
 	}
 	if why != "" {
-		fmt.Fprintf(ch.cmd.ErrOrStderr(), "Asking %s: %s.\n", ch.request.Model, why)
+		terminal.Printf(ch.cmd.ErrOrStderr(), "Asking %s: %s.\n", ch.request.Model, why)
 		return nil
 	}
 	ch.request.Model, err = pickModel(ctx, ch.cmd, all)
@@ -103,7 +104,7 @@ func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string
 	}
 	plan, err := c.Preview(ctx, model, "")
 	if err == nil {
-		fmt.Fprintf(ch.cmd.ErrOrStderr(), "%s isn't downloaded.\n", model)
+		terminal.Printf(ch.cmd.ErrOrStderr(), "%s isn't downloaded.\n", model)
 		err = showPlan(ch.cmd.ErrOrStderr(), model, &plan)
 	}
 	if err != nil {

@@ -64,7 +64,7 @@ It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the 
 		case *onlyPath && c.File == "":
 			return errors.New("there is no configuration file: the defaults are in force. To begin with one, write a Caddyfile, and start it with \"lmcaddy run\"")
 		case *onlyPath:
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), c.File)
+			_, err := terminal.Println(cmd.OutOrStdout(), c.File)
 			return err
 		default:
 			return writeConfiguration(cmd.OutOrStdout(), c)
@@ -88,7 +88,7 @@ func configurationInForce(cmd *cobra.Command, to *connection, file string) (answ
 		if missing != nil {
 			uses = "no Caddyfile, since there is none in this folder"
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: a server that is started here would use %s.\n", upperFirst(nothingRuns()), uses)
+		terminal.Printf(cmd.ErrOrStderr(), "%s: a server that is started here would use %s.\n", upperFirst(nothingRuns()), uses)
 		answer, err = describeFile("")
 		return err
 	})
@@ -145,7 +145,7 @@ func defaultConfig() *caddy.Config {
 // writeConfiguration shows a configuration to people.
 func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 	text := newPage(out)
-	fmt.Fprintf(text, "Caddyfile  %s\nHome       %s\n", cmp.Or(c.File, "none: the defaults and the flags are in force"), c.Home)
+	terminal.Printf(text, "Caddyfile  %s\nHome       %s\n", cmp.Or(c.File, "none: the defaults and the flags are in force"), c.Home)
 	for _, s := range c.Sites {
 		writeSite(text, &s)
 	}
@@ -168,9 +168,9 @@ func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 func writeSettings(text *terminal.Page, title string, settings []resource.Setting) {
 	text.WriteByte('\n')
 	table := newTable(text)
-	fmt.Fprintf(table, "%s\tVALUE\tFROM\n", title)
+	terminal.Printf(table, "%s\tVALUE\tFROM\n", title)
 	for _, s := range settings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, shown(s.Value), s.Source)
+		terminal.Printf(table, "%s\t%s\t%s\n", s.Name, shown(s.Value), s.Source)
 	}
 	_ = table.Flush() // to memory
 }
@@ -184,7 +184,7 @@ func writeSite(text *terminal.Page, s *resource.Site) {
 	if s.Reachable {
 		from = "from other machines"
 	}
-	fmt.Fprintf(text, "\nSite %s\n  usable %s, %s\n", strings.Join(s.Addresses, ", "), from, access)
+	terminal.Printf(text, "\nSite %s\n  usable %s, %s\n", strings.Join(s.Addresses, ", "), from, access)
 	if s.Page { // an older server doesn't say
 		text.WriteString("  page on\n")
 	}
@@ -193,7 +193,7 @@ func writeSite(text *terminal.Page, s *resource.Site) {
 		values []string
 	}{{"hosts", s.Hosts}, {"dialects", s.Dialects}, {"cors", s.CORS}} {
 		if len(line.values) > 0 {
-			fmt.Fprintf(text, "  %s %s\n", line.name, shown(strings.Join(line.values, " ")))
+			terminal.Printf(text, "  %s %s\n", line.name, shown(strings.Join(line.values, " ")))
 		}
 	}
 }

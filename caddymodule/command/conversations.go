@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineConversations defines `lmcaddy conversations` with its sub-commands.
@@ -80,7 +81,7 @@ func defineConversationsLS(cmd *cobra.Command, to *connection, owner func() *str
 			return err
 		}
 		if list.Next != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "There are more: --limit %d lists more of them, --limit 0 all.\n", 5**limit)
+			terminal.Printf(cmd.ErrOrStderr(), "There are more: --limit %d lists more of them, --limit 0 all.\n", 5**limit)
 		}
 		return nil
 	}
@@ -115,7 +116,7 @@ func writeConversations(out io.Writer, list []resource.Conversation) error {
 	fmt.Fprintln(table, "ID\tUPDATED\tTURNS\tMODEL\tTITLE")
 	for i := range list {
 		c := &list[i]
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", shortID(c.ID), humanize.Time(c.Updated.Time), c.Turns, orDash(c.Model), orDash(oneLine(c.Title)))
+		terminal.Printf(table, "%s\t%s\t%d\t%s\t%s\n", shortID(c.ID), humanize.Time(c.Updated.Time), c.Turns, orDash(c.Model), orDash(oneLine(c.Title)))
 	}
 	return table.Flush()
 }
@@ -221,7 +222,7 @@ time, or all.`
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s deleted.\n", count(n, "conversation"))
+			_, err = terminal.Printf(cmd.OutOrStdout(), "%s deleted.\n", count(n, "conversation"))
 			return err
 		})
 	}
@@ -232,7 +233,7 @@ func deleteNamed(ctx context.Context, cmd *cobra.Command, c *client.Client, owne
 		if err := c.DeleteConversation(ctx, owner, id); err != nil {
 			return explainConversation(err)
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), id+" is deleted.")
+		terminal.Println(cmd.OutOrStdout(), id+" is deleted.")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (ch *chat) converse(ctx context.Context, c *client.Client, keepsHistory boo
 	s.read = s.reader(keepsHistory)
 	signal.Notify(s.interrupts, os.Interrupt)
 	defer signal.Stop(s.interrupts)
-	fmt.Fprintf(ch.cmd.ErrOrStderr(), "%s: /help for help, Ctrl-C stops an answer, Ctrl-D leaves\n", ch.request.Model)
+	terminal.Printf(ch.cmd.ErrOrStderr(), "%s: /help for help, Ctrl-C stops an answer, Ctrl-D leaves\n", ch.request.Model)
 	for err == nil {
 		err = s.next(ctx)
 	}
@@ -77,7 +77,7 @@ func (s *conversation) reader(keepsHistory bool) func(string) (string, error) {
 	}
 	history, err := lineedit.OpenHistory(path)
 	if err != nil {
-		fmt.Fprintln(notes, "What you asked before can't be read:", err)
+		terminal.Println(notes, "What you asked before can't be read:", err)
 	}
 	return lineedit.New(history, completeSlash).Read
 }
@@ -160,10 +160,10 @@ func (s *conversation) turn(ctx context.Context, question string) {
 		} else {
 			s.images = images
 		}
-		fmt.Fprintln(notes, note)
+		fmt.Fprintln(notes, terminal.Text(note))
 	case err != nil:
 		s.images = images
-		fmt.Fprintln(notes, "Error:", inWords(s.to.inWords(s.client, err, s.request.Model).Error()))
+		fmt.Fprintln(notes, "Error:", terminal.Text(inWords(s.to.inWords(s.client, err, s.request.Model).Error())))
 		if errors.Is(err, client.ErrCut) {
 			fmt.Fprintln(notes, inWords("(the question wasn't kept: \"lmcaddy status\" shows whether the server runs, and the up arrow brings the question back)"))
 		}
@@ -259,7 +259,7 @@ func (ch *chat) resume(ctx context.Context, c *client.Client) error {
 	if !isTerminal(ch.cmd.InOrStdin()) {
 		return nil
 	}
-	fmt.Fprintf(ch.cmd.ErrOrStderr(), "Going on with %q, %s so far.\n", found.Title, count(found.Turns, "turn"))
+	terminal.Printf(ch.cmd.ErrOrStderr(), "Going on with %q, %s so far.\n", found.Title, count(found.Turns, "turn"))
 	last, err := c.Response(ctx, found.Last)
 	if err != nil {
 		return err

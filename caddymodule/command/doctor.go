@@ -109,9 +109,9 @@ func writeExamined(out io.Writer, r doctor.Report, onlyBad bool) error {
 		if colour {
 			begin, end = statusColours[f.Status], plain
 		}
-		fmt.Fprintf(&text, "%s%-8s%s %-14s %s\n", begin, f.Status, end, f.Check, terminal.Wrap(printable(inWords(f.Message)), columns, reportIndent))
+		fmt.Fprintf(&text, "%s%-8s%s %-14s %s\n", begin, f.Status, end, f.Check, terminal.Wrap(terminal.Line(inWords(f.Message)), columns, reportIndent))
 		if f.Advice != "" {
-			fmt.Fprintf(&text, "%*s%s\n", reportIndent, "", terminal.Wrap(printable(inWords(f.Advice)), columns, reportIndent))
+			fmt.Fprintf(&text, "%*s%s\n", reportIndent, "", terminal.Wrap(terminal.Line(inWords(f.Advice)), columns, reportIndent))
 		}
 	}
 	if r.Problems+r.Warnings == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // get is one run of `lmcaddy get`.
@@ -106,9 +107,9 @@ func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, m
 	case g.asJSON:
 		err = g.printJob(ctx, cmd, c, job.ID, model)
 	case job.ID == "":
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is already downloaded.")
+		_, err = terminal.Println(cmd.OutOrStdout(), model+" is already downloaded.")
 	case g.noWait:
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), job.ID)
+		_, err = terminal.Println(cmd.OutOrStdout(), job.ID)
 	default:
 		err = followJob(ctx, cmd, c, job.ID, model)
 	}
@@ -147,7 +148,7 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 		if change.what == "resume" && !g.noWait {
 			return followJob(ctx, cmd, c, change.id, change.id)
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", change.id, change.done)
+		_, err := terminal.Printf(cmd.OutOrStdout(), "%s %s.\n", change.id, change.done)
 		return err
 	}
 	return nil
@@ -157,7 +158,7 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) error {
 	job, err := awaitJob(ctx, cmd, c, id, name)
 	if err == nil {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is downloaded (%s).\n", cmp.Or(job.Model, name), size(job.TotalBytes))
+		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is downloaded (%s).\n", cmp.Or(job.Model, name), size(job.TotalBytes))
 	}
 	return err
 }
@@ -231,7 +232,7 @@ func (g *get) list(ctx context.Context, out io.Writer, c *client.Client) error {
 	if err := writeJobs(out, list.Jobs, time.Now()); err != nil || len(list.Silent) == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "The downloads of nodes that don't answer are missing: %s.\n", strings.Join(list.Silent, ", "))
+	_, err = terminal.Printf(out, "The downloads of nodes that don't answer are missing: %s.\n", strings.Join(list.Silent, ", "))
 	return err
 }
 
@@ -252,9 +253,9 @@ func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 		if j.Status == client.JobFailed {
 			progress = reasonOf(j)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s", j.ID, orDash(j.Model), j.Status, strings.TrimSpace(progress))
+		terminal.Printf(table, "%s\t%s\t%s\t%s", j.ID, orDash(j.Model), j.Status, strings.TrimSpace(progress))
 		if isOfNodes {
-			fmt.Fprint(table, "\t"+j.Node)
+			terminal.Printf(table, "\t%s", j.Node)
 		}
 		fmt.Fprintln(table)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineImport defines `lmcaddy import`, which works on the home folder, with a server running or not.
@@ -81,16 +82,16 @@ type imported struct {
 func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	notes := cmd.ErrOrStderr()
 	if i.Done {
-		fmt.Fprintln(notes, i.Path)
+		terminal.Println(notes, i.Path)
 	} else {
 		how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
-		fmt.Fprintf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
+		terminal.Printf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
 	}
 	if i.Model == nil {
 		fmt.Fprintln(notes, "It is a projector, not a model: the models in its folder use it to read images.")
 		return nil
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), *i.Model)
+	_, err := terminal.Println(cmd.OutOrStdout(), *i.Model)
 	return err
 }
 

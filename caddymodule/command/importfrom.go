@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/migration"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // importFrom is `lmcaddy import --from`, with its flags.
@@ -120,7 +121,7 @@ func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) err
 	}
 	for _, link := range i.Links {
 		if dry {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s would be linked to %s.\n", link.Source, link.Path)
+			terminal.Printf(cmd.ErrOrStderr(), "%s would be linked to %s.\n", link.Source, link.Path)
 		}
 	}
 	for _, note := range i.Notes {
@@ -131,7 +132,7 @@ func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) err
 	case dry:
 		_, err = fmt.Fprint(cmd.OutOrStdout(), i.Caddyfile)
 	case i.Done:
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), inWords("%s is written. End %s, since it has the port %d, and start: lmcaddy run --config %s\n"), i.Output, i.From, port, i.Output)
+		_, err = terminal.Printf(cmd.OutOrStdout(), inWords("%s is written. End %s, since it has the port %d, and start: lmcaddy run --config %s\n"), i.Output, i.From, port, i.Output)
 	}
 	return err
 }

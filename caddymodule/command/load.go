@@ -14,6 +14,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineLoad defines `lmcaddy load`.
@@ -72,7 +73,7 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
 		noteLess(cmd.ErrOrStderr(), request, got.Config)
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n", got.Instance, got.Seconds, got.Config.ContextLength)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n", got.Instance, got.Seconds, got.Config.ContextLength)
 		return err
 	}
 }
@@ -80,10 +81,10 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 // noteLess says what an instance got less of than a request asks for.
 func noteLess(notes io.Writer, request map[string]any, got *resource.LoadConfig) {
 	if asked, ok := request["context_length"].(int); ok && asked > got.ContextLength {
-		fmt.Fprintf(notes, "It can't have the context of %d tokens that was asked for: \"lmcaddy show\" tells how much it can have.\n", asked)
+		terminal.Printf(notes, "It can't have the context of %d tokens that was asked for: \"lmcaddy show\" tells how much it can have.\n", asked)
 	}
 	if asked, ok := request["parallel"].(int); ok && got.Parallel != nil && asked > *got.Parallel {
-		fmt.Fprintf(notes, "It answers %s at a time, not %d: the memory has no room for more.\n", count(*got.Parallel, "request"), asked)
+		terminal.Printf(notes, "It answers %s at a time, not %d: the memory has no room for more.\n", count(*got.Parallel, "request"), asked)
 	}
 }
 
@@ -99,7 +100,7 @@ func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMes
 	}
 	noteLess(cmd.ErrOrStderr(), request, &e.Config)
 	f := facts{columns: columnsOf(out)}
-	fmt.Fprintln(&f, e.Model)
+	terminal.Println(&f, e.Model)
 	writeEstimate(&f, &e)
 	if _, err := io.WriteString(out, f.String()); err != nil {
 		return err

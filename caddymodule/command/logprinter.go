@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -47,7 +46,7 @@ func (p *logPrinter) show(r resource.LogRecord) error {
 	output := fields.Get("line")
 	message := shown(r.Message)
 	if output.Exists() {
-		message += ": " + printable(output.Str)
+		message += ": " + terminal.Line(output.Str)
 	}
 	if r.Level == "debug" {
 		message = begin + message + end
@@ -96,18 +95,8 @@ func (p *logPrinter) isToday(year int, month time.Month, day int) bool {
 
 // shown is a text on one line; one with characters that could control a terminal is quoted.
 func shown(text string) string {
-	if printable(text) == text {
+	if terminal.Line(text) == text {
 		return text
 	}
 	return strconv.Quote(text)
-}
-
-// printable replaces characters that could control a terminal or begin a new line.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -104,7 +105,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir, dir.Models())
+	terminal.Printf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir, dir.Models())
 	models, err := catalogOf(dir.Models()).Models(ctx)
 	if err != nil {
 		return nil, err
@@ -137,25 +138,25 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 		table := newTable(text)
 		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
 		for i := range list.Models {
-			fmt.Fprintln(table, strings.Join(modelRow(&list.Models[i]), "\t"))
+			table.Row(modelRow(&list.Models[i])...)
 		}
 		_ = table.Flush() // to memory
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; m.EngineProblem != "" {
-			fmt.Fprintf(text, "%s can't be loaded: %s.\n", m.Key, m.EngineProblem)
+			terminal.Printf(text, "%s can't be loaded: %s.\n", m.Key, m.EngineProblem)
 		}
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; len(m.Aliases) > 0 {
-			fmt.Fprintf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
+			terminal.Printf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}
 	}
 	if len(companions) > 0 {
 		table := newTable(text)
 		fmt.Fprintln(table, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS")
 		for _, p := range companions {
-			fmt.Fprintln(table, strings.Join([]string{p.Key, p.Role, size(p.SizeBytes), orDash(strings.Join(p.Models, ", "))}, "\t"))
+			table.Row(p.Key, p.Role, size(p.SizeBytes), orDash(strings.Join(p.Models, ", ")))
 		}
 		_ = table.Flush() // to memory
 	}
@@ -163,7 +164,7 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 		if i == 0 {
 			text.WriteString("\nThese can't be used:\n")
 		}
-		fmt.Fprintf(text, "%s: %s (%s)\n", b.Key, strings.TrimRight(b.Error, "."), b.Path)
+		terminal.Printf(text, "%s: %s (%s)\n", b.Key, strings.TrimRight(b.Error, "."), b.Path)
 	}
 	return text.Flush()
 }

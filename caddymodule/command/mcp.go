@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
@@ -119,12 +120,12 @@ func allowsPlugins(ctx context.Context, dir home.Dir) *bool {
 func (l *mcpServers) write(out io.Writer) error {
 	text := newPage(out)
 	if len(l.Servers) == 0 {
-		fmt.Fprintf(text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
+		terminal.Printf(text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
 	} else {
 		table := newTable(text)
 		fmt.Fprintln(table, "NAME\tID\tKIND\tCOMMAND OR URL")
 		for _, s := range l.Servers {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", oneLine(s.Label), s.ID, orDash(s.Kind), orDash(oneLine(s.Command+s.URL)))
+			terminal.Printf(table, "%s\t%s\t%s\t%s\n", oneLine(s.Label), s.ID, orDash(s.Kind), orDash(oneLine(s.Command+s.URL)))
 		}
 		_ = table.Flush() // to memory
 	}
@@ -137,7 +138,7 @@ func (l *mcpServers) write(out io.Writer) error {
 			text.WriteString("\nThese can't be used:\n")
 			isFirst = false
 		}
-		fmt.Fprintf(text, "%s: %s\n", oneLine(s.Label), oneLine(s.Error))
+		terminal.Printf(text, "%s: %s\n", oneLine(s.Label), oneLine(s.Error))
 	}
 	switch {
 	case l.Allowed == nil:

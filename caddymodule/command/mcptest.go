@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
@@ -62,7 +63,7 @@ has the cause, and the last lines of its standard error.`,
 		case err != nil:
 			return err
 		}
-		fmt.Fprint(notes, log.warnings.String())
+		fmt.Fprint(notes, terminal.Text(log.warnings.String()))
 		if *asJSON {
 			return writeJSON(cmd.OutOrStdout(), tested)
 		}
@@ -129,12 +130,12 @@ const widestDescription = 120
 // write shows the tools to people.
 func (m *mcpTested) write(out io.Writer) error {
 	text := newPage(out)
-	fmt.Fprintf(text, "%s has %s, found in %.2f s.\n", m.Label, count(len(m.Tools), "tool"), m.Seconds)
+	terminal.Printf(text, "%s has %s, found in %.2f s.\n", m.Label, count(len(m.Tools), "tool"), m.Seconds)
 	if len(m.Tools) > 0 {
 		table := newTable(text)
 		fmt.Fprintln(table, "\nTOOL\tDESCRIPTION")
 		for _, t := range m.Tools {
-			fmt.Fprintf(table, "%s\t%s\n", oneLine(t.Name), orDash(cut(oneLine(t.Description), widestDescription)))
+			terminal.Printf(table, "%s\t%s\n", oneLine(t.Name), orDash(cut(oneLine(t.Description), widestDescription)))
 		}
 		_ = table.Flush() // to memory
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap/zapcore"
+
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // plainErrors prints the error that ends one of Caddy's own commands as a sentence, as our commands do. Caddy logs it, with the
@@ -42,7 +44,7 @@ func (p plainErrors) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	case len(fields) > 0:
 		return p.Core.Write(entry, fields)
 	}
-	_, err := fmt.Fprintln(p.to, "Error:", plainly(entry.Message))
+	_, err := fmt.Fprintln(p.to, "Error:", terminal.Text(plainly(entry.Message)))
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resident"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -283,6 +284,6 @@ func settle(dir home.Dir, isServer bool) error {
 func adminListen(dir home.Dir) string { return "unix/" + dir.AdminSocket() + "|0600" }
 
 func exit(err error) {
-	fmt.Fprintln(os.Stderr, "Error:", err)
+	fmt.Fprintln(os.Stderr, "Error:", terminal.Text(err.Error()))
 	os.Exit(caddy.ExitCodeFailedStartup)
 }

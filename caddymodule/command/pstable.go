@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // writeOverview shows what is loaded to people.
@@ -47,10 +48,10 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 		}
 	}
 	for i := range r.Nodes {
-		text.WriteString(nodeInWords(&r.Nodes[i]) + "\n")
+		terminal.Println(text, nodeInWords(&r.Nodes[i]))
 	}
 	for i := range r.Remotes {
-		text.WriteString(remoteInWords(&r.Remotes[i], r.Time) + "\n")
+		terminal.Println(text, remoteInWords(&r.Remotes[i], r.Time))
 	}
 	for _, fault := range r.Faults {
 		sentence(text, "%s", fault)
@@ -93,7 +94,7 @@ func onWorkers(workers []resource.DeviceMemory) string {
 }
 
 func sentence(text io.StringWriter, format string, values ...any) {
-	_, _ = text.WriteString(strings.TrimRight(fmt.Sprintf(format, values...), ". \n") + ".\n") // to memory
+	_, _ = text.WriteString(strings.TrimRight(terminal.Line(fmt.Sprintf(format, values...)), ". ") + ".\n") // to memory
 }
 
 // placementTitle is the title of the column that is shown only if there is a choice of where a model is.
@@ -153,7 +154,7 @@ func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 				cells = append(cells, cell(i))
 			}
 		}
-		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+		table.Row(cells...)
 	}
 	row(func(column int) string { return psColumns[column].title })
 	for i := range r.Instances {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -51,10 +52,10 @@ standard input.`
 		}
 		for _, name := range restored.Engines {
 			if _, err := os.Stat(filepath.Join(dir.Runtimes(), name)); err != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "The engine %s isn't installed here: %s\n", name, inWords(toGet(name)))
+				terminal.Printf(cmd.ErrOrStderr(), "The engine %s isn't installed here: %s\n", name, inWords(toGet(name)))
 			}
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Restored %s of %s to %s.\n", count(restored.Files, "file"), restored.Header.Created.Local().Format("2 January 2006, 15:04"), dir)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "Restored %s of %s to %s.\n", count(restored.Files, "file"), restored.Header.Created.Local().Format("2 January 2006, 15:04"), dir)
 		return err
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineRM defines `lmcaddy rm`.
@@ -40,7 +41,7 @@ asked which one, on a terminal.`
 			case *asJSON:
 				return writeJSON(cmd.OutOrStdout(), map[string]string{"deleted": model})
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is deleted.")
+			_, err = terminal.Println(cmd.OutOrStdout(), model+" is deleted.")
 			return err
 		})
 	}

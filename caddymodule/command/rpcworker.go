@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
@@ -122,7 +123,7 @@ var chatter = []string{"failed to enumerate", "load_backend: ", "Accepted client
 
 func (l workerLines) line(line string) {
 	if version, ok := strings.CutPrefix(line, "Starting RPC server "); ok {
-		_, _ = fmt.Fprintf(l.out, `The worker (protocol %s) listens on %s:%d. Sandbox: %s.
+		_, _ = terminal.Printf(l.out, `The worker (protocol %s) listens on %s:%d. Sandbox: %s.
 It knows no passwords and encrypts nothing: keep its address in a private network.
 `, version, l.worker.Host, l.worker.Port, l.worker.Sandbox())
 		return
@@ -131,5 +132,5 @@ It knows no passwords and encrypts nothing: keep its address in a private networ
 		slices.ContainsFunc(chatter, func(part string) bool { return strings.Contains(line, part) }) {
 		return
 	}
-	_, _ = fmt.Fprintln(l.out, line)
+	_, _ = terminal.Println(l.out, line)
 }

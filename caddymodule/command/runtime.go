@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -90,7 +91,7 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		if r.Source == runtimes.OnPath {
 			from = "PATH"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, orDash(r.Name), orDash(r.Version), orDash(r.Variant), orDash(from), commandOf(r))
+		_, _ = terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, orDash(r.Name), orDash(r.Version), orDash(r.Variant), orDash(from), commandOf(r))
 	}
 	return table.Flush()
 }
@@ -217,7 +218,7 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 	} else {
 		text += inWords(fmt.Sprintf("; another is selected, \"lmcaddy runtime select %s\" selects this one", got.Name))
 	}
-	if _, err := fmt.Fprintf(out, "%s.\n%s\n", text, commandOf(got)); err != nil || got.Engine != runtimes.LlamaCpp {
+	if _, err := terminal.Printf(out, "%s.\n%s\n", text, commandOf(got)); err != nil || got.Engine != runtimes.LlamaCpp {
 		return err
 	}
 	worker := "It has no worker, so it can't be used for a model over several machines."
@@ -294,7 +295,7 @@ func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, *runtimes.Runtim
 		if *asJSON {
 			return writeJSON(cmd.OutOrStdout(), changed)
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
 		return err
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineSearch defines `lmcaddy search`.
@@ -69,7 +70,7 @@ func writeFound(out io.Writer, models []resource.FoundModel) error {
 		if m.Downloads != nil {
 			downloads = humanize.Comma(*m.Downloads)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, orDash(m.Quantization), foundSize(m), foundFit(m), downloads, foundNote(m))
+		terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, orDash(m.Quantization), foundSize(m), foundFit(m), downloads, foundNote(m))
 	}
 	return table.Flush()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/service"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -198,7 +199,7 @@ func installService(ctx context.Context, cmd *cobra.Command, host service.Host, 
 		return err
 	}
 	if made {
-		fmt.Fprintln(cmd.ErrOrStderr(), "The configuration is", s.Config)
+		terminal.Println(cmd.ErrOrStderr(), "The configuration is", s.Config)
 	}
 	if err := checkStart(ctx, s, manager); err != nil {
 		return err
@@ -208,7 +209,7 @@ func installService(ctx context.Context, cmd *cobra.Command, host service.Host, 
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), note)
+		terminal.Println(cmd.ErrOrStderr(), note)
 	}
 	if entries, err := os.ReadDir(home.Dir(s.Home).Runtimes()); err != nil || len(entries) == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. "+engineFor(host, s))
@@ -313,9 +314,9 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 				}
 			} else if s.Installed {
 				table := newTable(cmd.OutOrStdout())
-				_, _ = fmt.Fprintf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, yesOrNo(s.Enabled))
+				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, yesOrNo(s.Enabled))
 				if s.File != "" {
-					_, _ = fmt.Fprintf(table, "File\t%s\n", s.File)
+					_, _ = terminal.Printf(table, "File\t%s\n", s.File)
 				}
 				if err := table.Flush(); err != nil {
 					return err

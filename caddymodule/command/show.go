@@ -58,7 +58,7 @@ func writeTemplate(out io.Writer, m *resource.ModelDetails) error {
 	if isTerminal(out) {
 		text = withoutControls(text)
 	}
-	_, err := fmt.Fprintln(out, strings.TrimSuffix(text, "\n"))
+	_, err := fmt.Fprintln(out, terminal.Text(strings.TrimSuffix(text, "\n")))
 	return err
 }
 
@@ -84,7 +84,7 @@ const factIndent = 17
 
 // add adds a line, unless the value is empty.
 func (f *facts) add(name, format string, values ...any) {
-	if text := printable(fmt.Sprintf(format, values...)); text != "" {
+	if text := terminal.Line(fmt.Sprintf(format, values...)); text != "" {
 		fmt.Fprintf(f, "  %-*s %s\n", factIndent-3, name, terminal.Wrap(text, f.columns, factIndent))
 	}
 }
@@ -92,7 +92,7 @@ func (f *facts) add(name, format string, values ...any) {
 // writeDetails shows a model to people.
 func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	f := facts{columns: columnsOf(out)}
-	fmt.Fprintln(&f, m.Key)
+	terminal.Println(&f, m.Key)
 	if m.DisplayName != m.Key {
 		f.add("Name", "%s", m.DisplayName)
 	}
@@ -124,10 +124,10 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 		fmt.Fprintln(&f, "\nFiles")
 	}
 	for _, file := range m.Files {
-		fmt.Fprintf(&f, "  %-10s %-10s %s\n", file.Role, size(file.SizeBytes), printable(file.Path))
+		terminal.Printf(&f, "  %-10s %-10s %s\n", file.Role, size(file.SizeBytes), file.Path)
 	}
 	for _, p := range m.Companions {
-		fmt.Fprintf(&f, "  %-10s %-10s %s (not loaded with it)\n", p.Role, size(p.SizeBytes), printable(p.Path))
+		terminal.Printf(&f, "  %-10s %-10s %s (not loaded with it)\n", p.Role, size(p.SizeBytes), p.Path)
 	}
 	if isHere { // settings are about loads on this machine
 		writeModelSettings(&f, &m.Settings)
@@ -144,7 +144,7 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 		fmt.Fprintln(&f, "\nLoaded instances")
 	}
 	for _, in := range m.Instances {
-		fmt.Fprintf(&f, "  %s, with a context of %d tokens\n", in.ID, in.Config.ContextLength)
+		terminal.Printf(&f, "  %s, with a context of %d tokens\n", in.ID, in.Config.ContextLength)
 	}
 	_, err := io.WriteString(out, f.String())
 	return err

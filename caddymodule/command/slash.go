@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // slashes are what can be typed in a conversation besides questions, as /help lists them.
@@ -76,12 +78,12 @@ func (s *conversation) command(ctx context.Context, line string) error {
 	return nil
 }
 
-func (s *conversation) note(text string) { fmt.Fprintln(s.cmd.ErrOrStderr(), text) }
+func (s *conversation) note(text string) { fmt.Fprintln(s.cmd.ErrOrStderr(), terminal.Text(text)) }
 
 func (s *conversation) help() {
 	table := newTable(s.cmd.ErrOrStderr())
 	for _, c := range slashes {
-		fmt.Fprintf(table, "%s\t%s\n", strings.TrimSpace(c.name+" "+c.arguments), c.what)
+		terminal.Printf(table, "%s\t%s\n", strings.TrimSpace(c.name+" "+c.arguments), c.what)
 	}
 	_ = table.Flush() // to a terminal
 	fmt.Fprint(s.cmd.ErrOrStderr(), helpOnLines)
@@ -114,7 +116,7 @@ func (s *conversation) switchModel(ctx context.Context, name string) error {
 				if goesBy(m.Key, s.request.Model) || hasAlias(m.Aliases, s.request.Model) {
 					mark = "*"
 				}
-				s.note(mark + " " + m.Key)
+				s.note(mark + " " + terminal.Line(m.Key))
 			}
 		}
 		return nil
@@ -126,7 +128,7 @@ func (s *conversation) switchModel(ctx context.Context, name string) error {
 		return err
 	}
 	s.request.Model = name
-	s.note("Going on with " + name + ".")
+	s.note("Going on with " + terminal.Line(name) + ".")
 	return nil
 }
 
@@ -209,7 +211,7 @@ func (s *conversation) showSettings() {
 	if s.stats {
 		stats = "on"
 	}
-	s.note("model        " + s.request.Model)
+	s.note("model        " + terminal.Line(s.request.Model))
 	s.note("temperature  " + temperature)
 	s.note("reasoning    " + reasoning)
 	s.note("stats        " + stats)

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -86,32 +87,32 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	text := newPage(out)
 	if p := s.Process; p != nil {
-		fmt.Fprintf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
+		terminal.Printf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
 		if len(p.Addresses) > 0 {
-			fmt.Fprintf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
+			terminal.Printf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}
 		if len(p.Pages) > 0 { // an older server doesn't have it
-			fmt.Fprintf(text, "Its page for browsers is at %s.\n", p.Pages[0])
+			terminal.Printf(text, "Its page for browsers is at %s.\n", p.Pages[0])
 		}
 		if p.Sandbox != "" { // an older server doesn't have it
-			fmt.Fprintf(text, "Engines' sandbox: %s.\n", p.Sandbox)
+			terminal.Printf(text, "Engines' sandbox: %s.\n", p.Sandbox)
 		}
 		for _, e := range p.Engines { // an older server tells of none
 			if e.Executable != "" && e.Sandbox != p.Sandbox {
-				fmt.Fprintf(text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
+				terminal.Printf(text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
 			}
 		}
 	} else {
-		fmt.Fprintf(text, "A server answers at %s.\n", s.Server)
+		terminal.Printf(text, "A server answers at %s.\n", s.Server)
 	}
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
 	}
 	for i := range s.Nodes {
-		fmt.Fprintf(text, "%s\n", nodeInWords(&s.Nodes[i]))
+		terminal.Printf(text, "%s\n", nodeInWords(&s.Nodes[i]))
 	}
 	for i := range s.Remotes {
-		fmt.Fprintf(text, "%s\n", remoteInWords(&s.Remotes[i], now))
+		terminal.Printf(text, "%s\n", remoteInWords(&s.Remotes[i], now))
 	}
 	if s.Process != nil && len(s.Process.Engines) > 0 {
 		writeEngines(text, s.Process.Engines)
@@ -120,7 +121,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		table := newTable(text)
 		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
 		for _, in := range s.Instances {
-			fmt.Fprintf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
+			terminal.Printf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
 		}
 		_ = table.Flush() // to memory
 	}
@@ -132,7 +133,7 @@ func writeEngines(out io.Writer, engines []node.FoundEngine) {
 	table := newTable(out)
 	fmt.Fprintln(table, "\nENGINE\tEXECUTABLE")
 	for _, e := range engines {
-		fmt.Fprintf(table, "%s\t%s\n", e.Name, orDash(e.Executable))
+		terminal.Printf(table, "%s\t%s\n", e.Name, orDash(e.Executable))
 	}
 	_ = table.Flush() // to memory
 }

@@ -16,7 +16,7 @@ func newPage(out io.Writer) *terminal.Page { return terminal.NewPage(out) }
 
 // wrapped writes a sentence in lines that fit the terminal, if out is one.
 func wrapped(out io.Writer, format string, values ...any) error {
-	_, err := fmt.Fprintln(out, terminal.Wrap(printable(fmt.Sprintf(format, values...)), columnsOf(out), 0))
+	_, err := fmt.Fprintln(out, terminal.Wrap(terminal.Line(fmt.Sprintf(format, values...)), columnsOf(out), 0))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -146,7 +147,7 @@ func tokenRevoke() *cobra.Command {
 				if *asJSON {
 					continue
 				}
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), id+" is revoked."); err != nil {
+				if _, err := terminal.Println(cmd.OutOrStdout(), id+" is revoked."); err != nil {
 					return err
 				}
 			}
@@ -173,9 +174,7 @@ func writeTokens(out io.Writer, all []resource.Token) error {
 		if models == "" {
 			models = "all"
 		}
-		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			t.ID, t.Name, strings.Join(t.Scopes, ","), models, orDash(limitsInWords(t.Limits)), moment(t.Expires), moment(t.LastUsed),
-		}, "\t"))
+		table.Row(t.ID, t.Name, strings.Join(t.Scopes, ","), models, orDash(limitsInWords(t.Limits)), moment(t.Expires), moment(t.LastUsed))
 	}
 	return table.Flush()
 }

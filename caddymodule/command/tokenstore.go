@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -35,7 +36,7 @@ func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tok
 			return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and run this command again", dir)
 		}
 		return node.WithStoreOf(ctx, dir, func(s *store.Store) error {
-			fmt.Fprintf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the tokens in %s.\n", dir, dir.Database())
+			terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the tokens in %s.\n", dir, dir.Database())
 			return do(ctx, atHome{s})
 		})
 	})

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // transcriptOptions says how a conversation is written.
@@ -29,7 +29,7 @@ func writeTranscript(out io.Writer, c *resource.Conversation, o transcriptOption
 	if title == "" {
 		title = "A conversation"
 	}
-	fmt.Fprintf(&text, "# %s\n\n%s, %s, %s\n", oneLine(title), c.Model, count(c.Turns, "turn"), c.Updated.Format(time.RFC3339))
+	terminal.Printf(&text, "# %s\n\n%s, %s, %s\n", oneLine(title), c.Model, count(c.Turns, "turn"), c.Updated.Format(time.RFC3339))
 	for i := range c.Responses {
 		text.WriteByte('\n')
 		if err := writeTurn(&text, &c.Responses[i], o); err != nil {
@@ -106,7 +106,7 @@ func (w *turnWriter) item(item *resource.Item, who string) {
 }
 
 func (w *turnWriter) paragraph(who, text string) {
-	text = printableLines(strings.Trim(text, "\n"))
+	text = terminal.Text(strings.Trim(text, "\n"))
 	switch {
 	case !w.options.plain:
 		text = "## " + who + "\n\n" + text
@@ -122,16 +122,6 @@ func (w *turnWriter) aside(text string) {
 		return
 	}
 	w.parts = append(w.parts, "*("+text+")*\n")
-}
-
-// printableLines removes the characters that change what a terminal shows: what models say may come from anywhere.
-func printableLines(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) {
-			return r
-		}
-		return -1
-	}, text)
 }
 
 // The formats of an export.

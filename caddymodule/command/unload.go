@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // defineUnload defines `lmcaddy unload`.
@@ -37,7 +38,7 @@ It finishes its requests first. "lmcaddy ps" shows the ids.`
 			if *asJSON {
 				return nil
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), id+" is unloaded.")
+			_, err := terminal.Println(cmd.OutOrStdout(), id+" is unloaded.")
 			return err
 		}
 		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // usageWays are the values of --by.
@@ -95,19 +96,19 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 		period = "on " + used.To
 	}
 	if len(used.Usage) == 0 {
-		_, err := fmt.Fprintf(out, "Nothing was used %s.\n", period)
+		_, err := terminal.Printf(out, "Nothing was used %s.\n", period)
 		return err
 	}
 	table := newTable(out)
 	fmt.Fprintln(table, strings.Join(usageHeader(used.By), "\t"))
 	for i := range used.Usage {
-		fmt.Fprintln(table, strings.Join(usageCells(used.By, &used.Usage[i]), "\t"))
+		table.Row(usageCells(used.By, &used.Usage[i])...)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	t := used.Total
-	_, err := fmt.Fprintf(out, "Together: %s, %s tokens in and %s out, %s.\n", count(int(t.Requests), "request"), humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
+	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", count(int(t.Requests), "request"), humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -96,7 +97,7 @@ func withWarm(cmd *cobra.Command, to *connection, do func(context.Context, state
 	return to.talkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) }, func(ctx context.Context, dir home.Dir) error {
 		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 		return node.WithWarmOf(dir, log, func(w *warm.Store) error {
-			fmt.Fprintf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
+			terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
 			return do(ctx, warmAtHome{w})
 		})
 	})
@@ -126,7 +127,7 @@ func writeWarm(out io.Writer, list *resource.Warm) error {
 		if r.PaysFrom != nil {
 			continue
 		}
-		_, err := fmt.Fprintf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, is faster than to restore states of %s for a token at %s in a second.\n",
+		_, err := terminal.Printf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, is faster than to restore states of %s for a token at %s in a second.\n",
 			r.Model, r.PromptRate, size(int64(r.BytesPerToken)), size(int64(r.RestoreRate)))
 		if err != nil {
 			return err
@@ -146,14 +147,12 @@ func writeStates(out io.Writer, all []resource.WarmState) error {
 	for i := range all {
 		s := &all[i]
 		total += s.SizeBytes
-		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			s.Model, orDash(s.Owner), strconv.Itoa(s.Tokens), size(s.SizeBytes), moment(s.Created), moment(s.LastUsed),
-		}, "\t"))
+		table.Row(s.Model, orDash(s.Owner), strconv.Itoa(s.Tokens), size(s.SizeBytes), moment(s.Created), moment(s.LastUsed))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "Together: %s.\n", size(total))
+	_, err := terminal.Printf(out, "Together: %s.\n", size(total))
 	return err
 }
 

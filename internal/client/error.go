@@ -61,7 +61,7 @@ type Error struct {
 // Error returns the message without characters that control a terminal: it may have words of a hub's, or of a stranger's server.
 func (e *Error) Error() string {
 	message := strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
 			return -1
 		}
 		return r

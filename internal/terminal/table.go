@@ -4,14 +4,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/mattn/go-runewidth"
 )
 
 // Table aligns cells in columns: cells end with a tab, rows with a newline. A line without a tab stands for itself, and begins
 // another table. On a terminal, the widest columns are cut until each row fits, unless little would be left of them: then nothing
-// is cut, and rows take several lines. Characters that would change what a terminal shows are replaced by spaces.
+// is cut, and rows take several lines. What may contain anything is added by [Table.Row]; in what is written, tabs and newlines count.
 type Table struct {
 	out     io.Writer
 	columns int // 0: no limit
@@ -46,7 +45,7 @@ func (t *Table) Flush() error {
 		}
 		t.align(&page, rows)
 		rows = nil
-		page.WriteString(line + "\n")
+		page.WriteString(Text(line) + "\n")
 	}
 	t.align(&page, rows)
 	t.text.Reset()
@@ -59,7 +58,7 @@ func (t *Table) align(page *strings.Builder, rows [][]string) {
 	var widths []int
 	for _, cells := range rows {
 		for i, cell := range cells {
-			cells[i] = printable(cell)
+			cells[i] = Line(cell)
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -108,14 +107,4 @@ func narrowed(widths []int, room int, first []int) []int {
 		less[widest]--
 	}
 	return less
-}
-
-// printable replaces what isn't printable: a name may come from anywhere.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
 }

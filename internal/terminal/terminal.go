@@ -123,7 +123,7 @@ func (p *Page) Columns() int { return Columns(p.out) }
 
 // Flush writes the page to its stream, and empties it.
 func (p *Page) Flush() error {
-	_, err := io.WriteString(p.out, p.String())
+	_, err := io.WriteString(p.out, Text(p.String()))
 	p.Reset()
 	return err
 }

@@ -2,8 +2,11 @@ package terminal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +34,7 @@ func TestTable(t *testing.T) {
 		"the widest":       {40, rows, "\nMODEL          SIZE    PATH\nqwen/qwen3-4b  2.5 GB  /home/me/.lmcadd…\nß漢字          -\nno cells\nA  B\n1  2\n"},
 		"names, at last":   {29, rows, "\nMODEL       SIZE    PATH\nqwen/qwen…  2.5 GB  /home/me…\nß漢字       -\nno cells\nA  B\n1  2\n"},
 		"wide characters":  {12, "漢字漢字漢字\t1\n", "漢字漢字…  1\n"},
-		"what isn't shown": {0, "a\x1b[31m\tb\x00\n", "a [31m  b\n"},
+		"what isn't shown": {0, "a\x1b[31m\tb\x00\n", "a\ufffd[31m  b\ufffd\n"},
 		"no less than 8":   {15, "abcdefghijk\tlmnopqrstuv\n", "abcdefghijk  lmnopqrstuv\n"},
 		"nothing":          {80, "", ""},
 	} {
@@ -181,6 +184,39 @@ func TestProgress(t *testing.T) {
 		p.End()
 		if diff := cmp.Diff(test.want, out.String()); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", test.columns, diff)
+		}
+	}
+}
+
+func TestPrintf_CleansValues(t *testing.T) {
+	t.Parallel()
+	const evil = "a\x1b[2J\u202e\u009b1m\nb\tc"
+	type name string
+	var out strings.Builder
+	Printf(&out, "%s\t%q %d\n%v %v\n", evil, name(evil), 1, errors.New(evil), 1.5)
+	Println(&out, "x", evil)
+	const line = "a\ufffd[2J\ufffd\ufffd1m\ufffdb c"
+	if got, want := out.String(), line+"\t"+strconv.Quote(line)+" 1\n"+line+" 1.5\nx "+line+"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	out.Reset()
+	table := NewTable(&out)
+	table.Row(evil, "1")
+	if err := table.Flush(); err != nil || out.String() != line+"  1\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\n\tb":                      "a\n\tb",
+		"a\x1b]0;x\a\r\u009b1m\u2028": "a]0;x1m",
+		"\u202eevil\u2066":            "evil",
+		"👨\u200d👩\u200d👧":             "👨\u200d👩\u200d👧", // a family, joined
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
