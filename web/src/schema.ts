@@ -994,6 +994,8 @@ export interface components {
             total_size_bytes: number;
             /** @description Why it is being tried again. */
             trouble?: string;
+            /** @description It waits for its turn: as many as max_downloads allows are being downloaded. */
+            waiting?: boolean;
         };
         DownloadJobs: {
             /** @description The newest first. */

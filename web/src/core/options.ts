@@ -16,6 +16,7 @@ export const options: Record<string, Option> = {
 	inspect: { about: "How many requests are kept whole for administrators", example: "100" },
 	jit: { about: "Requests load models", example: "off" },
 	list_models: { about: "What GET /v1/models lists", example: "all" },
+	max_downloads: { about: "How many models are downloaded at a time; others wait", example: "1" },
 	max_loaded: { about: "The most instances; 0: limited by memory only", example: "3" },
 	mcp_idle: { about: "How long an MCP server may be unused before it is ended", example: "1h" },
 	mcp_max_rounds: { about: "The most answers of a model in a chat with tools", example: "10" },
