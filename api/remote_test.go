@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeremote"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
@@ -501,14 +502,14 @@ func TestRemote_GoesNotRound(t *testing.T) {
 	s.await("org/far")
 	const body = `{"model":"org/far","messages":[{"role":"user","content":"hi"}]}`
 	for _, via := range []string{"1.1 proxy, 1.1 lmcaddy-" + s.node.ID(), strings.Repeat("1.1 lmcaddy-x, ", 9)} {
-		if got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", remote.UserAgent); got.status != http.StatusServiceUnavailable || got.code() != "remote_loop" {
+		if got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", outbound.UserAgent); got.status != http.StatusServiceUnavailable || got.code() != "remote_loop" {
 			t.Errorf("%s: %d %s", via, got.status, got.body)
 		}
-		if got := s.do("GET", "/api/v1/models", "", "Via", via, "User-Agent", remote.UserAgent); got.status != http.StatusOK {
+		if got := s.do("GET", "/api/v1/models", "", "Via", via, "User-Agent", outbound.UserAgent); got.status != http.StatusOK {
 			t.Errorf("a list: %d %s", got.status, got.body)
 		}
 	}
-	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.0 fred, 1.1 lmcaddy-other", "User-Agent", remote.UserAgent); got.status != http.StatusOK {
+	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.0 fred, 1.1 lmcaddy-other", "User-Agent", outbound.UserAgent); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	if via := far.Asked()[0].Header.Get("Via"); via != "1.1 lmcaddy-other, 1.1 lmcaddy-"+s.node.ID() {
@@ -533,7 +534,7 @@ func TestRemote_ALoopConcernsItsRequestAlone(t *testing.T) {
 	const body = `{"model":"a/lmcaddy/tinychat","messages":[{"role":"user","content":"hi"}]}`
 	for range 3 {
 		for _, via := range []string{"1.1 lmcaddy-" + far.node.ID(), strings.TrimSuffix(strings.Repeat("1.1 lmcaddy-x, ", 8), ", ")} {
-			got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", remote.UserAgent)
+			got := s.do("POST", "/v1/chat/completions", body, "Via", via, "User-Agent", outbound.UserAgent)
 			if got.status != http.StatusServiceUnavailable {
 				t.Errorf("forged: %d %s", got.status, got.body)
 			}

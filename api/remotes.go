@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
@@ -179,7 +179,7 @@ func viaOf(m *node.ModelState) (via []string) {
 // refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes. Only servers like this one
 // say where a request has been.
 func (c *call) refuseLoop() *translate.Error {
-	if c.r.UserAgent() != remote.UserAgent {
+	if c.r.UserAgent() != outbound.UserAgent {
 		return nil
 	}
 	via := supervisor.ParseVia(c.r.Header)

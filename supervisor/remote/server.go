@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -39,9 +40,6 @@ const (
 	maxHeader = 64 << 10
 	maxList   = 16 << 20
 )
-
-// UserAgent is the User-Agent of all requests to remotes, by which they know servers like this one.
-const UserAgent = "lmcaddy"
 
 // Server is the connection to a remote.
 type Server struct {
@@ -185,7 +183,7 @@ func (s *Server) requestWith(ctx context.Context, method, path string, fields []
 // fields returns the header of every request.
 func (s *Server) fields(ctx context.Context) []http1.Field {
 	fields := append(make([]http1.Field, 0, mostFields),
-		http1.Field{Name: "User-Agent", Value: UserAgent},
+		http1.Field{Name: "User-Agent", Value: outbound.UserAgent},
 		http1.Field{Name: "Accept", Value: "application/json, text/event-stream"},
 		http1.Field{Name: "Via", Value: supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self))},
 	)
