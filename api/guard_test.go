@@ -23,34 +23,39 @@ func (s *server) says(text, more string) answer {
 	return s.do("POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"`+text+`"}]`+more+`}`)
 }
 
-// TestGuard_ARequestThatEndsEngines: it is refused after two crashes, and nobody else has to pay for it. One that only hangs isn't refused.
+// TestGuard_ARequestThatEndsEngines: it is refused after two crashes, and nobody else has to pay for it. One that only hangs isn't refused, nor is one on
+// which another program kills them.
 func TestGuard_ARequestThatEndsEngines(t *testing.T) {
 	t.Parallel()
+	killed := &fakeengine.Death{Signal: 9}
 	for name, tt := range map[string]struct {
-		do   fakeengine.Action
-		more string
-		code string // of the first attempts; they end two engines together
+		do    fakeengine.Action
+		more  string
+		code  string            // of the first attempts; they end two engines together
+		death *fakeengine.Death // nil: it crashes
 	}{
-		"crashes":               {fakeengine.Crash, "", "request_crashes_engine"},
-		"crashes, in choices":   {fakeengine.Crash, `,"n":2`, "request_crashes_engine"},
-		"hangs":                 {fakeengine.Stick, "", "engine_stalled"},
-		"crashes, and streams":  {fakeengine.Crash, `,"stream":true`, "engine_failed"},
-		"hangs, and streams":    {fakeengine.Stick, `,"stream":true`, "engine_stalled"},
-		"crashes before, again": {fakeengine.Crash, `,"stream":true,"n":2`, "engine_failed"},
+		"crashes":               {fakeengine.Crash, "", "request_crashes_engine", nil},
+		"crashes, in choices":   {fakeengine.Crash, `,"n":2`, "request_crashes_engine", nil},
+		"hangs":                 {fakeengine.Stick, "", "engine_stalled", nil},
+		"is killed":             {fakeengine.Crash, "", "engine_failed", killed},
+		"crashes, and streams":  {fakeengine.Crash, `,"stream":true`, "engine_failed", nil},
+		"hangs, and streams":    {fakeengine.Stick, `,"stream":true`, "engine_stalled", nil},
+		"crashes before, again": {fakeengine.Crash, `,"stream":true,"n":2`, "engine_failed", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{
-				{Contains: "poison", Cues: []fakeengine.Cue{{After: 2, Do: tt.do}}},
+				{Contains: "poison", Cues: []fakeengine.Cue{{After: 2, Do: tt.do, Death: tt.death}}},
 			}}, twoSlots).stallSoon()
+			isGuilty := tt.do == fakeengine.Crash && tt.death == nil
 			for range 2 {
 				got := s.says("poison", tt.more)
-				if !strings.Contains(got.body, tt.code) && (tt.do != fakeengine.Crash || !strings.Contains(got.body, "request_crashes_engine")) {
+				if !strings.Contains(got.body, tt.code) && (!isGuilty || !strings.Contains(got.body, "request_crashes_engine")) {
 					t.Errorf("%d %s", got.status, got.body)
 				}
 			}
 			asked := s.requests()
-			if tt.do == fakeengine.Crash {
+			if isGuilty {
 				if got := s.says("poison", tt.more); got.status != 400 || got.code() != "request_crashes_engine" || !isWholeError(got.body) {
 					t.Errorf("afterwards: %d %s", got.status, got.body)
 				}

@@ -17,6 +17,7 @@ var all = []fault{
 	{"store: its write lock is held for seconds", 1, 4, storeLocked},
 	{"store: its write lock is held for too long", 0, 1, storeLockedForLong},
 	{"store: the disk is full", 1, 4, storeFull},
+	{"store: its file is gone for a while", 1, 5, storeGone},
 	{"remotes: the only one is away for 0.2 or 0.5 s", 1, 14, remoteAwayShortly},
 	{"remotes: the only one is away for 3 or 12 s", 0, 6, remoteAway},
 	{"nodes: the one with the model is killed, and starts again", 0, 5, nodeKilled},

@@ -78,6 +78,35 @@ func storeLockedForLong(r *round) {
 	}
 }
 
+// storeGone: while the database's file is away, nothing is taken that would be lost, and the health says so.
+func storeGone(r *round) {
+	s, _ := r.loaded(r.parallel())
+	k := &stored{}
+	ask := func() *crowd {
+		c := r.crowd()
+		c.ask(s, harness.NativeChatPath, harness.NativeAsk("Hello").With("max_output_tokens", 4))
+		return c
+	}
+	file := filepath.Join(s.Dir, "lmcaddy.db")
+	if err := os.Rename(file, file+".away"); err != nil {
+		r.Fatal(err)
+	}
+	ask().want("503 store_unavailable")
+	c := r.crowd()
+	c.chats(s, 1+r.upTo(3), 20)
+	c.want(answered)
+	if health := s.Get("/api/v1/health").Body; !strings.Contains(health, "store_unavailable") {
+		r.Errorf("the health is %s", health)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		r.Fatal(err)
+	}
+	for _, one := range ask().want(answered) {
+		k.ids = append(k.ids, gjson.Get(one.body, "response_id").Str)
+	}
+	k.wantStored(r, s)
+}
+
 // limit changes a soft limit of a running server, as an operator could, until the returned function is called.
 func (r *round) limit(s *harness.Server, which int, to uint64) (restore func()) {
 	var old unix.Rlimit
