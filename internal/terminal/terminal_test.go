@@ -193,8 +193,8 @@ func TestPrintf_CleansValues(t *testing.T) {
 	const evil = "a\x1b[2J\u202e\u009b1m\nb\tc"
 	type name string
 	var out strings.Builder
-	Printf(&out, "%s\t%q %d\n%v %v\n", evil, name(evil), 1, errors.New(evil), 1.5)
-	Println(&out, "x", evil)
+	_, _ = Printf(&out, "%s\t%q %d\n%v %v\n", evil, name(evil), 1, errors.New(evil), 1.5)
+	_, _ = Println(&out, "x", evil)
 	const line = "a\ufffd[2J\ufffd\ufffd1m\ufffdb c"
 	if got, want := out.String(), line+"\t"+strconv.Quote(line)+" 1\n"+line+" 1.5\nx "+line+"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
