@@ -12,8 +12,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
@@ -310,5 +312,43 @@ func TestFilter_WithoutAJudge(t *testing.T) {
 	want := map[string]string{"affinity 0": done, "affinity own": "EPERM", "affinity parent": "EPERM", "lists": done}
 	if diff := cmp.Diff(want, ends); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// judges counts the judges of this process.
+func judges(t *testing.T) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if name, err := os.Readlink(file); err == nil && strings.Contains(name, "seccomp notify") {
+			n++
+		}
+	}
+	return n
+}
+
+// A judge ends with the last thread that it could be asked about. Not parallel: it looks at all files of the process.
+func TestFilter_EndsWithWhatItConfines(t *testing.T) {
+	box, err := Prepare(rulesOfProbe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	cmd := exec.Command(os.Args[0], probing, "affinity own")
+	end, err := child.StartOnThread(func() error { return box.Start(cmd) })
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if got := judges(t); err != nil || got != 1 {
+		t.Errorf("%d judges while a thread is confined; %v", got, err)
+	}
+	end()
+	for deadline := time.Now().Add(time.Minute); judges(t) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d judges are left", judges(t))
+		}
 	}
 }
