@@ -19,6 +19,7 @@ func TestEffort(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"the first sample says nothing":   {{time.Second, time.Hour, 100 * mib, false, false}},
 		"it computes":                     {{0, 0, 0, false, false}, {5 * time.Second, time.Second, 0, false, true}},
+		"it answers a few questions":      {{0, 0, 0, false, false}, {time.Second / 4, 10 * time.Millisecond, 0, false, false}},
 		"it only polls":                   {{0, 0, 0, false, false}, {5 * time.Second, 40 * time.Millisecond, 0, false, false}},
 		"its memory grows":                {{0, 0, 10 * mib, false, false}, {5 * time.Second, 0, 12 * mib, true, false}},
 		"its memory comes and goes":       {{0, 0, 10 * mib, false, false}, {5 * time.Second, 0, 5 * mib, false, false}, {5 * time.Second, 0, 10 * mib, false, false}},

@@ -14,6 +14,8 @@ const (
 	leastGrowth = 1 << 20
 	// busyShare is the share of a processor that an engine computes with at least. An idle one that polls takes less.
 	busyShare = 0.01
+	// leastComputed is how much processor time counts at least: systems count in hundredths of a second, of which one says nothing.
+	leastComputed = 20 * time.Millisecond
 )
 
 // usage returns what the engine and the processes that it has started use of the machine.
@@ -86,7 +88,8 @@ func (e *effort) sample(now time.Time, used child.Usage) (grows, computes bool) 
 		grows = !isFirst
 		e.peak = used.Resident
 	}
-	computes = !isFirst && (used.CPU-e.cpu).Seconds() >= busyShare*now.Sub(e.at).Seconds() && used.CPU > e.cpu
+	computed := used.CPU - e.cpu
+	computes = !isFirst && computed >= leastComputed && computed.Seconds() >= busyShare*now.Sub(e.at).Seconds()
 	e.at, e.cpu = now, used.CPU
 	return grows, computes
 }
