@@ -34,9 +34,8 @@ func TestPing_TheFileIsAnother(t *testing.T) {
 		change func(t *testing.T, path string)
 		says   string
 	}{
-		"deleted":  {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "was deleted"},
-		"no log":   {func(t *testing.T, path string) { must(t, os.Remove(path+walSuffix)) }, "lmcaddy.db-wal was deleted"},
-		"emptied":  {func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, "was emptied"},
+		"deleted": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "was deleted"},
+		"no log":  {func(t *testing.T, path string) { must(t, os.Remove(path+walSuffix)) }, "lmcaddy.db-wal was deleted"},
 		"replaced": {func(t *testing.T, path string) { must(t, os.Rename(filepath.Join(filepath.Dir(path), "other"), path)) }, "was replaced"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,9 +47,6 @@ func TestPing_TheFileIsAnother(t *testing.T) {
 			must(t, s.Ping(t.Context()))
 			tt.change(t, at.Path)
 			troubled(t, s, s.Put(t.Context(), turn(nil, "lost")), ErrUnavailable, tt.says)
-			if name == "emptied" {
-				return
-			}
 			for range sqliteReaders + 1 { // reading goes on
 				_, err := s.Chain(t.Context(), "", root.ID)
 				must(t, err)
@@ -59,6 +55,19 @@ func TestPing_TheFileIsAnother(t *testing.T) {
 				t.Error("reading has made an empty file")
 			}
 		})
+	}
+}
+
+// TestDisplaced_AnEmptiedFile asks no store, whose checkpoint might write the file again.
+func TestDisplaced_AnEmptiedFile(t *testing.T) {
+	t.Parallel()
+	f := &sqliteFile{path: filepath.Join(t.TempDir(), "lmcaddy.db")}
+	must(t, os.WriteFile(f.path, []byte("x"), 0o600))
+	f.identify()
+	must(t, f.displaced())
+	must(t, os.Truncate(f.path, 0))
+	if err := f.displaced(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "was emptied") {
+		t.Errorf("%v", err)
 	}
 }
 
