@@ -34,8 +34,8 @@ func TestPing_TheFileIsAnother(t *testing.T) {
 		change func(t *testing.T, path string)
 		says   string
 	}{
-		"deleted": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "was deleted"},
-		"no log":  {func(t *testing.T, path string) { must(t, os.Remove(path+walSuffix)) }, "lmcaddy.db-wal was deleted"},
+		"deleted":  {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "was deleted"},
+		"no log":   {func(t *testing.T, path string) { must(t, os.Remove(path+walSuffix)) }, "lmcaddy.db-wal was deleted"},
 		"replaced": {func(t *testing.T, path string) { must(t, os.Rename(filepath.Join(filepath.Dir(path), "other"), path)) }, "was replaced"},
 	} {
 		t.Run(name, func(t *testing.T) {
