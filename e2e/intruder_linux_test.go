@@ -91,7 +91,7 @@ func (in *intrusion) watch() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	_, err = unix.InotifyAddWatch(fd, in.Call, unix.IN_OPEN)
 	return err
 }
@@ -106,6 +106,6 @@ func (in *intrusion) fastOpen() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 }
