@@ -113,7 +113,7 @@ func TestChangeLimits_Refused(t *testing.T) {
 		if n := rows(t, s, "limits"); n != 1 {
 			t.Errorf("%d rows", n)
 		}
-		must(t, s.PruneLimits(t.Context(), 0))
+		must(t, s.PruneLimits(t.Context(), -time.Second)) // 0 would spare what was changed in this millisecond
 		if n := rows(t, s, "limits"); n != 0 {
 			t.Errorf("%d rows after that time", n)
 		}
