@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
 
 // summaries collects what requests tell when they have ended.
@@ -236,7 +237,7 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(files, ofRemotes...)
-	named, found := regexp.MustCompile(`KindUnavailable, Code: ("?)(\w+)`), 0
+	named, found := regexp.MustCompile(`KindUnavailable, Code: ("?)(?:remotewire\.)?(\w+)`), 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -245,7 +246,7 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			code := m[2]
 			if m[1] == "" {
-				code = map[string]string{"tooManyFiles": tooManyFiles}[code]
+				code = map[string]string{"tooManyFiles": tooManyFiles, "CodeLoop": remotewire.CodeLoop}[code]
 			}
 			if found++; code != node.OutcomeCancelled && !slices.Contains(node.ErrorKinds(), code) {
 				t.Errorf("%s: the metrics don't know %q", file, m[2])

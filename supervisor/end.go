@@ -27,7 +27,7 @@ func describeExit(err error) error {
 // kindOfEnd returns how a process ended that the supervisor didn't stop. err is that of its exit.
 func (p *process) kindOfEnd(err error) LossKind {
 	switch {
-	case p.death.why() != "": // then it was killed by us
+	case p.death.why() != "" || p.ctx.Err() != nil: // then it was killed by us
 		return Ended
 	case wasKilled(err) && oomKills() > p.oomKills.Load():
 		return OutOfMemory

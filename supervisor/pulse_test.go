@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -19,14 +20,16 @@ import (
 // patient is a pulse over an engine whose answers the test chooses.
 type patient struct {
 	*pulse
-	t         *testing.T
-	lease     Lease
-	slots     func(context.Context) (string, error)
-	health    error
-	asked     int
+	t      *testing.T
+	lease  Lease
+	slots  func(context.Context) (string, error)
+	health error
+	asked  int
+	from   time.Time
+
+	telling   sync.Mutex
 	condemned string
 	at        time.Duration // when it was condemned
-	from      time.Time
 }
 
 // during has a test watch a pulse in a bubble.
@@ -40,9 +43,14 @@ func during(t *testing.T, test func(p *patient)) {
 		p.slots = func(context.Context) (string, error) { return idleSlots, nil }
 		p.pulse = &pulse{
 			engine: LlamaServer(nil), batch: 2048, stall: func() time.Duration { return 5 * time.Minute }, ctx: ctx,
-			condemn: func(reason string) { p.condemned, p.at = reason, time.Since(p.from); cancel() },
-			ask:     p.answer,
-			usage:   func(context.Context) child.Usage { return child.Usage{} },
+			condemn: func(reason string) {
+				p.telling.Lock()
+				p.condemned, p.at = reason, time.Since(p.from)
+				p.telling.Unlock()
+				cancel()
+			},
+			ask:   p.answer,
+			usage: func(context.Context) child.Usage { return child.Usage{} },
 		}
 		p.t = t
 		test(p)
@@ -84,6 +92,8 @@ func (p *patient) silence(d time.Duration) {
 // gives up checks when the engine was condemned.
 func (p *patient) gaveUp(after time.Duration, reason string) {
 	p.t.Helper()
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+lookEvery+2*lookTimeout {
 		p.t.Errorf("condemned at %v: %q; want it soon after %v: %q", p.at, p.condemned, after, reason)
 	}
@@ -91,6 +101,8 @@ func (p *patient) gaveUp(after time.Duration, reason string) {
 
 func (p *patient) lives() {
 	p.t.Helper()
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	if p.condemned != "" {
 		p.t.Errorf("condemned at %v: %s", p.at, p.condemned)
 	}

@@ -17,6 +17,9 @@ if has_compiler; then
 	mkdir -p "$LMCADDY_FAKES"
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/llama-server" ./tools/fakeengine
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/fakemlx/program
+	# By default, each program with the detector sleeps for a second at its end.
+	GORACE="atexit_sleep_ms=0 ${GORACE:-}"
+	export GORACE
 	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
 	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -timeout 60m "$@"
 fi

@@ -42,12 +42,15 @@ const changePatience = time.Second
 // environ returns the environment of a process, given its folder in /proc. A process that executes another program seems to have
 // none for a moment, and so does one that is exiting: both are waited for.
 func environ(process string) []byte {
+	isSettled := false
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		content, err := os.ReadFile(filepath.Join(process, "environ"))
 		if len(content) > 0 || (err != nil && !errors.Is(err, syscall.ESRCH)) {
 			return content
 		}
-		if !isChanging(process) || time.Since(begin) > changePatience {
+		wasSettled := isSettled // for a moment the system has the start of an environment where its end is, too
+		isSettled = !isChanging(process)
+		if isSettled && wasSettled || time.Since(begin) > changePatience {
 			return nil
 		}
 	}
