@@ -19,13 +19,13 @@ var parameters = Fields{
 	"type": "object", "properties": Fields{"city": Fields{"type": "string", "enum": []string{"Rome", "Oslo"}}}, "required": []string{"city"},
 }
 
-// Message is a message of a conversation, in the words of no dialect. One of a tool is the result of the call before.
+// Message is a message of a conversation, independent of the dialect. A tool's message is the result of the call before it.
 type Message struct {
 	Role, Text string
 	Call       string // the id of a call of the assistant, or of a tool's result
 }
 
-// Dialect is how one of the APIs says it.
+// Dialect builds the requests of one API, and finds things in its answers.
 type Dialect struct {
 	Name, Path   string
 	Message      func(Message) Fields

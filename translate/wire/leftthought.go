@@ -113,7 +113,7 @@ func (d *leftThoughtDecoder) text(text string, emit func(translate.Event) error)
 	return emit(translate.Text{Text: text})
 }
 
-// think emits so many bytes of what is held as a part of the thought.
+// think emits the first n held bytes as part of the thought.
 func (d *leftThoughtDecoder) think(n int, emit func(translate.Event) error) error {
 	thought := string(d.held[:n])
 	d.held = append(d.held[:0], d.held[n:]...)
