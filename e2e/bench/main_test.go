@@ -2,7 +2,6 @@ package bench
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,13 +27,5 @@ func TestMain(m *testing.M) {
 		os.Exit(serveFloor(os.Args[1:]))
 	}
 	flag.Parse()
-	err := os.Chdir("..") // the harness uses paths relative to the module's folder
-	if err == nil {
-		err = harness.Setup()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	harness.Main(m)
 }

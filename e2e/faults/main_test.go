@@ -2,8 +2,6 @@ package faults
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -19,13 +17,5 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	err := os.Chdir("..") // the harness uses paths relative to the module's folder
-	if err == nil {
-		err = harness.Setup()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	harness.Main(m)
 }

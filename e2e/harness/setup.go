@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 )
 
 // Where things are, as paths from the module's folder, in which its tests run.
@@ -22,6 +23,19 @@ var (
 	runtimes string // a home's folder of runtimes; empty: llama-server is on PATH
 	shipped  string
 )
+
+// Main runs the tests of a package in a folder of the module, after [Setup].
+func Main(m *testing.M) {
+	err := os.Chdir("..") // the harness uses paths relative to the module's folder
+	if err == nil {
+		err = Setup()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // Setup finds the program, an engine and the model. It is called once, before any test: without one of them no test can
 // prove anything, and tests must not be skipped.
