@@ -158,9 +158,13 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load", Steps: 5}})
 	var all sync.WaitGroup
+	var waits []*Notifier
 	for range 100 {
+		wanted := want("m", 2)
+		wanted.Notify = NewNotifier()
+		waits = append(waits, wanted.Notify)
 		all.Go(func() {
-			lease, err := s.Acquire(t.Context(), want("m", 2))
+			lease, err := s.Acquire(t.Context(), wanted)
 			if err != nil {
 				t.Error(err)
 				return
@@ -175,6 +179,9 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 		})
 	}
 	fake.Wait(t, fakeengine.At("load"))
+	for _, wait := range waits {
+		<-wait.C() // the request waits for the load
+	}
 	fake.Release("load")
 	all.Wait()
 	if n := len(starts(fake)); n != 1 {
