@@ -14,7 +14,9 @@ type family struct {
 
 // small is a shape with few layers, for models that aren't slow.
 func small(s randommodel.Shape) randommodel.Shape {
-	s.Layers = 4 // a hybrid has one layer of attention among them
+	if s.Layers = 1; s.Architecture == randommodel.Hybrid.Architecture {
+		s.Layers = 4 // one of them is of attention
+	}
 	return s
 }
 

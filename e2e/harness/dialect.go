@@ -9,7 +9,7 @@ import (
 // The maximum lengths of answers, in tokens: of any, and of one that must be a call.
 const (
 	MostWords = 8
-	MostCall  = 200
+	MostCall  = 60
 )
 
 // Weather is the tool that requests offer.

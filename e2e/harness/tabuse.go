@@ -65,19 +65,25 @@ func (b *Tab) click(role, name, row string) {
 		X, Y   float64
 		Hidden string
 	}
-	b.Eval(fmt.Sprintf(`(async (e) => {
-		e.scrollIntoView({ block: "center", inline: "center" });
-		await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
-		const r = (e.matches("input[type=radio]") ? e.closest("label") ?? e : e).getBoundingClientRect();
-		const x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
-		const covered = top && top !== e && !e.contains(top) && !top.contains(e) && !top.closest("label")?.contains(e);
-		return { X: x, Y: y, Hidden: covered ? top.outerHTML.slice(0, 200) : "" };
-	})(%s)`, e), &at)
-	if at.Hidden != "" {
-		b.Screenshot("covered")
-		b.T.Fatalf("%s, but it is covered by %s", what, at.Hidden)
+	missed := true
+	for tries := 0; missed && tries < 5; tries++ { // a page that changes may move it away just then
+		b.Eval(fmt.Sprintf(`(async (e) => {
+			e.scrollIntoView({ block: "center", inline: "center" });
+			await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+			const aim = window.aim = { at: e, missed: true };
+			e.addEventListener("click", () => { aim.missed = false; }, { capture: true, once: true });
+			const r = (e.matches("input[type=radio]") ? e.closest("label") ?? e : e).getBoundingClientRect();
+			const x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
+			const covered = top && top !== e && !e.contains(top) && !top.contains(e) && !top.closest("label")?.contains(e);
+			return { X: x, Y: y, Hidden: covered ? top.outerHTML.slice(0, 200) : "" };
+		})(%s)`, e), &at)
+		if at.Hidden != "" {
+			b.Screenshot("covered")
+			b.T.Fatalf("%s, but it is covered by %s", what, at.Hidden)
+		}
+		b.Do(chromedp.MouseClickXY(at.X, at.Y))
+		b.Eval("window.aim?.missed === true && window.aim.at.isConnected", &missed)
 	}
-	b.Do(chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // Fill replaces what is in a field.
