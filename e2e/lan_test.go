@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/tidwall/gjson"
 
@@ -39,7 +37,7 @@ type lan struct {
 
 func startLAN(t *testing.T) *lan {
 	t.Helper()
-	h := harness.NewHome(t)
+	h := withOthers(harness.NewHome(t))
 	plain, port := harness.FreePort(t), harness.FreePort(t)
 	s := h.Launch(plain, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
 	grace_period 15s
@@ -138,6 +136,8 @@ func (l *lan) wantStream(t *testing.T, stream io.Reader) {
 	}
 }
 
+const shortChat = `{"model":"` + harness.Model + `","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]}`
+
 const longStream = `{"model":"` + harness.Model + `","stream":true,"ignore_eos":true,"max_tokens":1000,"temperature":0,"messages":[{"role":"user","content":"Count to 30"}]}`
 
 func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
@@ -186,29 +186,14 @@ func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
 func TestLAN_TokensAndTheSDK(t *testing.T) {
 	t.Parallel()
 	l := startLAN(t)
-	at := func(token string) openai.Client {
-		return openai.NewClient(option.WithBaseURL(l.base+"/v1/"), option.WithAPIKey(token), option.WithMaxRetries(0),
-			option.WithHTTPClient(&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: l.roots}, ForceAttemptHTTP2: true}}))
-	}
-	client := at(l.token)
-	if got := sdkAsk(t, &client, sdkRequest(capital)); got.Choices[0].Message.Content != paris {
-		t.Errorf("%q", got.Choices[0].Message.Content)
-	}
-	stream := client.Chat.Completions.NewStreaming(t.Context(), sdkRequest(capital))
-	text := ""
-	for stream.Next() {
-		text += stream.Current().Choices[0].Delta.Content
-	}
-	if err := stream.Err(); err != nil || text != paris {
-		t.Errorf("%q, %v", text, err)
-	}
+	client := nodeClient(t, l.Home, "openai", "openai.cjs", l.base)
+	client.Env = append(client.Env, "NODE_EXTRA_CA_CERTS="+l.root, "OPENAI_API_KEY="+l.token)
+	runClient(t, client)
 	refused := func(token string, status int, code string) {
 		t.Helper()
-		client := at(token)
-		_, err := client.Chat.Completions.New(t.Context(), sdkRequest(capital))
-		var e *openai.Error
-		if !errors.As(err, &e) || e.StatusCode != status || e.Code != code {
-			t.Errorf("%v", err)
+		answer := l.curl("--cacert", l.root, "--header", "Authorization: Bearer "+token, "--data", shortChat, "--write-out", "%{http_code}", l.base+harness.ChatPath)
+		if !strings.HasSuffix(answer, fmt.Sprint(status)) || gjson.Get(answer, "error.code").Str != code {
+			t.Errorf("%s", answer)
 		}
 	}
 	refused("lm-studio", 401, "invalid_api_key")

@@ -1,11 +1,12 @@
 'use strict';
-// Runs Anthropic's own library against a server: node anthropic.cjs BASE_URL. Says what it has seen, a line for each check,
-// and ends with a status that isn't 0 when a check fails. The library is found by NODE_PATH.
+// Runs Anthropic's own library against a server: node anthropic.cjs BASE_URL [llama.cpp|mlx-lm]. Says what it has seen, a line for each
+// check, and ends with a status that isn't 0 when a check fails. The library is found by NODE_PATH.
 
 const assert = require('node:assert/strict');
 const Anthropic = require('@anthropic-ai/sdk');
 
 const model = 'claude-sonnet-5'; // an alias of the shipped model
+const isMLX = process.argv[3] === 'mlx-lm'; // mlx_lm.server runs it: it has no schemas, and no answers that a request begins
 const client = new Anthropic({ baseURL: process.argv[2], apiKey: 'none is needed', maxRetries: 0, timeout: 60_000 });
 
 const question = [{ role: 'user', content: 'What is the capital of France?' }];
@@ -20,11 +21,44 @@ const echo = {
 const useEcho = { role: 'user', content: 'Use echo with message hello world' };
 
 const checks = {
+  // As Claude Code does, the first block of the system prompt changes with each request, which must not keep the engine from using its cache.
   async text() {
-    const got = await client.messages.create({ ...ask, system: 'x-anthropic-billing-header: cch=12345;' });
-    assert.deepEqual(got.content.map(({ type, text }) => ({ type, text })), [{ type: 'text', text: answer }]);
-    assert.equal(got.stop_reason, 'end_turn');
-    assert.ok(got._request_id);
+    for (const hash of ['11111', '22222']) {
+      const system = [{ type: 'text', text: `x-anthropic-billing-header: cch=${hash};` }, { type: 'text', text: 'You answer.' }];
+      const got = await client.messages.create({ ...ask, system });
+      assert.deepEqual(got.content.map(({ type, text }) => ({ type, text })), [{ type: 'text', text: answer }]);
+      assert.equal(got.stop_reason, 'end_turn');
+      assert.ok(got._request_id && got.id.startsWith('msg_') && got.model.endsWith('lmcaddy/tinychat'), JSON.stringify(got));
+      assert.ok(got.usage.output_tokens > 0 && got.usage.input_tokens + got.usage.cache_read_input_tokens > 0);
+      if (hash === '22222') assert.ok(got.usage.input_tokens <= 1, `the same prompt was read anew: ${JSON.stringify(got.usage)}`);
+    }
+  },
+
+  async 'stop reasons'() {
+    const cut = await client.messages.create({ ...ask, max_tokens: 3 });
+    assert.equal(cut.stop_reason, 'max_tokens');
+    assert.equal(cut.usage.output_tokens, 3);
+    const body = { ...ask, stop_sequences: ['Rome', 'Paris'] };
+    for (const got of [await client.messages.create(body), await client.messages.stream(body).finalMessage()]) {
+      assert.deepEqual([got.stop_reason, got.stop_sequence, got.content[0].text], ['stop_sequence', 'Paris', 'The capital of France is ']);
+    }
+  },
+
+  async 'a beginning'() {
+    if (isMLX) return;
+    const got = await client.messages.create({ ...ask, messages: [...question, { role: 'assistant', content: 'The capital of France is' }] });
+    assert.equal(got.content[0].text, ' Paris.');
+  },
+
+  async 'thinking with a budget, shown or not'() {
+    const thinking = { type: 'enabled', budget_tokens: 100 };
+    for (const got of [await client.messages.create({ ...ask, thinking }), await client.messages.stream({ ...ask, thinking }).finalMessage()]) {
+      assert.deepEqual(got.content.map(({ type }) => type), ['thinking', 'text']);
+      assert.ok(got.content[0].thinking && got.content[0].signature);
+    }
+    const omitted = await client.messages.stream({ ...ask, thinking: { type: 'adaptive', display: 'omitted' } }).finalMessage();
+    assert.equal(omitted.content[0].thinking, '');
+    assert.ok(omitted.content[0].signature);
   },
 
   async streaming() {
@@ -75,6 +109,7 @@ const checks = {
   },
 
   async 'structured output, also streamed'() {
+    if (isMLX) return;
     const schema = { type: 'object', properties: { city: { type: 'string', enum: ['Paris', 'Rome'] } }, required: ['city'], additionalProperties: false };
     const body = { ...ask, output_config: { format: { type: 'json_schema', schema } } };
     for (const message of [await client.messages.create(body), await client.messages.stream(body).finalMessage()]) {
@@ -83,16 +118,19 @@ const checks = {
   },
 
   async counting() {
-    const { input_tokens } = await client.messages.countTokens({ model, messages: question });
-    const { usage } = await client.messages.create(ask);
-    assert.equal(input_tokens, usage.input_tokens + usage.cache_read_input_tokens);
+    for (const more of [{}, { tools: [echo] }]) {
+      const { input_tokens } = await client.messages.countTokens({ model, messages: question, ...more });
+      const { usage } = await client.messages.create({ ...ask, ...more });
+      assert.equal(input_tokens, usage.input_tokens + usage.cache_read_input_tokens);
+    }
   },
 
   async models() {
     const ids = [];
     for await (const m of client.models.list({ limit: 1 })) ids.push(m.id);
     assert.ok(ids.includes('lmcaddy/tinychat'), `${ids}`);
-    assert.equal((await client.models.retrieve(model)).id, 'lmcaddy/tinychat');
+    const got = await client.models.retrieve(model);
+    assert.ok(got.id === 'lmcaddy/tinychat' && got.display_name && !Number.isNaN(Date.parse(got.created_at)), JSON.stringify(got));
   },
 
   async errors() {
@@ -100,6 +138,11 @@ const checks = {
     await assert.rejects(unknown, (e) => e instanceof Anthropic.NotFoundError && e.error.error.type === 'not_found_error' && !!e.requestID);
     const long = client.messages.create({ ...ask, stream: true, messages: [{ role: 'user', content: 'hello '.repeat(50_000) }] });
     await assert.rejects(long, (e) => e instanceof Anthropic.BadRequestError && /prompt is too long: \d+ tokens > \d+ maximum/.test(e.message));
+    const hot = client.messages.create({ ...ask, temperature: 2 });
+    await assert.rejects(hot, (e) => e instanceof Anthropic.BadRequestError && /temperature/.test(e.message));
+    const source = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' };
+    const image = client.messages.create({ ...ask, messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, { type: 'image', source }] }] });
+    await assert.rejects(image, (e) => e instanceof Anthropic.BadRequestError && e.message.includes('messages.0.content.1.source: is an image, and the model does not take images'));
     const wrong = client.messages.create({ ...ask, messages: [{ role: 'user', content: [{ type: 'text' }] }] });
     await assert.rejects(wrong, (e) => e instanceof Anthropic.BadRequestError && /messages\.0\.content\.0\.text/.test(e.message));
   },
