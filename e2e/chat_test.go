@@ -15,6 +15,7 @@ const (
 )
 
 func TestChat_LoadsTheModelOnFirstUseAndAnswers(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, chatLoadsTheModelOnFirstUseAndAnswers)
 }
 
@@ -42,6 +43,7 @@ func chatLoadsTheModelOnFirstUseAndAnswers(t *testing.T, s *harness.Server) {
 }
 
 func TestChat_KnowsTheModelByItsBareName(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	a := s.Chat(harness.Ask(capital).With("model", harness.Bare))
 	if a.Content != paris || a.Model != harness.Model {
@@ -52,6 +54,7 @@ func TestChat_KnowsTheModelByItsBareName(t *testing.T) {
 }
 
 func TestChat_RemembersNothingFromOneRequestToTheNext(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	conversation := harness.Ask("").With("messages", []harness.Fields{
 		{"role": "user", "content": "My name is Ada."},
@@ -102,6 +105,7 @@ func chatFirstRequestsAtOnceStartOneEngine(t *testing.T, s *harness.Server) {
 }
 
 func TestChat_PreloadedModelIsLoadedBeforeAnybodyAsks(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "preload", "}"}})
 	harness.Eventually(t, harness.Patience, "the model is loaded", func() bool {
 		return cmp.Equal(s.IDs(), []string{harness.Model})
@@ -116,6 +120,7 @@ func TestChat_PreloadedModelIsLoadedBeforeAnybodyAsks(t *testing.T) {
 }
 
 func TestChat_WithoutLoadingOnFirstUseAnUnloadedModelIsRefused(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"jit off"}})
 	reply := s.Post(harness.ChatPath, harness.Ask(capital)).Want(t, http.StatusNotFound)
 	wantOpenAIError(t, reply, "invalid_request_error", "model_not_loaded")

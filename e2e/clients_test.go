@@ -21,6 +21,7 @@ var withClaude = harness.Config{LM: []string{"model " + harness.Model + " {", "\
 
 // TestClients_OpenAIForNode runs clients/openai.cjs.
 func TestClients_OpenAIForNode(t *testing.T) {
+	t.Parallel()
 	overEngines(t, func(t *testing.T, e engine) {
 		runNode(t, harness.Start(withOthers(e.home(t)), e.with(harness.Config{})), "openai", "openai.cjs", e.runtime)
 	})
@@ -28,12 +29,14 @@ func TestClients_OpenAIForNode(t *testing.T) {
 
 // TestClients_ResponsesForNode runs clients/responses.cjs.
 func TestClients_ResponsesForNode(t *testing.T) {
+	t.Parallel()
 	url := harness.StartEverything(t, "streamableHttp")
 	runNode(t, harness.Start(harness.NewHome(t), harness.Config{LM: openRemote}), "openai", "responses.cjs", url)
 }
 
 // TestClients_AnthropicForNode runs clients/anthropic.cjs.
 func TestClients_AnthropicForNode(t *testing.T) {
+	t.Parallel()
 	overEngines(t, func(t *testing.T, e engine) {
 		runNode(t, e.start(t, withClaude), "@anthropic-ai/sdk", "anthropic.cjs", e.runtime)
 	})
@@ -41,6 +44,7 @@ func TestClients_AnthropicForNode(t *testing.T) {
 
 // TestClients_AISDKForNode runs clients/ai-sdk.cjs. This version of its provider for Anthropic's API rejects null citations.
 func TestClients_AISDKForNode(t *testing.T) {
+	t.Parallel()
 	url := harness.StartEverything(t, "streamableHttp")
 	runNode(t, harness.Start(harness.NewHome(t), harness.Config{LM: openRemote}), "@ai-sdk/anthropic", "ai-sdk.cjs", url)
 }

@@ -51,6 +51,7 @@ func TestCommand_ServeNeedsNoCaddyfile(t *testing.T) {
 }
 
 func TestCommand_ServeTakesFurtherFoldersOfModels(t *testing.T) {
+	t.Parallel()
 	home, other := harness.NewHome(t), harness.NewHome(t)
 	other.AddModel("Somebody/Further-GGUF", "further.gguf", harness.ShippedModel(t))
 	port := harness.FreePort(t)
@@ -108,6 +109,7 @@ func wantStateAtHome(t *testing.T, home *harness.Home) {
 }
 
 func TestCommand_ServeRefusesAnAddressItCannotUse(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	for _, address := range []string{"nonsense", "127.0.0.1", "127.0.0.1:nonsense"} {
 		if r := home.Command("serve", "--listen", address); r.Status == 0 || !strings.Contains(r.Output, address) && !strings.Contains(r.Output, "nonsense") {
@@ -117,6 +119,7 @@ func TestCommand_ServeRefusesAnAddressItCannotUse(t *testing.T) {
 }
 
 func TestCommand_ValidateTellsGoodFromBad(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	good := harness.Config{Port: harness.FreePort(t)}
 	validate := func(config string) harness.Result {

@@ -35,6 +35,7 @@ func filesWith(t *testing.T, home *harness.Home, wanted []byte) (found []string)
 
 // TestStore_WhatIsDeletedIsGone searches the files of a running server's home for what was deleted.
 func TestStore_WhatIsDeletedIsGone(t *testing.T) {
+	t.Parallel()
 	home := withVision(t)
 	s := harness.Start(home, harness.Config{})
 	const first, second = "the first secret is 4711", "the second secret is 4712"

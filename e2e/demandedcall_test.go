@@ -15,6 +15,7 @@ var weather = harness.Fields{
 
 // TestDemandedCall_IsMade whatever the model would say otherwise, and whether or not it thinks.
 func TestDemandedCall_IsMade(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	tool := harness.Fields{"type": "function", "function": harness.Fields{"name": "get_weather", "parameters": weather}}
 	named := harness.Fields{"type": "function", "function": harness.Fields{"name": "get_weather"}}
@@ -61,6 +62,7 @@ func wantCity(t *testing.T, arguments string) {
 
 // TestStop_LeavesThinkingAlone: the model's thoughts end with a newline and contain words of its answers.
 func TestStop_LeavesThinkingAlone(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, stopLeavesThinkingAlone)
 }
 
@@ -89,6 +91,7 @@ func stopLeavesThinkingAlone(t *testing.T, s *harness.Server) {
 
 // TestThinking_IsCountedInTokens of the engine's tokenizer, with any stop strings.
 func TestThinking_IsCountedInTokens(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, thinkingIsCountedInTokens)
 }
 

@@ -94,6 +94,7 @@ func wantWhole(s *harness.Server) {
 }
 
 func TestDownload_ThenLoadThenChatByTheAPIAlone(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 0)
 	s := harness.Start(withEngine(t), h.config())
 	if models := s.Get("/api/v1/models").Get("models.#").Int(); models != 0 {
@@ -130,6 +131,7 @@ func TestDownload_ThenLoadThenChatByTheAPIAlone(t *testing.T) {
 }
 
 func TestDownload_PauseResumeCancelAndList(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 1<<20)
 	s := harness.Start(withEngine(t), h.config())
 	id := download(s, tinyRepo)
@@ -223,6 +225,7 @@ func TestDownload_EventsTellOfAllToTheEnd(t *testing.T) {
 }
 
 func TestDelete_TakesTheModelsFilesAndNothingElse(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 0)
 	home := harness.NewHome(t)
 	s := harness.Start(home, h.config())

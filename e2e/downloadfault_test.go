@@ -157,6 +157,7 @@ func wantTokenKept(t *testing.T, h *hub) {
 
 // TestDownload_TheFileChangesInBetween: what was downloaded of the old file is discarded, and the new one is complete.
 func TestDownload_TheFileChangesInBetween(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 1<<20)
 	s := harness.Start(withEngine(t), h.config())
 	h.tell("add", harness.Fields{"repo": tinyRepo, "random": harness.Fields{tinyFile: 3 << 20}, "seed": 5})

@@ -46,6 +46,7 @@ func wantJSON(t *testing.T, r harness.Reply) {
 const hello = `"messages":[{"role":"user","content":"Hello"}]`
 
 func TestErrors_OfAChatRequestSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, c := range map[string]struct {
 		body    string
@@ -87,6 +88,7 @@ func TestErrors_OfAChatRequestSayWhatIsWrong(t *testing.T) {
 }
 
 func TestErrors_OfARouteAreInItsDialect(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, c := range map[string]struct {
 		method, path string
@@ -134,6 +136,7 @@ func TestErrors_OfARouteAreInItsDialect(t *testing.T) {
 }
 
 func TestErrors_ABodyOverTheLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{API: []string{"max_body 1KiB"}})
 	large := `{"model":"` + harness.Model + `",` + hello + `,"user":"` + strings.Repeat("x", 2048) + `"}`
 	for name, body := range map[string]io.Reader{
@@ -154,6 +157,7 @@ func TestErrors_ABodyOverTheLimitIsRefused(t *testing.T) {
 }
 
 func TestErrors_APromptLongerThanTheContextIsRefusedWithBothNumbers(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: []string{"model " + harness.Model + " {", "context_length 256", "}"}}, errorsAPromptLongerThanTheContextIsRefusedWithBothNumbers)
 }
 
@@ -179,6 +183,7 @@ func errorsAPromptLongerThanTheContextIsRefusedWithBothNumbers(t *testing.T, s *
 }
 
 func TestErrors_WithoutAnEngineSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	without := harness.NewBareHome(t)
 	without.AddModel(harness.Model, "tinychat-f16.gguf", harness.ShippedModel(t))
 	missing := harness.NewHome(t)

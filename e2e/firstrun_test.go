@@ -207,6 +207,7 @@ func serverOfModels(t *testing.T) string {
 
 // When one of Caddy's own commands fails, it prints a sentence, like ours, without log lines before it.
 func TestFirstRun_ErrorsAreSentences(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteFile("Caddyfile", "{\n\tlm {\n\t\tnonsense\n\t}\n}\n")
 	for command, want := range map[string]string{
@@ -263,6 +264,7 @@ func TestFirstRun_BareStartServesOnTheDefaultPort(t *testing.T) {
 
 // Useless or harmful invocations are refused with a sentence; help works whatever else is wrong.
 func TestFirstRun_CommandsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := harness.Start(h, harness.Config{})
 	for command, want := range map[string]string{

@@ -162,6 +162,7 @@ func TestGrace_WithoutAModelServerItsStreamsGoOn(t *testing.T) {
 }
 
 func TestGrace_ASecondInterruptEndsTheServerAtOnce(t *testing.T) {
+	t.Parallel()
 	o := ofOlder(t, reloadTo("60s"))
 	o.begin(t, "SIGINT")
 	o.Signal(syscall.SIGINT)

@@ -74,6 +74,7 @@ func red(t *testing.T) map[string][]byte {
 
 // TestImages_EveryFormatIsSeen: the model names the colour in each format, whichever media type the request gives.
 func TestImages_EveryFormatIsSeen(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withVision(t), harness.Config{})
 	for name, file := range red(t) {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestImages_EveryFormatIsSeen(t *testing.T) {
 
 // TestImages_NothingElseReachesTheEngine: anything but a picture is refused before a model is loaded.
 func TestImages_NothingElseReachesTheEngine(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withVision(t), harness.Config{})
 	header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), 100_000), 100_000)
 	header = append(header, 8, 2, 0, 0, 0)

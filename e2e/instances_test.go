@@ -9,6 +9,7 @@ import (
 
 // A request for a key is answered by an instance whose context fits the prompt, one for an instance only by that instance.
 func TestInstances_AKeyIsAnsweredByOneThatFits(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	const second = harness.Model + ":2"
 	for _, context := range []int{256, 2048} {

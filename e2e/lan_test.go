@@ -228,6 +228,7 @@ func (l *lan) wantNoSecrets(t *testing.T, tokens ...string) {
 
 // Anybody can ask for a certificate of any name. Only those for this machine's names are issued; others leave no trace.
 func TestLAN_CertificatesForThisMachineAlone(t *testing.T) {
+	t.Parallel()
 	l := startLAN(t)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(l.base, "https://"))
 	shake := func(name string) error { // the name isn't sent if it is an address
@@ -279,6 +280,7 @@ func files(t *testing.T, dir string) (paths []string) {
 }
 
 func TestToken_BeforeTheServerRuns(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	if err := os.Chmod(h.Dir, 0o755); err != nil { // which is taken back
 		t.Fatal(err)

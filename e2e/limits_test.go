@@ -97,6 +97,7 @@ func (l limited) wantServed(token string) {
 func idOf(token string) string { return strings.TrimPrefix(strings.Split(token, ":")[0], "sk-lm-") }
 
 func TestLimits_TokensADay(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, "")
 	other := created(t, l.Home, "--name", "other")
 	l.wantServed(other)
@@ -290,6 +291,7 @@ func wantEnded(t *testing.T, from *bufio.Reader, revoke func()) {
 }
 
 func TestLimits_RevokingEndsStreams(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, "")
 	other := created(t, l.Home, "--name", "other")
 	token := created(t, l.Home, "--name", "lost")

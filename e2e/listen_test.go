@@ -24,11 +24,13 @@ func listenOn(t *testing.T, address string) (port int) {
 }
 
 func TestListen_OnAPortThatAnotherProgramHasIsRefused(t *testing.T) {
+	t.Parallel()
 	port := listenOn(t, "127.0.0.1:0")
 	wantPortTaken(t, harness.NewHome(t), port)
 }
 
 func TestListen_OnAPortThatAnotherLmcaddyHasIsRefused(t *testing.T) {
+	t.Parallel()
 	port := harness.FreePort(t)
 	s := harness.Start(harness.NewHome(t), harness.Config{Port: port})
 	wantPortTaken(t, harness.NewHome(t), port)

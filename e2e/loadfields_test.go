@@ -18,6 +18,7 @@ const (
 )
 
 func TestLoad_EveryFieldIsApplied(t *testing.T) {
+	t.Parallel()
 	h := withOthers(harness.NewHome(t))
 	h.AddModel(moeModel, filepath.Base(moeModel)+"-f16.gguf", shippedFile(t, moeModel))
 	s := harness.Start(h, harness.Config{})
@@ -91,6 +92,7 @@ func TestLoad_EveryFieldIsApplied(t *testing.T) {
 func parsed(s string) any { return gjson.Parse(s).Value() }
 
 func TestLoad_BadFieldsAreRefusedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.AddModel(moeModel, filepath.Base(moeModel)+"-f16.gguf", shippedFile(t, moeModel))
 	s := harness.Start(h, harness.Config{})
@@ -106,6 +108,7 @@ func TestLoad_BadFieldsAreRefusedBeforeAnythingStarts(t *testing.T) {
 }
 
 func TestLoad_ASecondOneIsASecondInstance(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for _, want := range []string{harness.Model, harness.Model + ":2"} {
 		if id := s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 512}).Want(t, http.StatusOK).Get("instance_id").Str; id != want {
@@ -122,6 +125,7 @@ func TestLoad_ASecondOneIsASecondInstance(t *testing.T) {
 }
 
 func TestDraft_IsAnInstanceOfItsOwn(t *testing.T) {
+	t.Parallel()
 	h := withOthers(harness.NewHome(t))
 	h.AddModel(draftModel, filepath.Base(draftModel)+"-f16.gguf", shippedFile(t, draftModel))
 	s := harness.Start(h, harness.Config{})

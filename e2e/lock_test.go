@@ -15,6 +15,7 @@ import (
 )
 
 func TestLock_SecondServerOnTheSameHomeRefusesToStart(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	config := harness.Config{Port: harness.FreePort(t)}
 	first := harness.Start(home, config)
@@ -64,6 +65,7 @@ func TestLock_SecondServerOnTheSameHomeRefusesToStart(t *testing.T) {
 
 // Even if the configuration can't be read before Caddy reads it, a second server must not take over the admin socket.
 func TestLock_SecondServerThatIsConfiguredOnStandardInputRefusesToStart(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	config := harness.Config{Port: harness.FreePort(t)}
 	first := harness.Start(home, config)
@@ -84,6 +86,7 @@ func TestLock_SecondServerThatIsConfiguredOnStandardInputRefusesToStart(t *testi
 
 // Of two servers that start at once, one serves completely, and the other changes nothing.
 func TestLock_TwoStartsAtOnce(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	for range 20 {
 		var both [2]*harness.Server

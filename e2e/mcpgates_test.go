@@ -30,6 +30,7 @@ func startGated(t *testing.T, options ...string) gated {
 
 // TestMCPGates_Plugin: the servers of mcp.json need an open gate and a token with a scope, on any site.
 func TestMCPGates_Plugin(t *testing.T) {
+	t.Parallel()
 	open, closed := startGated(t, openGates...), startGated(t, "allow ephemeral_mcp")
 	ask := withTools(useStatus, "mcp/one")
 	for _, tt := range []struct {
@@ -87,6 +88,7 @@ func TestMCPGates_Plugin(t *testing.T) {
 }
 
 func TestMCPGates_Ephemeral(t *testing.T) {
+	t.Parallel()
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	ask := withTools(useStatus, m.Ephemeral("river"))
 	open, closed, public := startGated(t, openGates...), startGated(t, "allow plugin_mcp", "mcp_private_hosts 127.0.0.1"), startGated(t, "allow ephemeral_mcp")
@@ -128,6 +130,7 @@ func TestMCPGates_Ephemeral(t *testing.T) {
 
 // The addresses that an ephemeral server must not have, and what else can be wrong with its URL.
 func TestMCPGates_AddressesOfEphemeralServers(t *testing.T) {
+	t.Parallel()
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(m.URL, "http://"), "/mcp"))
 	if err != nil {
@@ -183,6 +186,7 @@ func TestMCPGates_AddressesOfEphemeralServers(t *testing.T) {
 // TestMCPGates_HeadersReachTheirServerAlone: neither another server of the chat, nor one to which it redirects, gets a server's
 // headers, and nothing keeps them.
 func TestMCPGates_HeadersReachTheirServerAlone(t *testing.T) {
+	t.Parallel()
 	const first, second = "secret-of-the-first", "secret-of-the-second"
 	victim := harness.StartMCP(t, statusTool(harness.Says("wrong")))
 	redirecting := map[string]*harness.MCPServer{"at once": harness.StartMCP(t), "in a call": harness.StartMCP(t, statusTool(harness.Says(redRiver)))}

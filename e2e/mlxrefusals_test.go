@@ -40,6 +40,7 @@ func anthropicStyle(t *testing.T, r harness.Reply, field string) {
 
 // TestMLX_RefusesWhatItCannotDo in the client's dialect, with the field's name, before anything is loaded.
 func TestMLX_RefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
 	s := mlxLM.start(t, harness.Config{})
 	ask, respond := harness.Ask(capital), harness.RespondAsk(capital)
 	messages := ask.With("max_tokens", 50)
@@ -108,6 +109,7 @@ func TestMLX_RefusesWhatItCannotDo(t *testing.T) {
 
 // TestMLX_RefusesModelsThatItCannotRun before anything is started, however the load is asked for.
 func TestMLX_RefusesModelsThatItCannotRun(t *testing.T) {
+	t.Parallel()
 	h := harness.NewMLXHome(t)
 	const key = "somebody/program"
 	folder := h.AddMLX(key)
@@ -136,6 +138,7 @@ func TestMLX_RefusesModelsThatItCannotRun(t *testing.T) {
 }
 
 func TestMLX_WithoutAnEngineSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	without := harness.NewBareHome(t)
 	without.AddMLX(harness.Model)
 	s := harness.Start(without, harness.Config{})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestModels_BrokenFilesDisturbNothingAndAreExplained(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	shipped := harness.ShippedModel(t)
 	broken := map[string]struct {
@@ -63,6 +64,7 @@ func TestModels_BrokenFilesDisturbNothingAndAreExplained(t *testing.T) {
 }
 
 func TestModels_OneThatIsAddedLaterIsFound(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	s := harness.Start(home, harness.Config{})
 	request := harness.Ask(capital).With("model", "somebody/later")

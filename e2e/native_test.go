@@ -13,6 +13,7 @@ import (
 const secondInstance = harness.Model + ":2"
 
 func TestNative_LoadMakesAnInstanceEachTimeAndUnloadEndsIt(t *testing.T) {
+	t.Parallel()
 	overEngines(t, loadMakesAnInstanceEachTime)
 }
 
@@ -82,6 +83,7 @@ func wantLoaded(t *testing.T, s *harness.Server, ids ...string) {
 }
 
 func TestNative_ModelListDescribesTheModel(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	models := s.Get("/api/v1/models").Want(t, http.StatusOK).Get("models").Array()
 	if len(models) != 1 {
@@ -102,6 +104,7 @@ func TestNative_ModelListDescribesTheModel(t *testing.T) {
 }
 
 func TestNative_LoadRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, c := range map[string]struct {
 		body   any
@@ -129,6 +132,7 @@ func TestNative_LoadRefusesWhatItCannotDo(t *testing.T) {
 }
 
 func TestNative_OneModelIsFoundByItsIDEscapedOrNot(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for _, path := range []string{"/v1/models/lmcaddy/tinychat", "/v1/models/lmcaddy%2Ftinychat", "/v1/models/tinychat"} {
 		reply := s.Get(path).Want(t, http.StatusOK)

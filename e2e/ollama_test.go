@@ -15,6 +15,7 @@ import (
 
 // TestClients_OllamaForNode runs clients/ollama.cjs.
 func TestClients_OllamaForNode(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 0)
 	runNode(t, harness.Start(withOthers(harness.NewHome(t)), h.config()), "ollama", "ollama.cjs")
 }
@@ -54,6 +55,7 @@ func runOllama(t *testing.T, s *harness.Server, program string, more ...string) 
 
 // TestOllama_NamesSurviveARestart: what a client has created is there when the server runs again.
 func TestOllama_NamesSurviveARestart(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	s := harness.Start(home, harness.Config{})
 	s.Post("/api/create", harness.Fields{"model": "brief", "from": "tinychat", "parameters": harness.Fields{"num_predict": 3, "temperature": 0}, "stream": false}).Want(t, 200)
@@ -67,6 +69,7 @@ func TestOllama_NamesSurviveARestart(t *testing.T) {
 
 // TestServe_Ollama: with --ollama the server also listens where Ollama does, unless another program has that port: then it says so.
 func TestServe_Ollama(t *testing.T) {
+	t.Parallel()
 	port := harness.FreePort(t)
 	home := harness.NewHome(t)
 	if l, err := net.Listen("tcp", "127.0.0.1:11434"); err == nil {

@@ -14,6 +14,7 @@ import (
 
 // A cached prompt reveals that somebody has asked the same before, by the figures and by the time.
 func TestPromptCache_OfOneOwnerAlone(t *testing.T) {
+	t.Parallel()
 	prompt := strings.Repeat("Count to 30. ", 12)
 	for mode, isShared := range map[string]bool{"shared": true, "private": false} {
 		t.Run(mode, func(t *testing.T) {

@@ -59,6 +59,7 @@ func waitIdle(s *harness.Server) (o overview) {
 }
 
 func TestPS_WithoutAServerSaysSo(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	wantNone := func(when string) {
 		t.Helper()
@@ -80,6 +81,7 @@ func TestPS_WithoutAServerSaysSo(t *testing.T) {
 }
 
 func TestPS_ShowsWhatIsLoadedAndWhenItGoes(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t), LM: []string{"idle_ttl 10m"}}
 	s := harness.Start(harness.NewHome(t), config)
 	if r := s.Command("ps"); r.Status != 0 || !strings.Contains(r.Output, "No model is loaded.") {
@@ -148,6 +150,7 @@ func row(t *testing.T, s *harness.Server, id string) string {
 }
 
 func TestPS_ShowsWhatWaitsForNewSettings(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"parallel 1"}}
 	s := harness.Start(harness.NewHome(t), config)
 	st := s.Stream(harness.Long(8000))
@@ -174,6 +177,7 @@ func TestPS_ShowsWhatWaitsForNewSettings(t *testing.T) {
 }
 
 func TestPS_ShowsWhatFailsAndWhy(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"args --no-such-flag"}}
 	s := harness.Start(harness.NewHome(t), config)
 	s.Post(harness.ChatPath, harness.Ask(capital)).Want(t, http.StatusServiceUnavailable)

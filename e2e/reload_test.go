@@ -47,6 +47,7 @@ func TestReload_KeepsTheEngineAndTheStreamsThatRun(t *testing.T) {
 }
 
 func TestReload_ToAnotherPortKeepsTheEngine(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	s.Chat(harness.Ask(capital))
@@ -94,6 +95,7 @@ func TestReload_WithABrokenCaddyfileChangesNothing(t *testing.T) {
 
 // A valid configuration that can't be started, since its port is in use, is rolled back.
 func TestReload_ThatCannotStartChangesNothing(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	s.Chat(harness.Ask(capital))

@@ -114,6 +114,7 @@ func wantPrivileges(t *testing.T, pid string) {
 
 // The error of an engine that needs more than it is allowed says how to find out.
 func TestSandbox_AFailureNamesIt(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	path := installIntruder(t, home, intrusion{Real: realEngine(t, home)}) // which it isn't allowed to start
 	s := harness.Start(home, harness.Config{Engine: []string{"path " + path, "sandbox_read " + filepath.Join(home.Work, intrusionFile)}})

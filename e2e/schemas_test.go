@@ -134,6 +134,7 @@ func functionOf(schema any) harness.Fields {
 
 // TestSchemas_AreHeldCheckedOrRefused: what becomes of each keyword in each place, by the answers of the engine, is what docs/api/schemas.md says.
 func TestSchemas_AreHeldCheckedOrRefused(t *testing.T) {
+	t.Parallel()
 	var tools []harness.MCPTool
 	for i, row := range schemaRows {
 		tools = append(tools, harness.MCPTool{Name: fmt.Sprintf("t%d", i), Schema: row.schema(), Run: harness.Says("ok")})

@@ -36,6 +36,7 @@ var updateScripts = flag.Bool("update-scripts", false, "write what the commands 
 //
 // The variable MODEL is the key of the shipped model, and model.gguf its file.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,

@@ -10,6 +10,7 @@ import (
 
 // Without a Caddyfile, flags set who may do what.
 func TestServe_WithTokens(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	for flag, wrong := range map[string]string{"--cors": "https://app.example/", "--allow": "everything"} {
 		if r := h.Command("serve", "--listen", harness.Address(harness.FreePort(t)), flag, wrong); r.Status == 0 || !strings.Contains(r.Output, wrong) {

@@ -115,6 +115,7 @@ func TestShutdown_CutsAStreamThatOutlastsTheGracePeriod(t *testing.T) {
 }
 
 func TestShutdown_WhileAModelIsLoadingIsComplete(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{Grace: "500ms"})
 	s.Go(harness.ChatPath, harness.Ask(capital))
 	harness.Eventually(t, harness.Patience, "an engine has started", func() bool { return len(s.Engines()) > 0 })

@@ -29,6 +29,7 @@ func askingWhilePaused(s *harness.Server) (engine harness.Process, answered <-ch
 }
 
 func TestSocket_ReloadCutsNothing(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	engine, answered := askingWhilePaused(s)
@@ -46,6 +47,7 @@ func TestSocket_ReloadCutsNothing(t *testing.T) {
 }
 
 func TestSocket_StopAnswersWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	engine, answered := askingWhilePaused(s)
 	s.Signal(syscall.SIGINT)
@@ -61,6 +63,7 @@ func TestSocket_StopAnswersWhatIsUnderWay(t *testing.T) {
 }
 
 func TestSocket_OfACrashIsReplaced(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	s := harness.Start(home, harness.Config{})
 	s.Kill()

@@ -17,6 +17,7 @@ const (
 )
 
 func TestStream_SaysWhatTheAnswerInOnePieceSays(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, streamSaysWhatTheAnswerInOnePieceSays)
 }
 
@@ -54,6 +55,7 @@ func streamSaysWhatTheAnswerInOnePieceSays(t *testing.T, s *harness.Server) {
 }
 
 func TestStream_TellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, streamTellsUsageInAChunkOfItsOwnWhenAsked)
 }
 

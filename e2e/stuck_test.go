@@ -229,6 +229,7 @@ func askHTTP2(conn net.Conn, body string) error {
 
 // TestStuck_ADownloadsEventsDoNotDelayAShutdown, though they last as long as the download.
 func TestStuck_ADownloadsEventsDoNotDelayAShutdown(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 1<<16)
 	config := h.config()
 	config.Grace = "60s"
@@ -249,6 +250,7 @@ func TestStuck_ADownloadsEventsDoNotDelayAShutdown(t *testing.T) {
 
 // TestStuck_AStreamThatAShutdownCuts says so: its engine isn't to blame.
 func TestStuck_AStreamThatAShutdownCuts(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{Grace: "500ms"})
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent()

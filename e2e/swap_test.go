@@ -93,6 +93,7 @@ func TestSwap_AStreamIsNeverCutForAnotherModel(t *testing.T) {
 }
 
 func TestSwap_APinnedModelStays(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"max_loaded 1", "model " + harness.Model + " {", "	pin", "	preload", "}"}})
 	s.Chat(harness.Ask(capital))
 	engine := s.Engine()
@@ -106,6 +107,7 @@ func TestSwap_APinnedModelStays(t *testing.T) {
 }
 
 func TestMemory_WhatNeverFitsIsRefusedBeforeAnythingIsEvicted(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withTwo(t), harness.Config{Engine: []string{"parallel 4"}, LM: []string{"memory_budget 150MiB"}})
 	s.Chat(harness.Ask(capital)) // with a shorter context than the model's, since only that fits
 	engine := s.Engine()
@@ -136,6 +138,7 @@ func TestMemory_RoomIsMadeByEviction(t *testing.T) {
 
 // TestMemory_ModelsInUseStayTogether: both fit if one gets fewer slots than it would have alone.
 func TestMemory_ModelsInUseStayTogether(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"memory_budget 300MiB"}})
 	for range 4 {
 		for _, model := range []string{harness.Model, other} {

@@ -13,7 +13,10 @@ import (
 )
 
 // The commands that talk to a running server.
-func TestTalk_ListLoadUnload(t *testing.T) { overEngines(t, talkListLoadUnload) }
+func TestTalk_ListLoadUnload(t *testing.T) {
+	t.Parallel()
+	overEngines(t, talkListLoadUnload)
+}
 
 func talkListLoadUnload(t *testing.T, e engine) {
 	s := e.start(t, harness.Config{})
@@ -87,6 +90,7 @@ func TestTalk_ImportAndRemove(t *testing.T) {
 }
 
 func TestTalk_Chat(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	ask := []string{"chat", harness.Bare, "--temperature", "0"}
 	if r := s.Command(append(ask, "--prompt", capital)...); r.Status != 0 || r.Output != paris+"\n" {
@@ -102,6 +106,7 @@ func TestTalk_Chat(t *testing.T) {
 }
 
 func TestTalk_ToAHost(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	elsewhere := harness.NewBareHome(t)
 	host := strings.TrimPrefix(s.Base, "http://")
@@ -114,6 +119,7 @@ func TestTalk_ToAHost(t *testing.T) {
 }
 
 func TestTalk_WithoutAServer(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	home.AddModel("somebody/broken", "broken.gguf", []byte("GGUF"))
 	r := home.Command("ls")
@@ -138,6 +144,7 @@ func TestTalk_WithoutAServer(t *testing.T) {
 
 // The command lists the same with and without a server, except for what is loaded, and which context a request gets.
 func TestTalk_ListIsTheSameWithAndWithoutAServer(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	home.AddModel("somebody/broken", "broken.gguf", []byte("GGUF"))
 	models := func() string {

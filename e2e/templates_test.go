@@ -27,6 +27,7 @@ func withTemplate(t *testing.T, name string) randommodel.Shape {
 var forcedTemplates = []string{"xml", "brackets", "lists", "plain"}
 
 func TestDemandedCall_IsMadeWhateverTheTemplateSaysOfTools(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	for i, name := range forcedTemplates {
 		h.AddRandom("test/"+name, withTemplate(t, name), uint64(i))
@@ -112,6 +113,7 @@ func wantFormatOrCall(t *testing.T, s *harness.Server, model string, function ha
 // TestUnparsed_IsContent: these templates have the model write everything between tags, which one with random weights never does, so that
 // llama-server ends its answers with an error.
 func TestUnparsed_IsContent(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	templates := []string{"channels", "marked"}
 	for i, name := range templates {
@@ -152,6 +154,7 @@ func TestUnparsed_IsContent(t *testing.T) {
 
 // TestTemplate_RefusesInItsOwnWords: without the place in the template, which is of no use to a client.
 func TestTemplate_RefusesInItsOwnWords(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	shape := randommodel.Dense
 	shape.Template = `{%- for m in messages %}{%- if m.content is string and 'bad' in m.content %}{{- raise_exception('Nothing bad is said here: ' + m.content) }}{%- endif %}` +

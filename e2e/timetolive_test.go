@@ -47,6 +47,7 @@ func TestTTL_IdleTTLIsOfModelsLoadedOnFirstUse(t *testing.T) {
 }
 
 func TestAlias_NamesAModel(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "	alias gpt-4o-mini claude-*", "}"}})
 	for _, name := range []string{"gpt-4o-mini", "claude-sonnet-9"} {
 		if a := s.Chat(harness.Ask(capital).With("model", name)); a.Content != paris {
@@ -58,6 +59,7 @@ func TestAlias_NamesAModel(t *testing.T) {
 }
 
 func TestQueue_IsBounded(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}, LM: []string{"queue 2"}})
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent()

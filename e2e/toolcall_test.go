@@ -23,6 +23,7 @@ var useEcho = harness.Ask("Use echo with message hello world").With("tools", []h
 }})
 
 func TestToolCall_HasTheArgumentsThatWereAskedFor(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, toolCallHasTheArgumentsThatWereAskedFor)
 }
 
@@ -49,6 +50,7 @@ func toolCallHasTheArgumentsThatWereAskedFor(t *testing.T, s *harness.Server) {
 }
 
 func TestToolCall_ResultIsGivenToTheModel(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, toolCallResultIsGivenToTheModel)
 }
 
