@@ -23,14 +23,6 @@ func (c *call) loadEstimate(f *node.Forecast, o node.LoadOptions) resource.LoadE
 		Type: string(f.Spec.Model.Type), Model: f.Spec.Model.Key, Status: "estimated", Config: plannedConfig(f, o), Slots: f.Spec.Parallel,
 		Memory: memoryEstimate(f), Fits: out.Refused == nil, Evicts: []string{}, Shrinks: []string{}, Waits: out.Waits,
 	}
-	for _, w := range f.Workers {
-		if c.who == nil || c.who.May(node.ScopeAdmin) {
-			e.Workers = append(e.Workers, resource.Worker(w))
-		}
-		if w.Problem != "" && e.Fits {
-			e.Fits, e.Reason = false, "It can't be loaded now: "+w.Problem+"."
-		}
-	}
 	if out.Limits.Memory > 0 {
 		e.Budget, e.Free = &out.Limits.Memory, new(max(0, out.Limits.Memory-out.Taken[0].Bytes))
 	}
@@ -87,10 +79,9 @@ func memoryEstimate(f *node.Forecast) resource.MemoryEstimate {
 	p := &f.Parts
 	e := resource.MemoryEstimate{
 		Total: f.Outlook.Needs, Weights: p.Weights, KVCache: p.KVCache, Compute: p.Compute, Projector: p.Projector, Draft: f.Draft,
-		PromptCache: f.Spec.Reserve, Workers: f.Spec.Elsewhere, Confidence: "high",
+		PromptCache: f.Spec.Reserve, Confidence: "high",
 	}
-	away := max(0, e.Workers-e.Compute*int64(len(f.Workers))) // of the weights and the cache
-	e.Engine = max(0, e.Total+away-e.Weights-e.KVCache-e.Compute-e.Projector-e.Draft-e.PromptCache)
+	e.Engine = max(0, e.Total-e.Weights-e.KVCache-e.Compute-e.Projector-e.Draft-e.PromptCache)
 	switch {
 	case f.Outlook.Measured:
 		e.Confidence = "measured"

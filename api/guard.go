@@ -79,11 +79,6 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 			Kind:    translate.KindStalled,
 			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
 		}
-	case supervisor.Severed:
-		found.told = &translate.Error{
-			Kind: translate.KindUnavailable, Code: "worker_lost",
-			Message: "The model " + lease.Instance.ID + " runs on several machines, and one of them was lost or hangs. Try again: the model is loaded again as soon as all of them are there.",
-		}
 	case supervisor.Silent:
 		found.told = silentRemote(lease)
 	case supervisor.Unreachable:

@@ -52,7 +52,7 @@ func (c *call) narrow(o *resource.Overview) {
 	o.Faults = nil
 	for i := range o.Instances {
 		in := &o.Instances[i]
-		in.PID, in.Address, in.Sandbox, in.EngineVersion, in.Workers = 0, "", "", "", nil
+		in.PID, in.Address, in.Sandbox, in.EngineVersion = 0, "", "", ""
 		if in.Owner != c.owner() {
 			in.Owner = ""
 		}
@@ -153,9 +153,6 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	}
 	for _, d := range in.Devices() {
 		r.Devices = append(r.Devices, resource.DeviceMemory{Name: d.Device, Memory: d.Bytes})
-	}
-	for _, w := range in.Workers() {
-		r.Workers = append(r.Workers, resource.DeviceMemory{Name: w.Device, Memory: w.Bytes})
 	}
 	if !in.LoadedAt.IsZero() {
 		r.Placement, r.Split = in.Placed(), in.IsSplit()

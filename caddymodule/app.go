@@ -193,10 +193,6 @@ type Model struct {
 	// Whether the states of its conversations may be kept in files. Default: true.
 	Warm *bool `json:"warm,omitempty"`
 
-	// The addresses of workers on other machines that the model is spread over, with this one: hosts and ports. Each runs
-	// `lmcaddy rpc-worker`, and computes for one model at a time. Only for llama_server. Default: none.
-	RPC []string `json:"rpc,omitempty"`
-
 	// The GPUs that the model may be on, by the engine's names, such as CUDA0; or none, for the processor. Default: the one with the most
 	// room, or several if one is too small.
 	Devices []string `json:"devices,omitempty"`

@@ -15,7 +15,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func init() {
@@ -106,7 +105,6 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			warm on|off
 //			devices <name...>|none
 //			gpu_layers <n>
-//			rpc <host:port...>            # may be repeated
 //			args <argument...>
 //		}
 //		hub <url> {                       # may be repeated
@@ -236,7 +234,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 			m.GPULayers = new(int)
 			err = wholeNumber(d, 0, m.GPULayers)
 		case "rpc":
-			err = workerArgs(d, &m.RPC)
+			err = d.Err("rpc: this option is gone: pass the addresses to llama-server, as in: args --rpc 10.0.0.3:50052,10.0.0.4:50052")
 		case "args":
 			err = someArgs(d, &m.Args)
 		default:
@@ -308,25 +306,6 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	return handler, nil
 }
 
-// workerArgs reads addresses of workers.
-func workerArgs(d *caddyfile.Dispenser, to *[]string) error {
-	from := len(*to)
-	if err := someArgs(d, to); err != nil {
-		return err
-	}
-	for i, address := range (*to)[from:] {
-		normal, err := supervisor.WorkerAddress(address)
-		if err != nil {
-			return d.Errf("rpc: %v", err)
-		}
-		if slices.Contains((*to)[:from+i], normal) {
-			return d.Errf("rpc: the worker %s is named twice", normal)
-		}
-		(*to)[from+i] = normal
-	}
-	return nil
-}
-
 // dialectArgs reads the names of API families.
 func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 	var names []string
@@ -350,7 +329,7 @@ var (
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
 		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "unsupported_content", "warm",
 	}
-	modelOptions   = []string{"alias", "args", "context_length", "devices", "draft_model", "gpu_layers", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
+	modelOptions   = []string{"alias", "args", "context_length", "devices", "draft_model", "gpu_layers", "parallel", "pin", "preload", "ttl", "warm"}
 	clusterOptions = []string{"tls_ca", "tls_insecure"}
 	hubOptions     = []string{"stall_timeout", "token"}
 	remoteOptions  = []string{

@@ -158,7 +158,7 @@ func (m Model) inForce() []resource.Setting {
 		setting("alias", words(m.Aliases), ""), setting("args", secretArgs(m.Args), ""), setting("context_length", number(m.ContextLength), ""),
 		setting("devices", words(m.Devices), ""),
 		setting("draft_model", m.DraftModel, ""), setting("gpu_layers", numberAt(m.GPULayers), ""), setting("parallel", number(m.Parallel), ""), setting("pin", yes(m.Pin), ""),
-		setting("preload", yes(m.Preload), ""), setting("rpc", words(m.RPC), ""), setting("ttl", durationAt(m.TTL), ""), setting("warm", onOffAt(m.Warm), ""),
+		setting("preload", yes(m.Preload), ""), setting("ttl", durationAt(m.TTL), ""), setting("warm", onOffAt(m.Warm), ""),
 	} {
 		if s.Value != "" {
 			all = append(all, s)

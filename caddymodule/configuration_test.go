@@ -52,7 +52,6 @@ func TestModelOptions_AreDescribed(t *testing.T) {
 				parallel 2
 				pin
 				preload
-				rpc 10.0.0.3:50052
 				ttl 90s
 				warm off
 			}

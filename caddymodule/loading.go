@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // The defaults.
@@ -77,12 +76,6 @@ func (m Model) settings() node.ModelSettings {
 	s := node.ModelSettings{
 		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel,
 		Preload: m.Preload, Pinned: m.Pin, Warm: m.Warm, Args: m.Args, Devices: m.Devices, GPULayers: m.GPULayers,
-	}
-	for _, address := range m.RPC {
-		if normal, err := supervisor.WorkerAddress(address); err == nil { // else Validate says what is wrong
-			address = normal
-		}
-		s.RPC = append(s.RPC, address)
 	}
 	if m.TTL != nil {
 		ttl := time.Duration(*m.TTL)

@@ -1,10 +1,6 @@
 package node
 
-import (
-	"time"
-
-	"github.com/lmcaddy/lmcaddy/supervisor"
-)
+import "github.com/lmcaddy/lmcaddy/supervisor"
 
 // enforce applies the settings of the highest generation. The caller holds n.mu.
 func (n *Node) enforce() {
@@ -93,7 +89,6 @@ func (n *Node) apply() {
 	}
 	n.supervisor.Configure(n.limits(s, n.devices.Load()), specs)
 	n.supervisor.ConfigureRestarts(restarts)
-	n.background.Go(func() { n.askAllWorkers(s) })
 }
 
 // renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
@@ -125,33 +120,8 @@ func (n *Node) catchUp(spec *supervisor.Spec) {
 
 func (n *Node) preload(key string) {
 	defer n.preloading.end(key)
-	err := n.ensure(key)
-	if err != nil && n.ctx.Err() == nil {
+	if err := n.ensure(key); err != nil && n.ctx.Err() == nil {
 		n.log.Error("preloading a model failed", "model", key, "error", err)
-	}
-	settings := n.settings.Load()
-	if err == nil || len(n.settingsOf(settings, key).RPC) == 0 {
-		return
-	}
-	n.background.Go(func() { n.awaitWorkers(key, settings) })
-}
-
-// awaitEvery is how often a preloaded model is tried again whose workers weren't there.
-const awaitEvery = 15 * time.Second
-
-// awaitWorkers loads a preloaded model once its workers are there, unless the settings change before.
-func (n *Node) awaitWorkers(key string, s *Settings) {
-	for {
-		timer := time.NewTimer(awaitEvery)
-		select {
-		case <-n.ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		if n.settings.Load() != s || n.ensure(key) == nil {
-			return
-		}
 	}
 }
 

@@ -19,8 +19,6 @@ type Forecast struct {
 	Parts catalog.Memory
 	Draft int64 // bytes that the draft model takes
 	Rough bool  // the estimate is a guess
-
-	Workers []WorkerForecast // that a part of the model would be on
 }
 
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
@@ -32,7 +30,6 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 	if err := n.checkID(o.ID, m.Key); err != nil {
 		return Forecast{}, err
 	}
-	n.askWorkers(ctx, n.engineOf(&m), n.settingsOf(n.settings.Load(), m.Key).RPC)
 	n.seekLost()
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
@@ -51,7 +48,6 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 	if spec.Draft != nil {
 		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel}).total
 	}
-	f.Workers = n.forecastWorkers(spec)
 	f.Outlook = n.supervisor.Outlook(spec)
 	return f, nil
 }

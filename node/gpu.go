@@ -180,7 +180,7 @@ func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms M
 	if found.Unconfined && !spec.Unconfined {
 		spec.NoSandbox = "its GPU can't be used in it"
 	}
-	if len(spec.RPC) > 0 || e.fixed(spec.Args).Placement {
+	if e.fixed(spec.Args).Placement {
 		return nil
 	}
 	var names []string

@@ -91,8 +91,6 @@ type Node struct {
 	working  atomic.Bool                  // contexts are worked out in the background
 	longest  sync.Map                     // key to longestToken
 	chosen   sync.Map                     // identifiers that loads have chosen, in lower case
-	workers  sync.Map                     // what workers on other machines have: by address, a workerState
-	asking   sync.Mutex
 	applying sync.Mutex
 	looking  sync.Mutex // for devices
 

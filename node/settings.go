@@ -105,7 +105,6 @@ type ModelSettings struct {
 	Pinned        bool           // never evicted
 	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand
 	Warm          *bool          // whether states of its prompts may be kept; nil: they may
-	RPC           []string       // addresses of workers on other machines that it computes on, see [supervisor.WorkerAddress]
 	Args          []string       // appended to the engine's arguments
 
 	// Devices are the GPUs that it may be on, by the engine's names; nil: any. NoDevice alone stands for the processor.
@@ -182,9 +181,6 @@ func (s Settings) Validate() error {
 				return fmt.Errorf("alias %s: it is given to two models, %s and %s", alias, min(key, other), max(key, other))
 			}
 			names[name] = key
-		}
-		if err := m.checkWorkers(); err != nil {
-			return fmt.Errorf("model %s: rpc: %w", key, err)
 		}
 		if slices.Contains(m.Devices, NoDevice) && len(m.Devices) > 1 {
 			return fmt.Errorf("model %s: devices: %s must not be combined with the names of GPUs", key, NoDevice)

@@ -74,7 +74,6 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 	f := n.estimate(spec, spec.ContextLength, spec.Parallel)
 	spec.Memory, spec.Offload, spec.Checkpoints, spec.PromptCache, spec.Reserve = f.total, f.offload, 0, 0, 0
-	spec.Elsewhere = n.onWorkers(spec)
 	n.checkpoints(spec, budget)
 	e := n.engines[spec.Engine]
 	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
@@ -95,7 +94,7 @@ func (n *Node) smaller(spec *supervisor.Spec, fewerSlots, shorter bool) {
 	add := func() {
 		spec.Smaller = append(spec.Smaller, supervisor.Size{
 			ContextLength: own.ContextLength, Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints,
-			Memory: own.Memory, Offload: own.Offload, Elsewhere: own.Elsewhere, Reserve: own.Reserve,
+			Memory: own.Memory, Offload: own.Offload, Reserve: own.Reserve,
 		})
 	}
 	for fewerSlots && own.Parallel > 1 {
@@ -174,12 +173,11 @@ func (n *Node) memoryOf(spec *supervisor.Spec) footprint {
 			memory = catalog.Memory{Weights: size}
 		}
 	}
-	here, _ := n.spread(spec, memory)
-	f := footprint{total: here}
+	f := footprint{total: memory.Total()}
 	if len(spec.Devices) == 0 {
 		return f
 	}
-	f.offload = here
+	f.offload = f.total
 	if spec.OffloadKV == supervisor.Off {
 		f.offload -= memory.KVCache
 	}

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -129,14 +128,10 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 	if err := e.runs(&m); err != nil {
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())
 	}
-	if len(ms.RPC) > 0 && !e.Workers {
-		return nil, translate.Invalid("unsupported_model", "model", fmt.Sprintf("The engine %s can't compute on workers: remove rpc from the configuration of %s.", e.Name, m.Key))
-	}
 	es := s.Engines[e.Name]
 	spec := &supervisor.Spec{
 		Engine: e.Name,
 		Model:  m,
-		RPC:    ms.RPC,
 		Args:   slices.Concat(es.Args, ms.Args),
 
 		Slotted:     e.isSlotted(&m) && !e.fixed(slices.Concat(es.Args, ms.Args)).Slots,

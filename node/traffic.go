@@ -36,7 +36,7 @@ var Dialects = []string{"anthropic", "native", "ollama", "openai", "responses", 
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
 var unavailable = []string{
 	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy", "shutting_down",
-	"store_busy", "store_unavailable", "too_many_open_files", "worker_lost",
+	"store_busy", "store_unavailable", "too_many_open_files",
 }
 
 // ErrorKinds returns all kinds of errors.

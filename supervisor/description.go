@@ -21,8 +21,6 @@ type Engine struct {
 	// New makes its process.
 	New func(Setup) Process
 
-	// Workers says that it can compute on workers on other machines (Spec.RPC).
-	Workers bool
 	// Command says that its block in the configuration has the option command, which may be set instead of path: the executable and
 	// the arguments that come before the others. Setup.Command then has whichever is set.
 	Command bool

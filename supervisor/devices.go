@@ -12,7 +12,6 @@ const CPU = "CPU"
 // Allocation is memory that an engine has allocated in the buffers of one name.
 type Allocation struct {
 	Buffer string // its name, such as CUDA0, CPU_Mapped or CUDA_Host
-	Worker string // the address of the worker that has it; empty: it is on this machine
 	Bytes  int64
 }
 
@@ -21,22 +20,20 @@ const mostAllocations = 64
 
 // allocated counts a buffer that an engine has reported. Readers may share the list, so it isn't changed in place.
 func (a *Applied) allocated(sig Signal) {
-	if sig.Worker == "" {
-		a.Buffers += sig.Bytes
-	}
+	a.Buffers += sig.Bytes
 	if sig.Weights {
 		a.Weights += sig.Bytes
 		if !strings.HasPrefix(sig.Text, CPU) && !strings.HasSuffix(sig.Text, "_Host") {
 			a.WeightsOnGPUs += sig.Bytes
 		}
 	}
-	i := slices.IndexFunc(a.Allocations, func(known Allocation) bool { return known.Buffer == sig.Text && known.Worker == sig.Worker })
+	i := slices.IndexFunc(a.Allocations, func(known Allocation) bool { return known.Buffer == sig.Text })
 	if i < 0 && len(a.Allocations) == mostAllocations {
 		i = mostAllocations - 1
 	}
 	a.Allocations = slices.Clone(a.Allocations)
 	if i < 0 {
-		a.Allocations = append(a.Allocations, Allocation{sig.Text, sig.Worker, sig.Bytes})
+		a.Allocations = append(a.Allocations, Allocation{sig.Text, sig.Bytes})
 		return
 	}
 	a.Allocations[i].Bytes += sig.Bytes
@@ -46,21 +43,6 @@ func (a *Applied) allocated(sig Signal) {
 type DeviceMemory struct {
 	Device string
 	Bytes  int64
-}
-
-// Workers returns what the instance takes of the memory of its workers, in the order of its Spec; while that isn't known, without figures.
-func (i Info) Workers() []DeviceMemory {
-	var all []DeviceMemory
-	for n, address := range i.Spec.RPC {
-		taken := DeviceMemory{Device: address}
-		for _, a := range i.applied.Allocations {
-			if a.Worker != "" && (a.Worker == address || n < len(i.workers) && a.Worker == i.workers[n]) {
-				taken.Bytes += a.Bytes
-			}
-		}
-		all = append(all, taken)
-	}
-	return all
 }
 
 // Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.

@@ -10,7 +10,7 @@ import (
 func TestInfo_Devices(t *testing.T) {
 	t.Parallel()
 	shared := []Device{{Name: "MTL0", Memory: 8 << 30, Unified: true}, {Name: "BLAS", Unified: true}}
-	buffers := []Allocation{{"MTL0", "", 500}, {"CPU_Mapped", "", 100}, {"MTL0_Mapped", "", 10}, {"MTL01", "", 1}, {"BLAS", "", 2}, {"MTL0", "10.0.0.3:1", 1000}}
+	buffers := []Allocation{{"MTL0", 500}, {"CPU_Mapped", 100}, {"MTL0_Mapped", 10}, {"MTL01", 1}, {"BLAS", 2}}
 	for name, tt := range map[string]struct {
 		info      Info
 		allocated []Allocation
@@ -24,7 +24,7 @@ func TestInfo_Devices(t *testing.T) {
 		"nothing is reported yet": {Info{Memory: 900, Build: Build{Devices: shared}}, nil, []DeviceMemory{{CPU, 900}}},
 	} {
 		for _, a := range tt.allocated {
-			tt.info.applied.allocated(Signal{Text: a.Buffer, Worker: a.Worker, Bytes: a.Bytes})
+			tt.info.applied.allocated(Signal{Text: a.Buffer, Bytes: a.Bytes})
 		}
 		if diff := cmp.Diff(tt.want, tt.info.Devices()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -49,7 +49,7 @@ func TestApplied_Allocated(t *testing.T) {
 	if len(a.Allocations) != mostAllocations || sum != a.Buffers || a.Buffers != 20*mostAllocations+1 {
 		t.Errorf("%d names, %d of %d bytes", len(a.Allocations), sum, a.Buffers)
 	}
-	if diff := cmp.Diff([]Allocation{{"one", "", 1}}, before.Allocations); diff != "" {
+	if diff := cmp.Diff([]Allocation{{"one", 1}}, before.Allocations); diff != "" {
 		t.Error(diff)
 	}
 }

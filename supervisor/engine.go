@@ -37,7 +37,7 @@ type (
 	}
 	// Preparer is a Process that has something to find out before a launch.
 	Preparer interface {
-		// Prepare sets Launch.Workers, or returns why the launch would fail, for clients. It takes a bounded time.
+		// Prepare returns why the launch would fail, for clients. It takes a bounded time.
 		Prepare(ctx context.Context, l *Launch) error
 	}
 	// Knower is a Process that can tell which models are newer than its engine.
@@ -45,12 +45,6 @@ type (
 		// Knows returns a function that says why the engine can't load a model, for people and without a full stop, or "" if it can as far as
 		// is known. It is nil if nothing is known. No process is started.
 		Knows() func(*catalog.Model) string
-	}
-	// WorkerAsker is a Process that can ask a worker on another machine what it has.
-	WorkerAsker interface {
-		// AskWorker asks a worker that computes for nobody. It takes a bounded time. The error is a sentence without a capital and
-		// full stop, for operators.
-		AskWorker(ctx context.Context, address string) (WorkerMemory, error)
 	}
 	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
 	// when it is ready.
@@ -124,7 +118,6 @@ type Launch struct {
 	Port     int       // on 127.0.0.1
 	APIKey   string    // the key that the engine has to require, if it can
 	On       Placement // where the model is to be
-	Workers  []string  // Spec.RPC with addresses instead of names
 	States   string    // the folder for the states of slots; empty: none are saved
 }
 
@@ -158,9 +151,6 @@ type Device struct {
 	Context int64  // bytes that each process takes of it in addition to its buffers
 }
 
-// WorkerMemory is the memory of a worker's devices together, in bytes.
-type WorkerMemory struct{ Total, Free int64 }
-
 // Cmd is a command to run.
 type Cmd struct {
 	Path  string
@@ -175,7 +165,6 @@ type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
 	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead; the buffer's name, with SignalBuffer
-	Worker   string  // the address of the worker that has the buffer, with SignalBuffer; empty: it is on this machine
 	Bytes    int64   // with SignalBuffer
 	Weights  bool    // with SignalBuffer: it has weights
 

@@ -88,10 +88,6 @@ func queueFull(key string, waiting int, after time.Duration) Error {
 
 func neverFits(spec *Spec, st *State, fixed load) Error {
 	l, pinned := &st.Limits, ""
-	if worker := fixed.plus(load{workers: spec.RPC}).overbooked(); worker != "" {
-		return Error{Kind: NeverFits, Message: fmt.Sprintf(
-			"The model %s can't be loaded: it needs the worker %s, which computes for a pinned model, and serves one at a time. Unload that model, or give the two different workers.", spec.Model.Key, worker)}
-	}
 	if fixed.instances > 0 {
 		pinned = fmt.Sprintf(", of which pinned models take %s", size(fixed.bytes()))
 	}

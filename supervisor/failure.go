@@ -8,9 +8,6 @@ const (
 	freeFailures = 2
 	firstDelay   = time.Second
 	maxDelay     = time.Minute
-	// maxWorkerDelay is the maximum for a model with workers: a load whose worker is missing costs nothing, and the model should return
-	// soon after it.
-	maxWorkerDelay = 15 * time.Second
 	// forgetAfter is how long a failure counts.
 	forgetAfter = 10 * time.Minute
 )
@@ -136,11 +133,7 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {
 			delay *= 4
 		}
-		most := maxDelay
-		if len(spec.RPC) > 0 {
-			most = maxWorkerDelay
-		}
-		f.Until = s.now.Add(min(delay, most))
+		f.Until = s.now.Add(min(delay, maxDelay))
 	}
 	if s.st.Failures == nil {
 		s.st.Failures = map[string]*Failure{}

@@ -378,7 +378,7 @@ func TestFailure_IsForgottenWithNewSettings(t *testing.T) {
 	p := newPlay(t, Limits{})
 	spec := specOf("a", 1)
 	for range 5 {
-		(&stepper{st: &p.st, now: p.now}).failed(spec, "no worker listens")
+		(&stepper{st: &p.st, now: p.now}).failed(spec, "its engine is missing")
 	}
 	p.on(Configured{Specs: map[uint64]*Spec{}})
 	p.at(user(1, "a"), Refuse{1, backingOff("a", p.st.Failures["a"], p.now)})
@@ -390,10 +390,10 @@ func TestFailure_IsForgottenWithNewSettings(t *testing.T) {
 func TestFailure_ARestartHasTheNewSettings(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	old, repaired := autoRestart(on(specOf("a", 1), "x:1")), autoRestart(on(specOf("a", 1), "y:1"))
+	old, repaired := autoRestart(specOf("a", 1)), autoRestart(with(specOf("a", 1), func(s *Spec) { s.Args = []string{"-v"} }))
 	p.idle(old)
 	for range 4 {
-		(&stepper{st: &p.st, now: p.now}).failed(old, "no worker listens")
+		(&stepper{st: &p.st, now: p.now}).failed(old, "its engine is missing")
 	}
 	crash(p, 1)
 	p.on(RestartsConfigured{map[string]*Spec{"a": repaired, "b": repaired}}, Spawn{"a", 2})

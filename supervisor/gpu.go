@@ -136,7 +136,7 @@ func (st *State) groups(gpus []*GPU, taken load) [][]*GPU {
 // whole returns the plan of a load wholly on some GPUs, each of which takes a share by its size.
 func (st *State) whole(spec *Spec, group []*GPU, size modelSize) loadPlan {
 	plan := loadPlan{spec: spec, on: Placement{Whole: true, Share: 1}}
-	plan.need = load{instances: 1, memory: size.memory - size.offload, workers: spec.RPC}
+	plan.need = load{instances: 1, memory: size.memory - size.offload}
 	var sum int64
 	for _, g := range group {
 		sum += st.limitOf(g)
@@ -156,7 +156,7 @@ func (st *State) whole(spec *Spec, group []*GPU, size modelSize) loadPlan {
 
 // split returns the plan of a load that is on the GPUs as far as they have room beside what stays, and on the processor for the rest.
 func (st *State) split(spec *Spec, gpus []*GPU, size modelSize, stays load) loadPlan {
-	plan := loadPlan{spec: spec, need: load{instances: 1, memory: size.memory, workers: spec.RPC}}
+	plan := loadPlan{spec: spec, need: load{instances: 1, memory: size.memory}}
 	rest := size.offload
 	for _, g := range gpus {
 		part := min(rest, st.limitOf(g)-bytesOf(g.Name, stays.gpus)-g.Context)
@@ -313,7 +313,7 @@ func (s *stepper) tryWhole(in *Instance) {
 // bytesOn returns what a process has reported of its buffers on a GPU.
 func (a *Applied) bytesOn(device string) (bytes int64) {
 	for _, one := range a.Allocations {
-		if rest, ok := strings.CutPrefix(one.Buffer, device); one.Worker == "" && ok && (rest == "" || rest[0] == '_') {
+		if rest, ok := strings.CutPrefix(one.Buffer, device); ok && (rest == "" || rest[0] == '_') {
 			bytes += one.Bytes
 		}
 	}

@@ -35,7 +35,6 @@ type Info struct {
 
 	applied Applied
 	on      Placement
-	workers []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
 // OnMachine returns the part of Memory that is counted against the machine's.
@@ -185,7 +184,6 @@ func (s *Supervisor) info(in *Instance) Info {
 	if p := s.running[in.Gen]; p != nil {
 		if launched := p.launched.Load(); launched != nil {
 			info.PID, info.Address, info.Build, info.Sandbox = launched.pid, launched.address, launched.build, launched.sandbox
-			info.workers = launched.workers
 		}
 	}
 	return info

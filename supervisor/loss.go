@@ -32,12 +32,11 @@ const (
 	ShutDown                    // the supervisor stopped it because the server shuts down
 	Unreachable                 // a remote doesn't answer any more
 	Silent                      // a remote has sent nothing for too long, and the request was given up
-	Severed                     // it has workers on other machines, and one of them was lost or it hung, which no request causes
 )
 
 var lossNames = [...]string{
 	Unharmed: "unharmed", Ended: "ended", Killed: "killed", OutOfMemory: "out of memory", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
-	Unreachable: "unreachable", Silent: "silent", Severed: "severed from a worker",
+	Unreachable: "unreachable", Silent: "silent",
 }
 
 func (k LossKind) String() string { return lossNames[k] }
@@ -80,11 +79,6 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 	case why == nil:
 		<-p.exited // follows at once
 		loss.Kind = cmp.Or(p.end, Ended)
-		if p.hasWorkers() && p.death.why() != "" {
-			loss.Kind = Severed
-		}
-	case *why == ForSilence && p.hasWorkers():
-		loss.Kind = Severed
 	case *why == ForSilence && p.pulse.isDeaf():
 		loss.Kind = Deaf
 	case *why == ForSilence:
@@ -95,12 +89,6 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 		loss.Kind = Unloaded
 	}
 	return loss
-}
-
-// hasWorkers reports whether the process computes on workers.
-func (p *process) hasWorkers() bool {
-	l := p.launched.Load()
-	return l != nil && len(l.workers) > 0
 }
 
 // diesLate checks the health of a process. If it doesn't answer, diesLate waits for its exit, at most lateExitGrace, and

@@ -68,7 +68,6 @@ type launched struct {
 	sandbox string
 	build   Build
 	stdin   io.WriteCloser
-	workers []string // that it computes on
 	steps   []StopStep
 	keeper  *keeper   // nil: states of its slots can't be saved
 	at      time.Time // when it was started
@@ -166,7 +165,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port,
 		header:  []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(), keeper: p.keeper,
-		workers: l.Workers, at: time.Now(),
+		at: time.Now(),
 	}
 	record := mark.Record(now.pid, p.log)
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
@@ -248,9 +247,6 @@ func (p *process) monitor(engine Process, out *outputs) func() {
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })
 	monitors.Go(func() { p.watch(ctx) })
-	for _, address := range p.launched.Load().workers {
-		monitors.Go(func() { p.watchWorker(ctx, address) })
-	}
 	if trier, ok := engine.(Trier); ok {
 		monitors.Go(func() { p.try(ctx, trier) })
 	} else if checker, ok := engine.(HealthChecker); ok {

@@ -10,15 +10,14 @@ type load struct {
 	instances int
 	memory    int64          // of the machine
 	gpus      []DeviceMemory // of the GPUs with memory of their own
-	workers   []string       // the addresses of workers, each of which serves one instance
 }
 
 func (l load) plus(o load) load {
-	return load{l.instances + o.instances, l.memory + o.memory, added(l.gpus, o.gpus, 1), join(l.workers, o.workers)}
+	return load{l.instances + o.instances, l.memory + o.memory, added(l.gpus, o.gpus, 1)}
 }
 
 func (l load) minus(o load) load {
-	return load{l.instances - o.instances, l.memory - o.memory, added(l.gpus, o.gpus, -1), without(l.workers, o.workers)}
+	return load{l.instances - o.instances, l.memory - o.memory, added(l.gpus, o.gpus, -1)}
 }
 
 // bytes returns all memory that the load takes.
@@ -30,32 +29,10 @@ func (l load) bytes() int64 {
 	return sum
 }
 
-// join returns the elements of both lists, and changes neither.
-func join(a, b []string) []string {
-	if len(b) == 0 {
-		return a
-	}
-	return slices.Concat(a, b)
-}
-
-// without returns all without one occurrence of each element of some.
-func without(all, some []string) []string {
-	if len(some) == 0 {
-		return all
-	}
-	all = slices.Clone(all)
-	for _, s := range some {
-		if i := slices.Index(all, s); i >= 0 {
-			all = slices.Delete(all, i, i+1)
-		}
-	}
-	return all
-}
-
 // fits reports whether a load is within the limits. Of the GPUs, those count that a part of it uses.
 func (st *State) fits(x, part load) bool {
 	l := &st.Limits
-	if l.Instances > 0 && x.instances > l.Instances || l.Memory > 0 && x.memory > l.Memory || x.overbooked() != "" {
+	if l.Instances > 0 && x.instances > l.Instances || l.Memory > 0 && x.memory > l.Memory {
 		return false
 	}
 	return !slices.ContainsFunc(part.gpus, func(d DeviceMemory) bool { return st.isOver(d.Device, x) })
@@ -67,22 +44,12 @@ func (st *State) isOver(gpu string, x load) bool {
 	return g != nil && bytesOf(gpu, x.gpus) > st.limitOf(g)
 }
 
-// overbooked returns a worker that several instances would use; empty: there is none.
-func (l load) overbooked() string {
-	for i, w := range l.workers {
-		if slices.Contains(l.workers[:i], w) {
-			return w
-		}
-	}
-	return ""
-}
-
 // load returns what the instance takes of the limited resources; nothing, if it is a remote's.
 func (in *Instance) load() load {
 	if in.isRemote() {
 		return load{}
 	}
-	return load{1, in.Claim, in.OnGPUs, in.Spec.RPC}
+	return load{1, in.Claim, in.OnGPUs}
 }
 
 // taken returns the load of the instances that match.

@@ -73,10 +73,7 @@ func (w *world) spec(key string) *Spec {
 	if w.rand.IntN(50) == 0 {
 		spec.Memory = 1000
 	}
-	if w.rand.IntN(3) == 0 {
-		spec.RPC = [][]string{{"x:1"}, {"y:1"}, {"x:1", "y:1"}}[w.rand.IntN(3)]
-	}
-	if len(spec.RPC) == 0 && w.rand.IntN(3) > 0 {
+	if w.rand.IntN(3) > 0 {
 		spec.Devices = []string{"CUDA0", "CUDA1", "CUDA2"}[:1+w.rand.IntN(3)]
 		spec.Offload = spec.Memory - int64(w.rand.IntN(30))
 	}
@@ -180,15 +177,8 @@ func (w *world) checkRoom(gen uint64) {
 		w.fail("%d instances, of which there may be %d", n, l.Instances)
 	}
 	var sum int64
-	uses := map[string]string{}
 	for _, in := range w.st.Instances {
 		sum += in.Claim
-		for _, worker := range in.Spec.RPC {
-			if other, ok := uses[worker]; ok {
-				w.fail("%s and %s use the worker %s", other, in.ID, worker)
-			}
-			uses[worker] = in.ID
-		}
 	}
 	if l.Memory > 0 && sum > l.Memory {
 		w.fail("%d bytes of %d are taken", sum, l.Memory)

@@ -14,7 +14,6 @@ type Size struct {
 	Checkpoints   int
 	Memory        int64 // estimated memory of the model in this size, in bytes
 	Offload       int64 // the part of Memory that a GPU takes
-	Elsewhere     int64 // on its workers
 	Reserve       int64 // the part of Memory that is allocated gradually
 }
 
@@ -29,7 +28,7 @@ func (s *Spec) smaller(n int) *Spec {
 	own, size := *s, s.Smaller[n-1]
 	own.Parallel, own.PromptCache, own.Checkpoints = size.Parallel, size.PromptCache, size.Checkpoints
 	own.ContextLength = cmp.Or(size.ContextLength, s.ContextLength)
-	own.Memory, own.Offload, own.Elsewhere, own.Reserve, own.Smaller = size.Memory, size.Offload, size.Elsewhere, size.Reserve, s.Smaller[n:]
+	own.Memory, own.Offload, own.Reserve, own.Smaller = size.Memory, size.Offload, size.Reserve, s.Smaller[n:]
 	return &own
 }
 
@@ -106,7 +105,7 @@ func (s *stepper) plans(spec *Spec, need ContextNeed) ([]loadPlan, *Error) {
 func (s *stepper) placements(spec *Spec, gpus []*GPU, size modelSize, taken load) []loadPlan {
 	if len(gpus) == 0 {
 		isProcessor := spec.NoGPU || len(spec.Devices) > 0
-		return []loadPlan{{spec, Placement{Processor: isProcessor}, load{1, size.memory, nil, spec.RPC}}}
+		return []loadPlan{{spec, Placement{Processor: isProcessor}, load{1, size.memory, nil}}}
 	}
 	var all []loadPlan
 	for _, group := range s.st.groups(gpus, taken) {
@@ -138,7 +137,7 @@ func (s *stepper) at(spec *Spec, where *Placement) loadPlan {
 		}
 	}
 	if len(group) == 0 {
-		return loadPlan{spec, *where, load{1, size.memory, nil, spec.RPC}}
+		return loadPlan{spec, *where, load{1, size.memory, nil}}
 	}
 	return s.st.whole(spec, group, size)
 }

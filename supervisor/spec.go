@@ -22,7 +22,6 @@ type Spec struct {
 	Checkpoints    int          // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
 	Slotted        bool         // requests choose their slots
 	Private        bool         // isolate owners: requests of different owners share no cached prompts
-	RPC            []string     // the addresses of the workers on other machines that it computes on, see [WorkerAddress]
 	Args           []string     // further arguments, from the configuration
 	Unconfined     bool         // run it without a sandbox
 	Sandbox        SandboxLevel // of its sandbox
@@ -47,7 +46,6 @@ type Spec struct {
 	Memory      int64         // estimated memory of the instance on this machine, in bytes
 	Offload     int64         // the part of Memory that GPUs take if the model is wholly on them
 	Layers      int           // of the model, the output's among them; 0: unknown
-	Elsewhere   int64         // estimated memory of the instance on its workers, in bytes
 	Reserve     int64         // the part of Memory that is allocated gradually: the prompt cache and the checkpoints
 	TTL         time.Duration // unload it after that long without a request; 0: never
 	Pinned      bool          // never evict it
@@ -60,7 +58,7 @@ type Spec struct {
 func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
-		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.RPC, o.RPC) && slices.Equal(s.Args, o.Args) &&
+		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox && slices.Equal(s.Readable, o.Readable) && s.isPlacedLike(o) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
@@ -78,7 +76,7 @@ func isSameFile(a, b *catalog.Model) bool {
 // withPolicyOf returns s with those fields of o that don't affect the process.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
-	n.Memory, n.Offload, n.Elsewhere, n.Reserve, n.Smaller, n.Devices = o.Memory, o.Offload, o.Elsewhere, o.Reserve, o.Smaller, o.Devices
+	n.Memory, n.Offload, n.Reserve, n.Smaller, n.Devices = o.Memory, o.Offload, o.Reserve, o.Smaller, o.Devices
 	n.TTL, n.Pinned, n.AutoRestart, n.Recipe = o.TTL, o.Pinned, o.AutoRestart, o.Recipe
 	return &n
 }

@@ -100,7 +100,7 @@ type Instance struct {
 type Applied struct {
 	FlashAttention Toggle
 	Buffers        int64        // bytes of weights, caches and scratch buffers on all devices of this machine; 0: not reported
-	Allocations    []Allocation // the same by name, and those on workers
+	Allocations    []Allocation // the same by name
 
 	Weights       int64 // bytes, on all devices
 	WeightsOnGPUs int64 // bytes

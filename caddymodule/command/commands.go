@@ -42,9 +42,6 @@ func ownCommands() []caddycmd.Command {
 		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: defineRestore},
 		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: defineRM},
 		{
-			Name: "rpc-worker", Usage: "[--listen ADDRESS]", Short: "Computes for a model that runs on several machines", CobraFunc: defineRPCWorker,
-		},
-		{
 			Name: "runtime", Usage: "ls | get ENGINE | select NAME | remove NAME",
 			Short: "Finds, downloads and selects the engines that run models", CobraFunc: defineRuntime,
 		},

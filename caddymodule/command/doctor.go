@@ -28,7 +28,7 @@ models, database, tokens, ports, certificates, the sandbox, limits and the clock
 something is wrong, what to do.
 
 It works with a server running on $LMCADDY_HOME, and without one; then it looks at what "lmcaddy run" would use in this
-folder. It changes nothing, and asks nothing of the network but the workers of models on several machines. The exit status is 1 if there is a problem.`
+folder. It changes nothing, and asks nothing of the network. The exit status is 1 if there is a problem.`
 	cmd.Example = `  lmcaddy doctor
   lmcaddy doctor --problems
   lmcaddy doctor --json`

@@ -13,21 +13,7 @@ import (
 func writeEstimate(f *facts, e *resource.LoadEstimate) {
 	f.add("Context", "%d tokens for each request", e.Config.ContextLength)
 	f.add("Parallel", "%s at a time", count(e.Slots, "request"))
-	needed := size(e.Memory.Total)
-	if e.Memory.Workers > 0 {
-		needed += " here and " + size(e.Memory.Workers) + " on workers"
-	}
-	f.add("Memory needed", "%s (%s)", needed, memoryParts(&e.Memory))
-	for _, w := range e.Workers {
-		switch {
-		case w.Problem != "":
-			f.add("Worker", "%s: %s", w.Address, w.Problem)
-		case w.Total > 0:
-			f.add("Worker", "%s has %s, of which %s are free", w.Address, size(w.Total), size(w.Free))
-		default:
-			f.add("Worker", "%s", w.Address)
-		}
-	}
+	f.add("Memory needed", "%s (%s)", size(e.Memory.Total), memoryParts(&e.Memory))
 	free := "no limit is set"
 	if e.Budget != nil && e.Free != nil {
 		free = fmt.Sprintf("%s of %s for all models", size(*e.Free), size(*e.Budget))

@@ -28,7 +28,7 @@ type group struct {
 
 // groups are the groups of the help, and their commands, in the order in which people need them.
 var groups = []group{
-	{"Serve:", []string{"serve", "run", "start", "reload", "stop", "service", "runtime", "rpc-worker"}},
+	{"Serve:", []string{"serve", "run", "start", "reload", "stop", "service", "runtime"}},
 	{"Models:", []string{"search", "get", "import", "ls", "show", "load", "unload", "rm"}},
 	{"Talk:", []string{"chat", "conversations", "warm"}},
 	{"Look:", []string{"status", "ps", "log", "usage", "doctor"}},

@@ -42,11 +42,6 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	for _, key := range slices.Sorted(maps.Keys(r.Waiting)) {
 		sentence(text, "%s waiting for %s", count(r.Waiting[key], "request"), key)
 	}
-	for _, in := range r.Instances {
-		if len(in.Workers) > 0 {
-			sentence(text, "%s takes in addition: %s", in.ID, onWorkers(in.Workers))
-		}
-	}
 	for i := range r.Nodes {
 		terminal.Println(text, nodeInWords(&r.Nodes[i]))
 	}
@@ -82,15 +77,6 @@ func gpuInWords(d *resource.OverviewDevice) string {
 		words += ", and other programs hold " + size(d.Held)
 	}
 	return words
-}
-
-// onWorkers lists what an instance takes of its workers.
-func onWorkers(workers []resource.DeviceMemory) string {
-	var parts []string
-	for _, w := range workers {
-		parts = append(parts, fmt.Sprintf("%s of the worker %s", size(w.Memory), w.Name))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func sentence(text io.StringWriter, format string, values ...any) {

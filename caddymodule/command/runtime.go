@@ -218,14 +218,7 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 	} else {
 		text += inWords(fmt.Sprintf("; another is selected, \"lmcaddy runtime select %s\" selects this one", got.Name))
 	}
-	if _, err := terminal.Printf(out, "%s.\n%s\n", text, commandOf(got)); err != nil || got.Engine != runtimes.LlamaCpp {
-		return err
-	}
-	worker := "It has no worker, so it can't be used for a model over several machines."
-	if got.Worker != "" {
-		worker = inWords(`It has a worker, for a model over several machines: "lmcaddy rpc-worker" runs it.`)
-	}
-	_, err := fmt.Fprintln(out, worker)
+	_, err := terminal.Printf(out, "%s.\n%s\n", text, commandOf(got))
 	return err
 }
 

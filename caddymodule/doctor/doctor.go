@@ -74,7 +74,6 @@ var checks = []struct {
 	{"server", checkServer},
 	{"configuration", checkConfiguration},
 	{"engine", checkEngines},
-	{"workers", checkWorkers},
 	{"gpu", checkGPU},
 	{"memory", checkMemory},
 	{"models", checkModels},

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -99,4 +101,11 @@ func count(n int, single, several string) string {
 		return "1 " + single
 	}
 	return fmt.Sprintf("%d %s", n, several)
+}
+
+// sentenceOf is an error as a sentence.
+func sentenceOf(err error) string {
+	text := err.Error()
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ". ") + "."
 }

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -289,16 +288,4 @@ func TestCheckCertificate(t *testing.T) {
 	}
 	write(t, string(s.Home), "caddy/pki/authorities/local/root.crt", "x")
 	wantFound(t, checkCertificate(t.Context(), s), Problem, "is no certificate")
-}
-
-func TestCheckWorkers(t *testing.T) {
-	t.Parallel()
-	s := healthy(t)
-	if found := checkWorkers(t.Context(), s); len(found) > 0 {
-		t.Errorf("without workers: %v", found)
-	}
-	address := closedport.Address(t)
-	withEngine(s, fakeengine.Install(t, nil).Path)
-	s.Config.Models = []resource.Block{{Name: "a/b", Settings: []resource.Setting{{Name: "rpc", Value: address, Source: resource.FromFile}}}}
-	wantFound(t, checkWorkers(t.Context(), s), Problem, "No worker listens at "+address)
 }

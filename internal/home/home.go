@@ -130,9 +130,6 @@ func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 // EngineCache is the folder where engines cache code compiled for GPUs. It may be deleted.
 func (d Dir) EngineCache() string { return filepath.Join(string(d), "cache", "engines") }
 
-// WorkerCache is the folder where a worker keeps large tensors of other machines' models. It may be deleted.
-func (d Dir) WorkerCache() string { return filepath.Join(string(d), "cache", "worker") }
-
 // MCP is the file that lists the MCP servers.
 func (d Dir) MCP() string { return filepath.Join(string(d), "mcp.json") }
 

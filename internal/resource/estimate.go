@@ -23,7 +23,6 @@ type LoadEstimate struct {
 	Shrinks []string     `json:"would_shrink"`                  // instances that would be restarted with fewer slots or a smaller cache
 	Others  int          `json:"would_unload_others,omitempty"` // number of instances of models that the token may not use
 	Waits   bool         `json:"would_wait"`                    // until requests in progress have ended
-	Workers []Worker     `json:"workers,omitempty"`             // that a part of the model would be on; only an administrator sees them
 }
 
 // EstimateDevice is what a load would take of a device.
@@ -34,14 +33,6 @@ type EstimateDevice struct {
 	Taken  int64  `json:"taken_bytes"`  // of it, by models
 }
 
-// Worker is a process on another machine that computes a part of a model.
-type Worker struct {
-	Address string `json:"address"`
-	Total   int64  `json:"total_bytes,omitempty"` // absent: unknown
-	Free    int64  `json:"free_bytes,omitempty"`  // when it computed for nobody
-	Problem string `json:"problem,omitempty"`     // why it can't be used now
-}
-
 // MemoryEstimate is the memory that a load takes on all devices of this machine together, in bytes.
 type MemoryEstimate struct {
 	Total       int64  `json:"total_bytes"`
@@ -50,10 +41,9 @@ type MemoryEstimate struct {
 	Compute     int64  `json:"compute_bytes"`
 	Projector   int64  `json:"projector_bytes"`
 	Draft       int64  `json:"draft_model_bytes"`
-	PromptCache int64  `json:"prompt_cache_bytes"`      // with the context checkpoints; it is filled gradually
-	Engine      int64  `json:"engine_bytes"`            // the rest
-	Workers     int64  `json:"workers_bytes,omitempty"` // in addition to the total: what of the parts is on workers on other machines
-	Confidence  string `json:"confidence"`              // "measured" by an earlier load of the same kind, "high" or "low"
+	PromptCache int64  `json:"prompt_cache_bytes"` // with the context checkpoints; it is filled gradually
+	Engine      int64  `json:"engine_bytes"`       // the rest
+	Confidence  string `json:"confidence"`         // "measured" by an earlier load of the same kind, "high" or "low"
 }
 
 // SmallerLoad is the size in which a model is loaded beside others.

@@ -108,7 +108,6 @@ type OverviewInstance struct {
 	Devices   []DeviceMemory `json:"devices,omitempty"`   // how memory_bytes are spread, as far as that is known
 	Placement string         `json:"placement,omitempty"` // where the model is, in words; absent: nothing but the processor comes into question
 	Split     bool           `json:"split,omitempty"`     // a part of it, or all, is on the processor although there is a GPU: it is many times slower
-	Workers   []DeviceMemory `json:"workers,omitempty"`   // what it takes of workers on other machines, by their addresses; only an administrator sees them
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`

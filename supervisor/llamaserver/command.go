@@ -51,7 +51,6 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
-	args = append(args, onWorkers(&l, known)...)
 	args = append(args, onGPUs(&l, known)...)
 	args = append(args, kindArgs(l.Spec)...)
 	args = append(args, tuning(l.Spec, known)...)
@@ -123,8 +122,8 @@ func flashAttention(t supervisor.Toggle, known flags) []string {
 	}
 }
 
-// machines returns the ports of the machines that share the computation according to the arguments, as in "--rpc
-// 10.0.0.7:50052,10.0.0.8:50052".
+// machines returns the ports of llama.cpp's RPC servers on other machines in the arguments, as in "--rpc
+// 10.0.0.7:50052,10.0.0.8:50052": the engine may connect to them.
 func machines(args []string) []int {
 	var all []int
 	for i, arg := range args {

@@ -22,7 +22,6 @@ func Engine() supervisor.Engine {
 		Choices:        choices,
 		Estimate:       estimate,
 		Fixed:          fixed,
-		Workers:        true,
 		ContextStep:    256,
 		MaxCheckpoints: 32, // llama-server's default
 	}

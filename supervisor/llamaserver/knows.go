@@ -2,6 +2,8 @@ package llamaserver
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely unknown.
@@ -74,6 +77,19 @@ func (l *library) knows(arch string) bool {
 	known := strings.Contains(l.names, arch+"\x00")
 	l.known.Store(arch, known)
 	return known
+}
+
+// Prepare returns an error if the engine doesn't know how a drafter works. It would end itself with its help.
+func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
+	draft := l.Draft
+	if draft == nil || draft.Drafting == "" {
+		return nil
+	}
+	build, err := p.Probe(ctx)
+	if err != nil || strings.Contains(build.Flags["--spec-type"], "draft-"+draft.Drafting) {
+		return err
+	}
+	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for draft-%s", draft.Key, draft.Drafting), p.tooOld()))
 }
 
 // tooOld says what to use instead of the executable in use; "" if that isn't known.

@@ -22,6 +22,7 @@ var troubles = []string{
 	"error loading model: ", "gguf_init_from_reader: ", "gguf_init_from_file: ", "error: invalid argument: ", "GGML_ASSERT",
 	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model", "failed to initialize speculative decoding context: ",
 	"failed to allocate", "insufficient memory", "out of memory",
+	"RPC server version mismatch", "Failed to find RPC backend",
 }
 
 // unknowns are parts of lines about what a newer engine would know of the model.
@@ -30,7 +31,7 @@ var unknowns = []string{"unknown model architecture", "unknown pre-tokenizer typ
 // memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
 
-// bufferSize matches "CUDA0 KV buffer size =   772.00 MiB", and of a worker "RPC0[10.0.0.3:50052] KV buffer size =   772.00 MiB".
+// bufferSize matches "CUDA0 KV buffer size =   772.00 MiB", and "RPC0[10.0.0.3:50052] KV buffer size =   772.00 MiB" on another machine (--rpc).
 var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)(?:\[([^\]\s]+)\])?\s+(\w+)\s+)?buffer size =\s*([\d.]+) MiB`)
 
 // Line parses state lines, and log lines about the load.
@@ -46,18 +47,15 @@ func (p *Process) Line(line string) []supervisor.Signal {
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return flashSignals(line)
 	}
-	if signals := ofWorkers(line); signals != nil {
-		return signals
-	}
 	if signals := placementSignals(line); signals != nil {
 		return signals
 	}
 	if !strings.Contains(line, "buffer size") {
 		return p.withAdvice(trouble(line))
 	}
-	if m := bufferSize.FindStringSubmatch(line); m != nil {
+	if m := bufferSize.FindStringSubmatch(line); m != nil && m[2] == "" {
 		mebibytes, _ := strconv.ParseFloat(m[4], 64)
-		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Worker: m[2], Bytes: int64(mebibytes * (1 << 20)), Weights: m[3] == "model"}}
+		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Bytes: int64(mebibytes * (1 << 20)), Weights: m[3] == "model"}}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func mebibytesOf(sizes []int64) string {
 // placing are the arguments with which an operator decides where a model is.
 var placing = []string{
 	"-ngl", "--gpu-layers", "--n-gpu-layers", "-dev", "--device", "-sm", "--split-mode", "-ts", "--tensor-split", "-mg", "--main-gpu",
-	"-fit", "--fit", "-fitt", "--fit-target", "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ncffn", "--n-cpu-ffn",
+	"-fit", "--fit", "-fitt", "--fit-target", "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ncffn", "--n-cpu-ffn", "--rpc",
 }
 
 func isPlacing(arg string) bool { return slices.Contains(placing, nameOf(arg)) }

@@ -65,9 +65,6 @@ var (
 func (p *Process) Print(s *supervisor.Spec, b supervisor.Build) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "np %d, fa %d, experts %d", s.Parallel, s.FlashAttention, s.Experts)
-	if len(s.RPC) > 0 {
-		fmt.Fprintf(&out, ", workers %d", len(s.RPC))
-	}
 	for _, d := range b.Devices {
 		fmt.Fprintf(&out, ", device %q", d.Name)
 	}

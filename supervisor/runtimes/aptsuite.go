@@ -21,7 +21,6 @@ Acquire::Languages { "none"; };
 // The folders of a suite that packages are downloaded to.
 const (
 	engineFolder  = "engine"  // the server with the libraries that it needs
-	workerFolder  = "worker"  // workerPackages
 	backendFolder = "backend" // of the variant that was asked for last
 )
 

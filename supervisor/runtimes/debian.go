@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,11 @@ import (
 	"strings"
 )
 
-// serverPackage is the package that contains llama-server.
-const serverPackage = "llama.cpp-tools"
+// serverPackage is the package that contains llama-server, and rpcPackage that with its backend for --rpc, if the suite has it.
+const (
+	serverPackage = "llama.cpp-tools"
+	rpcPackage    = "libggml0-backend-rpc"
+)
 
 // packageSuites are the suites that have the package, the more stable one first. Installing from them would upgrade the C library
 // of an older system, so packages are unpacked into a folder of their own, with all libraries that they need.
@@ -24,7 +26,7 @@ var packageSuites = []string{"forky", "sid"}
 type packageSource func(ctx context.Context, variant string) (staged, error)
 
 // distributionPackages returns a function that opens the distribution's packages for one Get; nil if there are none.
-func distributionPackages(log *slog.Logger) func(packageOptions) (packageSource, error) {
+func distributionPackages() func(packageOptions) (packageSource, error) {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
@@ -34,7 +36,7 @@ func distributionPackages(log *slog.Logger) func(packageOptions) (packageSource,
 				return nil, fmt.Errorf("not a Debian-family system: there is no %s", tool)
 			}
 		}
-		return (&debian{packageOptions: o, log: log, suites: map[string]*aptSuite{}}).get, nil
+		return (&debian{packageOptions: o, suites: map[string]*aptSuite{}}).get, nil
 	}
 }
 
@@ -52,7 +54,6 @@ type packaged func(pkg, variant string) string
 // debian gets an engine from packages of a Debian-family system, with apt configurations of its own.
 type debian struct {
 	packageOptions
-	log     *slog.Logger
 	sources []aptSource          // of the machine; nil: not yet read
 	suites  map[string]*aptSuite // by their keys
 }
@@ -70,7 +71,7 @@ func (d *debian) get(ctx context.Context, variant string) (staged, error) {
 		suite, err := d.suite(ctx, name, wanted.components)
 		if err == nil {
 			if name := d.installed(suite.pkg, variant); name != "" {
-				return staged{installed: name}, d.complete(ctx, suite, name)
+				return staged{installed: name}, nil
 			}
 			err = d.fetch(ctx, suite, wanted)
 		}
@@ -93,12 +94,13 @@ func (d *debian) fetch(ctx context.Context, suite *aptSuite, wanted debianVarian
 		return err
 	}
 	if suite.engine == nil {
-		needed, err := d.needed(ctx, suite, serverPackage)
+		packages := []string{serverPackage}
+		if _, err := d.version(ctx, suite, rpcPackage); err == nil {
+			packages = append(packages, rpcPackage)
+		}
+		needed, err := d.needed(ctx, suite, packages...)
 		if err == nil {
 			err = d.download(ctx, suite, engineFolder, needed)
-		}
-		if err == nil {
-			err = d.downloadWorker(ctx, suite)
 		}
 		if err != nil {
 			return err
@@ -130,7 +132,7 @@ func (d *debian) backend(ctx context.Context, suite *aptSuite, wanted debianVari
 
 // build unpacks the packages of a variant and makes them startable.
 func (d *debian) build(ctx context.Context, suite *aptSuite, variant string) (staged, error) {
-	folders := []string{engineFolder, workerFolder}
+	folders := []string{engineFolder}
 	if len(debianVariants[variant].packages) > 0 {
 		folders = append(folders, backendFolder)
 	}
@@ -145,7 +147,6 @@ func (d *debian) build(ctx context.Context, suite *aptSuite, variant string) (st
 	if err != nil {
 		return staged{}, err
 	}
-	d.warn(makeWorkerStartable(root))
 	return staged{
 		root: root, executable: script, variant: variant, origin: "Debian's packages, " + suite.name, pkg: suite.pkg, toolkit: suite.toolkit,
 	}, nil

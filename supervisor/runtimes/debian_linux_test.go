@@ -27,12 +27,13 @@ echo 'dlstatus:1:50.0000:Retrieving file 1 of 2' >&3
 grep -q "^Suites: $SUITE$" "$sources"/*.sources || { echo 'E: Failed to fetch the suite' >&2; exit 100; }
 case " $* " in *' download '*)
 	[ -z "$HANG" ] || { read never < "$HANG.never" & echo $$ $! > "$HANG"; wait; }
-	case " $* $WITHOUT" in *' llama.cpp-tools-extra without-worker' | *' libggml0-backend-vulkan '*' without-vulkan') echo 'E: Unable to locate package' >&2; exit 100; esac
+	case " $* $WITHOUT" in *' libggml0-backend-vulkan '*' without-vulkan') echo 'E: Unable to locate package' >&2; exit 100; esac
 	for package in ${*##* download }; do echo "$package" > "$package.deb"; done
 esac`,
 	"apt-cache": `
 case " $* " in
 *' show '*' libcudart12 '*) printf 'Package: libcudart12\nVersion: 12.4.127~12.4.1-8\n'; exit;;
+*' show '*' libggml0-backend-rpc '*) [ "$WITHOUT" != unknown-rpc ] || { echo 'E: No packages found' >&2; exit 100; };;
 *' show '*' libggml0-backend-vulkan '*) [ "$WITHOUT" != unknown-vulkan ] || { echo 'E: No packages found' >&2; exit 100; };;
 esac
 case " $* " in
@@ -48,9 +49,6 @@ mkdir -p "$3/usr/bin" "$lib/ggml/backends0" "$lib/llama"
 package=$(cat "$2")
 if [ $package = llama.cpp-tools ]; then
 	touch "$3/usr/bin/llama-server"
-elif [ $package = llama.cpp-tools-extra ]; then
-	mkdir -p "$3/usr/libexec/riscv64-linux-gnu/llama/bin"
-	touch "$3/usr/libexec/riscv64-linux-gnu/llama/bin/ggml-rpc-server"
 elif [ $package = libggml0-backend-cuda ]; then
 	cp "$CUDA_BACKEND" "$lib/ggml/backends0/libggml-cuda.so"
 elif [ ${package#libggml0-backend-} != $package ]; then
@@ -97,7 +95,7 @@ func unreachable(t *testing.T) string {
 
 func openDebian(dir string) *Store {
 	s := openTest(dir)
-	s.packages = distributionPackages(s.log)
+	s.packages = distributionPackages()
 	return s
 }
 
@@ -114,7 +112,6 @@ func TestGet_FromDebianPackages(t *testing.T) {
 	same(t, "runtime", got, Runtime{
 		Name: "llama.cpp-b11669-cpu", Engine: LlamaCpp, Version: "b11669", Variant: "cpu", Origin: "Debian's packages, sid",
 		Path: filepath.Join(dir, "llama.cpp-b11669-cpu/bin/llama-server"), Source: Installed, Selected: true,
-		Worker: filepath.Join(dir, "llama.cpp-b11669-cpu/bin/ggml-rpc-server"),
 	})
 	same(t, "percents", percents, []float64{50, 50})
 	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", "selected"})
@@ -137,8 +134,7 @@ func TestGet_FromDebianPackages(t *testing.T) {
 			}
 		}
 	}
-	if lines := strings.Split(string(calls), "\n"); !strings.HasSuffix(lines[len(lines)-3], " download llama.cpp-tools libllama0") ||
-		!strings.HasSuffix(lines[len(lines)-2], " download libggml0-backend-rpc llama.cpp-tools-extra") {
+	if lines := strings.Split(string(calls), "\n"); !strings.HasSuffix(lines[len(lines)-2], " download llama.cpp-tools libggml0-backend-rpc libllama0") {
 		t.Errorf("apt was called so:\n%s", calls)
 	}
 }
@@ -171,57 +167,16 @@ func TestGet_DebianPackagesAreFetchedOnce(t *testing.T) {
 	same(t, "it is there again", got.Already, false)
 }
 
-// The worker is optional: a runtime without it is complete, and gets it later.
-func TestGet_DebianWorkerIsAddedLater(t *testing.T) {
-	log := debianMachine(t, "forky")
-	dir := t.TempDir()
-	get := func() Runtime {
-		t.Helper()
+// llama-server finds the backend for --rpc beside its loader. A suite that doesn't have it will do.
+func TestGet_DebianRPCBackend(t *testing.T) {
+	for without, want := range map[string]bool{"": true, "unknown-rpc": false} {
+		debianMachine(t, "forky")
+		t.Setenv("WITHOUT", without)
+		dir := t.TempDir()
 		got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
 		must(t, err)
-		return got
-	}
-	t.Setenv("WITHOUT", "without-worker")
-	same(t, "worker that there is not", get().Worker, "")
-	same(t, "worker that there is still not", get().Worker, "")
-	t.Setenv("WITHOUT", "")
-	got := get()
-	same(t, "worker", got.Worker, filepath.Join(dir, got.Name, "bin/ggml-rpc-server"))
-	same(t, "replaced", got.Already, true)
-	output, err := exec.Command(got.Worker, "-p", "1").Output()
-	must(t, err)
-	lib := filepath.Join(dir, got.Name, "usr/lib/riscv64-linux-gnu")
-	if want := filepath.Join(dir, got.Name, "usr/libexec/riscv64-linux-gnu/llama/bin/ggml-rpc-server") + "\n-p\n1\n"; !strings.HasSuffix(string(output), want) {
-		t.Errorf("the loader was called with %s", output)
-	}
-	backend, err := filepath.EvalSymlinks(filepath.Join(lib, "libggml-rpc.so"))
-	must(t, err)
-	same(t, "backend beside the loader", backend, filepath.Join(lib, "ggml/backends0/libggml-rpc.so"))
-	must(t, os.Remove(log))
-	get()
-	calls, err := os.ReadFile(log)
-	must(t, err)
-	if strings.Contains(string(calls), " download ") {
-		t.Errorf("it is fetched again: %s", calls)
-	}
-}
-
-func TestWorkerOf(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, file := range []string{"release/llama-server", "release/rpc-server", "usr/bin/llama-server", "usr/libexec/x86_64-linux-gnu/llama/bin/ggml-rpc-server", "alone/llama-server"} {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, file), nil, 0o755))
-	}
-	must(t, os.Symlink(filepath.Join(dir, "release/llama-server"), filepath.Join(dir, "link")))
-	for server, want := range map[string]string{
-		"release/llama-server": "release/rpc-server", "link": "release/rpc-server",
-		"usr/bin/llama-server": "usr/libexec/x86_64-linux-gnu/llama/bin/ggml-rpc-server", "alone/llama-server": "", "gone/llama-server": "",
-	} {
-		if want != "" {
-			want = filepath.Join(dir, want)
-		}
-		same(t, server, WorkerOf(filepath.Join(dir, server)), want)
+		_, err = os.Stat(filepath.Join(dir, got.Name, "usr/lib/riscv64-linux-gnu/libggml-rpc.so"))
+		same(t, "it has the backend "+without, err == nil, want)
 	}
 }
 

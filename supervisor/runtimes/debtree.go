@@ -72,7 +72,7 @@ func makeStartable(root, variant string) (string, error) {
 		}
 	}
 	openBLAS, _ := filepath.Glob(filepath.Join(root, libraries, "openblas-*", "*.so.*")) // on a Debian system, a choice of the administrator's is linked
-	if err := linkBeside(root, libraries, openBLAS); err != nil {
+	if err := linkBeside(root, libraries, append(openBLAS, backendsOf(root, libraries, "rpc")...)); err != nil {
 		return "", err
 	}
 	script := filepath.Join("bin", "llama-server")
@@ -90,28 +90,6 @@ func backendsOf(root, libraries, name string) []string {
 		backends = append(backends, found...)
 	}
 	return backends
-}
-
-// makeWorkerStartable writes the start script of the worker that is in a tree of packages, and links the backend that it and llama-server
-// need. The script is written last: a tree that has it is complete.
-func makeWorkerStartable(root string) error {
-	loader, err := findLoader(root)
-	if err != nil {
-		return err
-	}
-	workers, _ := filepath.Glob(filepath.Join(root, "usr", "libexec", "*", "llama", "bin", workerName)) // the pattern is valid
-	backends := backendsOf(root, filepath.Dir(loader), "rpc")
-	if len(workers) == 0 || len(backends) == 0 {
-		return fmt.Errorf("the packages have no %s, or not the backend for it", workerName)
-	}
-	if err := linkBeside(root, filepath.Dir(loader), backends); err != nil {
-		return err
-	}
-	program, err := filepath.Rel(root, workers[0])
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncTree(root), writeScript(root, loader, program, filepath.Join("bin", workerName)))
 }
 
 // writeScript writes a start script of a program. All paths are within the tree.

@@ -32,7 +32,7 @@ func downloads(t *testing.T, log string) (all []string, components string) {
 }
 
 func TestGet_DebianVariantThatFitsTheHardware(t *testing.T) {
-	const engine, worker = "llama.cpp-tools libllama0", "libggml0-backend-rpc llama.cpp-tools-extra"
+	const engine = "llama.cpp-tools libggml0-backend-rpc libllama0"
 	const vulkan, cuda = "libggml0-backend-vulkan libvulkan1", "libggml0-backend-cuda libcudart12"
 	const contrib = "main contrib non-free"
 	ampere := cudaLibrary(t, cudaCode{dotted{8, 0}, true}, cudaCode{dotted{8, 6}, false})
@@ -45,35 +45,35 @@ func TestGet_DebianVariantThatFitsTheHardware(t *testing.T) {
 		fetched            []string
 		components, reason string
 	}{
-		{name: "none", want: "cpu", fetched: []string{engine, worker}, components: "main"},
-		{name: "a GPU", gpu: true, devices: listedVulkan, want: "vulkan", fetched: []string{engine, worker, vulkan}, components: "main"},
+		{name: "none", want: "cpu", fetched: []string{engine}, components: "main"},
+		{name: "a GPU", gpu: true, devices: listedVulkan, want: "vulkan", fetched: []string{engine, vulkan}, components: "main"},
 		{
-			name: "a GPU without a driver", gpu: true, want: "cpu", fetched: []string{engine, worker, vulkan}, components: "main",
+			name: "a GPU without a driver", gpu: true, want: "cpu", fetched: []string{engine, vulkan}, components: "main",
 			reason: "variant=vulkan next=cpu error=\"it finds no GPU that it can use: it needs a Vulkan driver",
 		},
 		{
 			name: "a package is missing", gpu: true, devices: listedVulkan, without: "without-vulkan", want: "cpu",
-			fetched: []string{engine, worker, vulkan, engine}, components: "main", reason: "Unable to locate package", // the last from sid
+			fetched: []string{engine, vulkan, engine}, components: "main", reason: "Unable to locate package", // the last from sid
 		},
 		{
 			name: "a package isn't known", gpu: true, devices: listedVulkan, without: "unknown-vulkan", want: "cpu",
-			fetched: []string{engine, worker}, components: "main", reason: "libggml0-backend-vulkan: apt-cache: E: No packages found",
+			fetched: []string{engine}, components: "main", reason: "libggml0-backend-vulkan: apt-cache: E: No packages found",
 		},
 		{
 			name: "NVIDIA's", nvidia: &nvidia{dotted{13, 0}, dotted{9, 0}}, devices: listedCUDA, want: "cuda",
-			fetched: []string{engine, worker, cuda}, components: contrib,
+			fetched: []string{engine, cuda}, components: contrib,
 		},
 		{
 			name: "NVIDIA's, older than the code", nvidia: &nvidia{dotted{13, 0}, dotted{7, 5}}, devices: listedVulkan, want: "vulkan",
-			fetched: []string{engine, worker, cuda, engine, worker, vulkan}, components: "main", reason: "no code for this GPU (compute capability 7.5)",
+			fetched: []string{engine, cuda, engine, vulkan}, components: "main", reason: "no code for this GPU (compute capability 7.5)",
 		},
 		{
 			name: "NVIDIA's with an old driver", nvidia: &nvidia{dotted{11, 4}, dotted{8, 6}}, devices: listedVulkan, want: "vulkan",
-			fetched: []string{engine, worker, vulkan}, components: "main", reason: "this machine's driver supports CUDA 11.4 at most",
+			fetched: []string{engine, vulkan}, components: "main", reason: "this machine's driver supports CUDA 11.4 at most",
 		},
 		{
 			name: "NVIDIA's that can't be used", nvidia: &nvidia{dotted{13, 0}, dotted{8, 6}}, want: "cpu",
-			fetched: []string{engine, worker, cuda, engine, worker, vulkan}, components: "main", reason: "variant=cuda next=vulkan error=\"it finds no GPU that it can use: it needs NVIDIA's driver",
+			fetched: []string{engine, cuda, engine, vulkan}, components: "main", reason: "variant=cuda next=vulkan error=\"it finds no GPU that it can use: it needs NVIDIA's driver",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -142,22 +142,20 @@ func TestDebianScript_FindsTheDriver(t *testing.T) {
 	got, err := s.Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t), Variant: "vulkan"})
 	must(t, err)
 	lib := filepath.Join(s.dir, got.Name, "usr/lib/riscv64-linux-gnu")
-	for _, path := range []string{got.Path, got.Worker} {
-		command := exec.Command(path, "--model", "a b.gguf")
-		command.Env = []string{"LD_LIBRARY_PATH=/opt/my driver/lib::relative:/usr/l*:/opt/second", "PATH=" + os.Getenv("PATH")}
-		output, err := command.Output()
-		must(t, err)
-		arguments := strings.Split(strings.TrimSpace(string(output)), "\n")
-		same(t, "the cache is used", arguments[0], "--library-path")
-		folders := strings.Split(arguments[1], ":")
-		same(t, "folders", folders[:5], []string{lib, lib + "/llama", "/opt/my driver/lib", "/usr/l*", "/opt/second"})
-		for _, folder := range []string{"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/lib/riscv64-linux-gnu/nvidia/current", "/usr/lib/riscv64-linux-gnu"} {
-			if !slices.Contains(folders, folder) {
-				t.Errorf("%s isn't searched, only %v", folder, folders)
-			}
+	command := exec.Command(got.Path, "--model", "a b.gguf")
+	command.Env = []string{"LD_LIBRARY_PATH=/opt/my driver/lib::relative:/usr/l*:/opt/second", "PATH=" + os.Getenv("PATH")}
+	output, err := command.Output()
+	must(t, err)
+	arguments := strings.Split(strings.TrimSpace(string(output)), "\n")
+	same(t, "the cache is used", arguments[0], "--library-path")
+	folders := strings.Split(arguments[1], ":")
+	same(t, "folders", folders[:5], []string{lib, lib + "/llama", "/opt/my driver/lib", "/usr/l*", "/opt/second"})
+	for _, folder := range []string{"/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/lib/riscv64-linux-gnu/nvidia/current", "/usr/lib/riscv64-linux-gnu"} {
+		if !slices.Contains(folders, folder) {
+			t.Errorf("%s isn't searched, only %v", folder, folders)
 		}
-		same(t, "arguments", arguments[3:], []string{"--model", "a b.gguf"})
 	}
+	same(t, "arguments", arguments[3:], []string{"--model", "a b.gguf"})
 }
 
 func TestMakeStartable_LinksWhatAVariantNeeds(t *testing.T) {

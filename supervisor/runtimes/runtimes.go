@@ -58,8 +58,6 @@ type Runtime struct {
 	Path string `json:"path"`
 	// Args are the arguments before the engine's own, such as "-m", "mlx_lm", "server" after a Python interpreter.
 	Args []string `json:"args,omitempty"`
-	// Worker is the absolute path of the executable that computes for a llama-server on another machine; empty: there is none.
-	Worker string `json:"worker,omitempty"`
 	// Source says where it was found.
 	Source Source `json:"source"`
 	// Selected is true for the selected runtime of its engine.
@@ -84,7 +82,7 @@ func Open(dir string, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{dir: dir, log: log, hardware: detectHardware, packages: distributionPackages(log), stall: stallTimeout}
+	return &Store{dir: dir, log: log, hardware: detectHardware, packages: distributionPackages(), stall: stallTimeout}
 }
 
 // List returns the installed runtimes of all engines, each engine's newest first, then those made by hand and the engines on PATH. It also removes the
@@ -157,14 +155,10 @@ func (s *Store) load(name string) (Runtime, error) {
 	if err := checkExecutable(path); err != nil {
 		return Runtime{}, fmt.Errorf("runtime %s: %w", name, err)
 	}
-	found := Runtime{
+	return Runtime{
 		Name: name, Engine: m.Engine, Version: m.Version, Variant: m.Variant, Origin: m.Origin,
 		Path: path, Args: m.Arguments, Source: Installed, Selected: name == s.selection(p),
-	}
-	if m.Engine == LlamaCpp {
-		found.Worker = WorkerOf(path)
-	}
-	return found, nil
+	}, nil
 }
 
 // checkName rejects names that can't be runtimes in the store. The store's own files and staging folders begin with a dot, or

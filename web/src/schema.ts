@@ -1315,16 +1315,6 @@ export interface components {
             status: "estimated";
             /** @enum {string} */
             type: "llm" | "embedding";
-            /** @description On other machines, that a part of the model would be on. Only for administrators. */
-            workers?: {
-                address: string;
-                /** @description When it computed for nobody. */
-                free_bytes?: number;
-                /** @description Why it can't be used now. */
-                problem?: string;
-                /** @description Absent: unknown. */
-                total_bytes?: number;
-            }[];
             /** @description Instances that would be restarted with fewer slots or a smaller cache. */
             would_shrink: string[];
             /** @description Instances. */
@@ -1456,8 +1446,6 @@ export interface components {
             prompt_cache_bytes: number;
             total_bytes: number;
             weights_bytes: number;
-            /** @description In addition to the total: what of the parts is on workers on other machines, with what these compute in. Absent: none. */
-            workers_bytes?: number;
         };
         Model: {
             /** @description Other names that requests may use. */
@@ -1775,11 +1763,6 @@ export interface components {
             status: "starting" | "loading" | "ready" | "draining" | "stopping" | "unreachable";
             /** @description How long it may be idle; 0: it stays loaded. */
             ttl_seconds: number;
-            /** @description What it takes of workers on other machines, by their addresses. Only for administrators. */
-            workers?: {
-                memory_bytes: number;
-                name: string;
-            }[];
         };
         Pinned: {
             instance_ids: string[];
