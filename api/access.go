@@ -307,10 +307,10 @@ func (c *call) admit() error {
 }
 
 // used counts the tokens of the request, if an engine has begun to answer it.
-func (c *call) used(rq *modelRequest, u translate.Usage) {
-	c.ledger.of.Usage = u
-	if c.answered.Load() && !c.who.IsNode() { // the node that sends the request counts it
-		c.node.Used(c.who, rq.target.Model.Key, u)
+func (rq *modelRequest) used(u translate.Usage) {
+	rq.call.ledger.of.Usage = u
+	if rq.answered.Load() && !rq.call.who.IsNode() { // the node that sends the request counts it
+		rq.call.node.Used(rq.call.who, rq.target.Model.Key, u)
 	}
 }
 

@@ -17,10 +17,10 @@ func (c *call) messages() error {
 	if err != nil {
 		return err
 	}
-	if err := c.reserveChat(rq, body, &messages.Chat, 0); err != nil {
+	if err := rq.reserveChat(body, &messages.Chat, 0); err != nil {
 		return refined(err, messagesFields.refine)
 	}
-	r := &messagesRun{run: c.newRun(rq), messages: messages, id: newID("msg_")}
+	r := &messagesRun{run: newRun(rq), messages: messages, id: newID("msg_")}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.close()
 	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat)); err != nil {
@@ -83,7 +83,7 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return err
 	}
-	tokens, err := c.countChat(rq, body, &messages.Chat)
+	tokens, err := rq.countChat(body, &messages.Chat)
 	if err != nil {
 		return refined(err, messagesFields.refine)
 	}
@@ -92,9 +92,9 @@ func (c *call) countTokens() error {
 }
 
 // countChat returns the number of tokens of a chat's prompt. body is what the engine would be sent.
-func (c *call) countChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) (tokens int, _ error) {
+func (rq *modelRequest) countChat(body *jsonbody.Body, chat *request.Chat) (tokens int, _ error) {
 	if bounder, ok := rq.engine.(wire.Bounder); ok {
-		return c.countByAsking(rq, bounder, rq.engine.Chat(body, chat, 0))
+		return rq.countByAsking(bounder, rq.engine.Chat(body, chat, 0))
 	}
 	ask := func(engine wire.Engine, _ int) (wire.Upstream, *translate.Error) {
 		counter, ok := engine.(wire.Counter)
@@ -107,7 +107,7 @@ func (c *call) countChat(rq *modelRequest, body *jsonbody.Body, chat *request.Ch
 		return 0, bad
 	}
 	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
-	_, err := c.inParts(rq, 1, ask, func(engine wire.Engine, _ int, said []byte) error {
+	_, err := rq.inParts(1, ask, func(engine wire.Engine, _ int, said []byte) error {
 		var bad *translate.Error
 		if tokens, bad = engine.(wire.Counter).Counted(said); bad != nil {
 			return bad

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/logs"
@@ -129,23 +128,16 @@ type call struct {
 	followed  []*node.Running // of each scope that the request needs
 	admitted  func()          // gives the request's place among those of its token back; nil: it has none
 	run       *node.Run       // that the call makes the answer of, without a request; nil: it answers one
-	kept      *keeping        // how long another node, whose request this is, wants the model to be kept; nil: it doesn't say
 	socket    *responseSocket // on which the request came as a message; nil: it came by itself
 	answerOn  answerFunc      // answers such a request; a field, since endpoints can't refer to what finds endpoints
 	announced *announcement   // the stored beginning of the answer; nil: the client isn't told of it before the end
 	ends      []func()        // called when the request ends
-	made      int             // bytes that are counted for what reserve was last told of
-	unreserve func()          // gives back the tokens that are reserved; nil: there are none
 
 	ledger    ledger
 	underway  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
 	inspected *node.Inspection        // nil: nothing is kept of the request
 	cancel    context.CancelCauseFunc // ends the request, whose context it is
 	writing   writing
-	gathered  atomic.Int64                            // bytes of answers in memory
-	answered  atomic.Bool                             // an engine has begun to answer
-	prompts   promptCounts                            // of the request
-	counting  func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
 // ServeHTTP answers a request, also one for the page. A path that isn't the API's is answered with 404.
@@ -185,9 +177,6 @@ func (c *call) end() {
 	defer c.settle()
 	for _, end := range c.ends {
 		end()
-	}
-	if c.unreserve != nil {
-		c.unreserve()
 	}
 	if c.admitted != nil {
 		c.admitted()

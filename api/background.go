@@ -58,7 +58,8 @@ func (r *responseRun) notStarted(c *call, err error) error {
 
 // detached makes the response. However it ends, the log and the store say so.
 func (r *responseRun) detached(c *call, rq *modelRequest) {
-	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
+	rq.call = c
+	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
 	var err error
 	func() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -71,7 +70,7 @@ func (p *promptCounts) of(counting wire.Upstream) *promptCount {
 // bounded returns a request with a limit of tokens with which its answer stays within the context of its instance. An engine that keeps
 // to its context does so itself. A prompt that is too long is refused, as an engine would. It is counted only where its size in bytes
 // doesn't tell enough, or where the answer may not.
-func (c *call) bounded(ctx context.Context, lease *supervisor.Lease, target node.Target, engine wire.Engine, u wire.Upstream) (wire.Upstream, bound, error) {
+func (rq *modelRequest) bounded(ctx context.Context, lease *supervisor.Lease, engine wire.Engine, u wire.Upstream) (wire.Upstream, bound, error) {
 	bounder, ok := engine.(wire.Bounder)
 	limit := lease.Instance.Spec.ContextLength
 	if !ok || u.Counts || limit <= 0 {
@@ -85,7 +84,7 @@ func (c *call) bounded(ctx context.Context, lease *supervisor.Lease, target node
 	case own == 0 && most <= limit/ampleShare, own > 0 && most <= limit/ampleShare && own >= limit:
 		return bounder.Limit(u, limit-most), bound{isFull: true}, nil
 	}
-	length, err := c.promptLength(ctx, lease, target, bounder, u)
+	length, err := rq.promptLength(ctx, lease, bounder, u)
 	switch {
 	case err != nil:
 		return u, bound{}, err
@@ -101,9 +100,9 @@ func (c *call) bounded(ctx context.Context, lease *supervisor.Lease, target node
 }
 
 // promptLength counts a prompt, unless it has been counted.
-func (c *call) promptLength(ctx context.Context, lease *supervisor.Lease, target node.Target, bounder wire.Bounder, u wire.Upstream) (promptLength, error) {
+func (rq *modelRequest) promptLength(ctx context.Context, lease *supervisor.Lease, bounder wire.Bounder, u wire.Upstream) (promptLength, error) {
 	counting := bounder.Counting(u)
-	count := c.prompts.of(counting)
+	count := rq.prompts.of(counting)
 	count.mu.Lock()
 	defer count.mu.Unlock()
 	limit := lease.Instance.Spec.ContextLength
@@ -111,9 +110,9 @@ func (c *call) promptLength(ctx context.Context, lease *supervisor.Lease, target
 		return count.promptLength, nil
 	}
 	counter := &promptCounter{limit: limit}
-	err := c.converse(ctx, lease, target, counting, func(resp *engineResponse) error {
-		if c.counting != nil {
-			counter.progress = func(ev translate.Prompt) { c.counting(resp, ev) }
+	err := rq.converse(ctx, lease, counting, func(resp *engineResponse) error {
+		if rq.counting != nil {
+			counter.progress = func(ev translate.Prompt) { rq.counting(resp, ev) }
 		}
 		return counter.read(ctx, resp, resp.engine.Decoder())
 	})
@@ -186,10 +185,10 @@ func (p *promptCounter) take(ev translate.Event) error {
 
 // countByAsking returns the number of tokens of the prompt of a chat, by having the engine answer it with one token. Of a prompt that is
 // longer than the context, it is what the engine hasn't kept from earlier requests.
-func (c *call) countByAsking(rq *modelRequest, bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
-	ctx := c.r.Context()
-	err := c.onLease(ctx, rq, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
-		length, err := c.promptLength(ctx, lease, rq.target, bounder, u)
+func (rq *modelRequest) countByAsking(bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
+	ctx := rq.call.r.Context()
+	err := rq.onLease(ctx, rq.demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
+		length, err := rq.promptLength(ctx, lease, bounder, u)
 		tokens = length.tokens
 		return err
 	})

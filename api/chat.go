@@ -22,11 +22,11 @@ func (c *call) chatCompletions() error {
 	if bad != nil {
 		return bad
 	}
-	c.noteDropped(rq, chat)
-	if err := c.reserveChat(rq, rq.body, chat, 0); err != nil {
+	rq.noteDropped(chat)
+	if err := rq.reserveChat(rq.body, chat, 0); err != nil {
 		return err
 	}
-	r := &chatRun{run: c.newRun(rq), chat: chat}
+	r := &chatRun{run: newRun(rq), chat: chat}
 	defer r.close()
 	if r.gathered = r.only[:]; chat.N > 1 {
 		r.gathered = make([]*openai.ChatChoice, chat.N)
@@ -47,10 +47,10 @@ func (c *call) chatCompletions() error {
 }
 
 // noteDropped logs which fields of a request don't reach the engine, for those who look for one.
-func (c *call) noteDropped(rq *modelRequest, chat *request.Chat) {
-	if ctx := c.r.Context(); c.api.Log.Enabled(ctx, slog.LevelDebug) {
+func (rq *modelRequest) noteDropped(chat *request.Chat) {
+	if ctx := rq.call.r.Context(); rq.call.api.Log.Enabled(ctx, slog.LevelDebug) {
 		if dropped := rq.engine.Drops(rq.body, chat); len(dropped) > 0 {
-			c.api.Log.DebugContext(ctx, "fields that the engine is not sent", "request", c.id, "fields", dropped)
+			rq.call.api.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.call.id, "fields", dropped)
 		}
 	}
 }

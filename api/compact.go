@@ -42,7 +42,7 @@ func (c *call) countResponse() error {
 	if bad != nil {
 		return bad
 	}
-	tokens, err := c.countChat(rq, body, &chat)
+	tokens, err := rq.countChat(body, &chat)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *call) compact() error {
 	if len(conversation) == 0 {
 		return translate.Missing("input")
 	}
-	r := &compactRun{run: c.newRun(rq), ask: ask}
+	r := &compactRun{run: newRun(rq), ask: ask}
 	defer r.close()
 	r.answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
 	asked := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: summaryPrompt}}}
@@ -71,7 +71,7 @@ func (c *call) compact() error {
 	if bad != nil {
 		return bad
 	}
-	if err := c.reserveChat(rq, body, &chat, 0); err != nil {
+	if err := rq.reserveChat(body, &chat, 0); err != nil {
 		return err
 	}
 	r.chat = &chat

@@ -115,7 +115,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 	if !ok {
 		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
 	}
-	err = r.call.converse(ctx, resp.lease, r.rq.target, tokens.Detokenize(prompt), func(resp *engineResponse) error {
+	err = r.rq.converse(ctx, resp.lease, tokens.Detokenize(prompt), func(resp *engineResponse) error {
 		answer, err := resp.all(ctx, r.call.api.maxGathered)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 		if text, bad = tokens.Detokenized(answer); bad != nil {
 			return bad
 		}
-		return r.call.gatherBytes(len(text))
+		return r.rq.gatherBytes(len(text))
 	})
 	return text, err
 }

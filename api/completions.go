@@ -21,14 +21,14 @@ func (c *call) completions() error {
 	if bad != nil {
 		return bad
 	}
-	if err := c.reserveCompletion(rq, completion); err != nil {
+	if err := rq.reserveCompletion(completion); err != nil {
 		return err
 	}
-	r := &completionRun{run: c.newRun(rq), completion: completion}
+	r := &completionRun{run: newRun(rq), completion: completion}
 	defer r.close()
 	r.chains = make([]prefix.Chain, len(completion.Prompts))
 	for i := range r.chains {
-		r.chains[i] = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(rq.body, completion, i, m) })
+		r.chains[i] = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(rq.body, completion, i, m) })
 	}
 	r.left = len(completion.Prompts) * completion.BestOf
 	r.candidates = make([]*openai.TextChoice, r.left)

@@ -46,7 +46,7 @@ func (c *call) createResponse() error {
 	if ask.Background {
 		return r.inBackground(c, rq)
 	}
-	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
+	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
 	if r.stream != nil && ask.Store {
 		c.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.owner()) }}

@@ -15,9 +15,9 @@ import (
 func (c *call) detach() *call {
 	d := &call{
 		api: c.api, node: c.node, id: c.id, arrived: c.arrived, dialect: c.dialect, who: c.who,
-		held: c.held, read: c.read, claim: c.claim, made: c.made, admitted: c.admitted, followed: c.followed,
+		held: c.held, read: c.read, claim: c.claim, admitted: c.admitted, followed: c.followed,
 	}
-	c.held, c.claim, c.made, c.admitted = nil, node.BodyClaim{}, 0, nil
+	c.held, c.claim, c.admitted = nil, node.BodyClaim{}, nil
 	d.ledger.of, d.ledger.toModel, c.ledger.toModel = c.ledger.of, c.ledger.toModel, false // it is counted when it is answered
 	d.inspected, c.inspected = c.inspected, nil
 	d.underway, c.underway = c.underway, nil

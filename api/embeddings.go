@@ -31,12 +31,12 @@ func (c *call) embeddings() error {
 	if _, bad := embedderOf(rq, rq.engine, e); bad != nil {
 		return bad
 	}
-	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw)); err != nil {
+	if err := rq.reserveTexts(len(e.Inputs), len(rq.body.Raw)); err != nil {
 		return err
 	}
 	parts := e.Parts()
 	got := &request.Embedded{}
-	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
+	defer func() { rq.used(translate.Usage{Prompt: got.Prompt}) }()
 	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
 		embedder, bad := embedderOf(rq, engine, parts[i])
 		if bad != nil {
@@ -44,7 +44,7 @@ func (c *call) embeddings() error {
 		}
 		return embedder.Embeddings(rq.body, parts[i]), nil
 	}
-	instance, err := c.inParts(rq, len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
+	instance, err := rq.inParts(len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
 		part, bad := engine.(wire.Embedder).Embedded(said, len(parts[i].Inputs))
 		if bad != nil {
 			return bad
@@ -116,12 +116,12 @@ func (c *call) rerank() error {
 	if bad != nil {
 		return bad
 	}
-	if err := c.reserveTexts(rq, len(r.Documents), len(r.Documents)*len(rq.body.Raw)); err != nil {
+	if err := rq.reserveTexts(len(r.Documents), len(r.Documents)*len(rq.body.Raw)); err != nil {
 		return err
 	}
 	parts := r.Parts()
 	got := &request.Reranked{}
-	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
+	defer func() { rq.used(translate.Usage{Prompt: got.Prompt}) }()
 	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
 		ranker, bad := rankerOf(rq, engine)
 		if bad != nil {
@@ -129,7 +129,7 @@ func (c *call) rerank() error {
 		}
 		return ranker.Rerank(rq.body, parts[i]), nil
 	}
-	instance, err := c.inParts(rq, len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
+	instance, err := rq.inParts(len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
 		part, bad := engine.(wire.Ranker).Reranked(said, len(parts[i].Documents))
 		if bad != nil {
 			return bad
@@ -159,8 +159,8 @@ func rankerOf(rq *modelRequest, engine wire.Engine) (wire.Ranker, *translate.Err
 // inParts asks the engine for what can't be streamed, part by part on one lease, so that the engine shows progress, and a
 // client that disconnects leaves little work behind. It returns the instance that answered. If the engine is lost, it begins
 // with the first part again.
-func (c *call) inParts(rq *modelRequest, n int, part func(wire.Engine, int) (wire.Upstream, *translate.Error), answered func(engine wire.Engine, i int, said []byte) error) (instance string, _ error) {
-	ctx := c.r.Context()
+func (rq *modelRequest) inParts(n int, part func(wire.Engine, int) (wire.Upstream, *translate.Error), answered func(engine wire.Engine, i int, said []byte) error) (instance string, _ error) {
+	ctx := rq.call.r.Context()
 	all := func() (bodies [][]byte) {
 		for i := range n {
 			asked, _ := part(rq.engine, i)
@@ -168,16 +168,16 @@ func (c *call) inParts(rq *modelRequest, n int, part func(wire.Engine, int) (wir
 		}
 		return bodies
 	}
-	err := c.onLease(ctx, rq, 1, all, func(lease *supervisor.Lease) error {
+	err := rq.onLease(ctx, rq.demand, 1, all, func(lease *supervisor.Lease) error {
 		instance = lease.Instance.ID
-		engine := c.node.WireOf(&lease.Instance)
+		engine := rq.call.node.WireOf(&lease.Instance)
 		for i := range n {
 			asked, bad := part(engine, i)
 			if bad != nil {
 				return bad
 			}
-			err := c.converse(ctx, lease, rq.target, asked, func(resp *engineResponse) error {
-				said, err := resp.all(ctx, c.api.maxGathered)
+			err := rq.converse(ctx, lease, asked, func(resp *engineResponse) error {
+				said, err := resp.all(ctx, rq.call.api.maxGathered)
 				if err != nil {
 					return err
 				}

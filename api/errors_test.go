@@ -62,7 +62,7 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 func TestNotAnswered_WithoutFileDescriptors(t *testing.T) {
 	t.Parallel()
 	c := &call{api: New(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
-	err := c.notAnswered(t.Context(), nil, &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}})
+	err := (&modelRequest{call: c}).notAnswered(t.Context(), nil, &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}})
 	if _, broken := errors.AsType[*brokenOff](err); broken {
 		t.Error("it is taken for the engine's failure")
 	}

@@ -22,7 +22,7 @@ const maxFault = 64 << 10
 type engineResponse struct {
 	io.Reader
 
-	call   *call
+	rq     *modelRequest
 	lease  *supervisor.Lease
 	engine wire.Engine        // of the instance that answers
 	body   supervisor.Payload // of the request
@@ -41,47 +41,47 @@ func (e *engineResponse) used(reader any) (usage translate.Usage, timings transl
 	return usage, timings
 }
 
-// onLease does something on a lease of as many slots as can be had, up to a number. See [call.guarded] for when it is done
+// onLease does something on a lease of as many slots as can be had, up to a number. See [modelRequest.guarded] for when it is done
 // again; a failure then has to be marked as [retryable].
-func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
-	return c.guarded(ctx, rq.target, rq.demand, bodies, func(demand node.Demand) error {
+func (rq *modelRequest) onLease(ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
+	return rq.guarded(ctx, demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
-		lease, err := c.node.Acquire(ctx, rq.target, demand)
-		c.leased(begun, lease)
+		lease, err := rq.call.node.Acquire(ctx, rq.target, demand)
+		rq.call.leased(begun, lease)
 		if err != nil {
 			return &notLeased{rq.target.Model.Key, err}
 		}
-		if c.kept != nil {
-			c.kept.leased(lease)
+		if rq.kept != nil {
+			rq.kept.leased(lease)
 		}
 		defer lease.Release()
-		c.holds(lease)
-		defer c.holdsNoMore(lease)
-		return c.examined(lease, do(lease))
+		rq.call.holds(lease)
+		defer rq.call.holdsNoMore(lease)
+		return rq.examined(lease, do(lease))
 	})
 }
 
 // converse sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
 // doesn't keep to its context is bounded first.
-func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, request wire.Upstream, read func(*engineResponse) error) error {
-	engine := c.node.WireOf(&lease.Instance)
-	request, bound, err := c.bounded(ctx, lease, target, engine, request)
+func (rq *modelRequest) converse(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*engineResponse) error) error {
+	engine := rq.call.node.WireOf(&lease.Instance)
+	request, bound, err := rq.bounded(ctx, lease, engine, request)
 	if err != nil {
 		return err
 	}
-	payload := supervisor.Payload{Pieces: request.Body, Memory: c.held.memory()}
+	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.call.held.memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
 	}
-	inspected := c.inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
+	inspected := rq.call.inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
 	defer inspected.End()
 	resp, err := lease.PostPieces(ctx, request.Path, payload)
 	if err != nil {
-		if c.r.Context().Err() != nil {
-			c.answered.Store(true) // the engine was working when the client disconnected
+		if rq.call.r.Context().Err() != nil {
+			rq.answered.Store(true) // the engine was working when the client disconnected
 		}
-		return c.notAnswered(ctx, lease, err)
+		return rq.notAnswered(ctx, lease, err)
 	}
 	defer resp.Body.Close()
 	if inspected != nil {
@@ -92,20 +92,20 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
 		if remote := lease.Remote(); remote != nil {
-			return c.refusedByRemote(lease, remote, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
+			return rq.refusedByRemote(lease, remote, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
 		}
 		if fault.Kind == translate.KindContextOverflow {
 			return &outgrown{fault, lease.Instance}
 		}
 		return fault
 	}
-	c.answered.Store(true)
-	if err := read(&engineResponse{resp.Body, c, lease, engine, payload, bound}); err != nil {
+	rq.answered.Store(true)
+	if err := read(&engineResponse{resp.Body, rq, lease, engine, payload, bound}); err != nil {
 		return err
 	}
 	lease.Answered()
 	if on := lease.Remote(); on != nil && !on.Loaded {
-		c.node.RecheckRemote(on.Name) // it has just loaded the model
+		rq.call.node.RecheckRemote(on.Name) // it has just loaded the model
 	}
 	return nil
 }
@@ -115,21 +115,21 @@ func (e *engineResponse) all(ctx context.Context, most int64) ([]byte, error) {
 	said, err := io.ReadAll(io.LimitReader(e, most+1))
 	switch {
 	case err != nil:
-		return nil, e.call.notAnswered(ctx, e.lease, err)
+		return nil, e.rq.notAnswered(ctx, e.lease, err)
 	case int64(len(said)) > most:
 		return nil, tooMuch()
 	}
 	return said, nil
 }
 
-func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
+func (rq *modelRequest) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if openfiles.AreExhausted(err) {
-		return c.noFiles(err) // the engine wasn't even asked
+		return rq.call.noFiles(err) // the engine wasn't even asked
 	}
-	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
+	rq.call.api.Log.Warn("a request was not answered", "request", rq.call.id, "instance", lease.Instance.ID, "error", err)
 	if lease.Remote() != nil {
 		return &brokenOff{again: true, cause: err, told: brokenRemote(lease)}
 	}

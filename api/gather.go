@@ -7,7 +7,7 @@ import "github.com/lmcaddy/lmcaddy/translate"
 const maxGathered = 64 << 20
 
 // gather counts what an event adds to an answer that is gathered.
-func (c *call) gather(ev translate.Event) error {
+func (rq *modelRequest) gather(ev translate.Event) error {
 	n := 0
 	switch ev := ev.(type) {
 	case translate.Text:
@@ -23,11 +23,11 @@ func (c *call) gather(ev translate.Event) error {
 	case translate.Logprobs:
 		n = len(ev.Content)
 	}
-	return c.gatherBytes(n)
+	return rq.gatherBytes(n)
 }
 
-func (c *call) gatherBytes(n int) error {
-	if c.gathered.Add(int64(n)) > c.api.maxGathered {
+func (rq *modelRequest) gatherBytes(n int) error {
+	if rq.gathered.Add(int64(n)) > rq.call.api.maxGathered {
 		return tooMuch()
 	}
 	return nil

@@ -58,7 +58,7 @@ func isWasted(ctx context.Context, err error) bool {
 }
 
 // examined finds out what became of the engine if err says that it broke off, and returns the error to report.
-func (c *call) examined(lease *supervisor.Lease, err error) error {
+func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 	broken, ok := errors.AsType[*brokenOff](err)
 	if !ok {
 		e, isFault := errors.AsType[*translate.Error](err)
@@ -67,7 +67,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 		}
 		broken = &brokenOff{told: e}
 	}
-	ctx := c.r.Context()
+	ctx := rq.call.r.Context()
 	found := *broken
 	found.loss = lease.Lost(ctx, broken.cause)
 	if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 			found.told, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
-	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	rq.call.api.Log.Warn("an engine broke off", "request", rq.call.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 
@@ -100,9 +100,9 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 // A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
 // where no other request runs. If that crashes as well, by itself, the request caused it, and is refused from then on. The other requests
 // are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
-func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
-	key := target.Model.Key
-	known := c.node.Suspicion(key, body)
+func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
+	key := rq.target.Model.Key
+	known := rq.call.node.Suspicion(key, body)
 	var told *translate.Error // of a place that didn't answer
 	for isFirst, turns := true, 0; ; {
 		switch known {
@@ -113,7 +113,7 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		}
 		err := try(demand)
 		if refused, ok := errors.AsType[*turnedAway](err); ok && turns < maxTurns && ctx.Err() == nil {
-			if refused.by != nil && !c.elsewhere(target, &demand, refused.by, refused.must) {
+			if refused.by != nil && !rq.elsewhere(&demand, refused.by, refused.must) {
 				return refused.told
 			}
 			told = refused.told // the next place, or the same one a little later
@@ -123,19 +123,19 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		if told != nil && isNoPlace(err) {
 			return told
 		}
-		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &demand, long.by) {
+		if long, ok := errors.AsType[*outgrown](err); ok && rq.call.node.Outgrown(rq.target, &demand, long.by) {
 			continue
 		}
 		broken, ok := errors.AsType[*brokenOff](err)
 		if !ok {
 			if err == nil && known == node.Suspected {
-				c.node.Acquit(key, body)
+				rq.call.node.Acquit(key, body)
 			}
 			return err
 		}
 		loss := broken.loss
 		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
-			known = c.node.Blame(key, body, evidence, loss.Alone)
+			known = rq.call.node.Blame(key, body, evidence, loss.Alone)
 		}
 		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
@@ -150,7 +150,7 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 			told = broken.told
 			continue
 		}
-		if isFirst = false; broken.by != nil && c.elsewhere(target, &demand, broken.by, false) {
+		if isFirst = false; broken.by != nil && rq.elsewhere(&demand, broken.by, false) {
 			told = broken.told
 		}
 	}

@@ -13,23 +13,25 @@ import (
 // reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
 // bytes, and notes how long the prompts may be. Another call takes the place of the last one. each is the number of tokens that a
 // choice may have; negative: as many as the request says.
-func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ error) {
-	c.claim.Shrink(int64(c.made))
-	c.made = 0
-	if err := c.claim.Grow(int64(made)); err != nil {
+func (rq *modelRequest) reserve(need node.Need, made int) (each int, _ error) {
+	rq.call.claim.Shrink(int64(rq.made))
+	rq.made = 0
+	if err := rq.call.claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
-	c.made = made
-	if c.unreserve != nil {
-		c.unreserve()
-		c.unreserve = nil
+	rq.made = made
+	if rq.unreserve == nil {
+		rq.call.ends = append(rq.call.ends, func() { rq.unreserve() })
+	} else {
+		rq.unreserve()
 	}
+	rq.unreserve = func() {}
 	rq.demand.Needs(need)
-	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.demand, need)
+	each, done, err := rq.call.node.Reserve(rq.call.r.Context(), rq.call.who, &rq.target.Model, rq.demand, need)
 	if err != nil {
 		return 0, err
 	}
-	c.unreserve = done
+	rq.unreserve = done
 	if need.Completion >= 0 && each >= need.Completion {
 		return -1, nil
 	}
@@ -38,28 +40,28 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 
 // reserveChat is reserve for a chat, whose prompt it notes. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
 // is the number of tokens that earlier rounds have used.
-func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat, spent int) error {
+func (rq *modelRequest) reserveChat(body *jsonbody.Body, chat *request.Chat, spent int) error {
 	chat.NoTools = !chat.OffersTools(body)
 	if checker, ok := rq.engine.(wire.ChatChecker); ok {
 		if bad := checker.CheckChat(body, chat); bad != nil {
 			return bad
 		}
 	}
-	if err := c.fits(rq, "messages", body.Size(), func() int { return request.PromptBytes(body) }); err != nil {
+	if err := rq.fits("messages", body.Size(), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
 	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := c.reserve(rq, node.Need{Bytes: body.Size(), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	each, err := rq.reserve(node.Need{Bytes: body.Size(), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
-	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
-	if c.node.IsClustered() {
+	rq.demand.Prompt = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
+	if rq.call.node.IsClustered() {
 		body.Whole(func(whole *jsonbody.Body) {
-			rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(whole, chat)...)
+			rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), wire.ChatHead(whole, chat)...)
 		})
 	}
 	return err
@@ -67,22 +69,22 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 
 // reserveCompletion is reserve for text completions: each candidate's request has a copy of the body. It also refuses a request that
 // the engine can't do.
-func (c *call) reserveCompletion(rq *modelRequest, ask *request.Completion) error {
+func (rq *modelRequest) reserveCompletion(ask *request.Completion) error {
 	if checker, ok := rq.engine.(wire.CompletionChecker); ok {
 		if bad := checker.CheckCompletion(rq.body, ask); bad != nil {
 			return bad
 		}
 	}
-	if err := c.fits(rq, "prompt", len(rq.body.Raw), ask.PromptBytes); err != nil {
+	if err := rq.fits("prompt", len(rq.body.Raw), ask.PromptBytes); err != nil {
 		return err
 	}
 	candidates := len(ask.Prompts) * ask.BestOf
 	need := node.Need{Bytes: len(rq.body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
-	if c.node.IsClustered() && len(ask.Prompts) > 0 {
+	if rq.call.node.IsClustered() && len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
-		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), text[:min(len(text), textHead)])
+		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), text[:min(len(text), textHead)])
 	}
-	each, err := c.reserve(rq, need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
+	each, err := rq.reserve(need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
 	if err == nil && each >= 0 {
 		ask.LimitTokens(each)
 	}
@@ -94,14 +96,14 @@ const textHead = 256
 
 // fits refuses a prompt that is longer than any context it can get, however it is tokenized. An engine would first tokenize all of
 // it, which takes up to a minute. Short bodies aren't checked.
-func (c *call) fits(rq *modelRequest, param string, size int, text func() int) error {
+func (rq *modelRequest) fits(param string, size int, text func() int) error {
 	const short = 128 << 10
 	if size < short {
 		return nil
 	}
-	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, size)
+	least, limit, err := rq.call.node.LeastTokens(rq.call.r.Context(), rq.target, rq.demand, size)
 	if err == nil && limit > 0 && least > limit { // most prompts fit even if all of the body were text
-		least, limit, err = c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, text())
+		least, limit, err = rq.call.node.LeastTokens(rq.call.r.Context(), rq.target, rq.demand, text())
 	}
 	if err != nil || limit == 0 || least <= limit {
 		return err
@@ -111,18 +113,18 @@ func (c *call) fits(rq *modelRequest, param string, size int, text func() int) e
 
 // reserveTexts is reserve for texts that are not continued. The engine gets them in parts, which together are about as large as
 // the body.
-func (c *call) reserveTexts(rq *modelRequest, texts, bytes int) error {
-	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
+func (rq *modelRequest) reserveTexts(texts, bytes int) error {
+	_, err := rq.reserve(node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
 	return err
 }
 
 // chain returns the chain of a prompt that a function adds; nil if nothing depends on it.
-func (c *call) chain(rq *modelRequest, add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
+func (rq *modelRequest) chain(add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
 	prompter, ok := rq.engine.(wire.Prompter)
 	if !ok {
 		return nil
 	}
-	key, ok := c.node.PromptKey(&rq.target.Model)
+	key, ok := rq.call.node.PromptKey(&rq.target.Model)
 	if !ok {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (l *loopRun) ResultTokens() int {
 // between tells of what happens between two rounds.
 func (l *loopRun) between(ev translate.Event) {
 	if l.overflow == nil {
-		l.overflow = l.call.gather(ev)
+		l.overflow = l.rq.gather(ev)
 	}
 	if l.overflow == nil {
 		l.event(ev)
@@ -91,7 +91,7 @@ func (l *loopRun) Answer(ctx context.Context, round *mcploop.Round) error {
 		chat.Limit = max(1, limit-used.Completion)
 		chat.LimitTokens(chat.Limit)
 	}
-	if err := l.call.reserveChat(l.rq, body, chat, used.Prompt+used.Completion); err != nil {
+	if err := l.rq.reserveChat(body, chat, used.Prompt+used.Completion); err != nil {
 		return err
 	}
 	l.number, l.rq.demand.Priority = round.Number, round.Number > 1

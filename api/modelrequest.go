@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -16,8 +17,9 @@ import (
 // maxTTL is the longest ttl, in seconds: about 30 years.
 const maxTTL = 1_000_000_000
 
-// modelRequest is a request to a model: the scanned body, and the model that it names.
+// modelRequest is a request to a model: the scanned body, the model that it names, and what its upstream requests have in common.
 type modelRequest struct {
+	call   *call
 	body   *jsonbody.Body
 	target node.Target
 	engine wire.Engine
@@ -26,6 +28,14 @@ type modelRequest struct {
 
 	stream       bool
 	includeUsage bool // stream_options.include_usage
+
+	kept      *keeping     // how long another node, whose request this is, wants the model to be kept; nil: it doesn't say
+	made      int          // bytes that are counted for what reserve was last told of
+	unreserve func()       // gives back the tokens that are reserved
+	gathered  atomic.Int64 // bytes of answers in memory
+	answered  atomic.Bool  // an engine has begun to answer
+	prompts   promptCounts
+	counting  func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
 // request reads the body and finds the model. It loads nothing.
@@ -65,7 +75,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 			return nil, err
 		}
 	}
-	rq := &modelRequest{body: body}
+	rq := &modelRequest{call: c, body: body}
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
@@ -76,7 +86,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.owner(), isUnsaved(body), c.who.IsNode()
 	if c.who.IsNode() {
 		rq.demand.TTL = node.PeerTTL(c.r.Header)
-		c.kept = c.keptFor(node.PeerKeep(c.r.Header))
+		rq.kept = c.keptFor(node.PeerKeep(c.r.Header))
 	}
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (c *call) nativeChat() error {
 		return err
 	}
 	rq.demand.ContextLength = chat.ContextLength
-	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
+	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
 	if chat.StorePartial {
 		r.out.Announced = r.id
@@ -60,7 +60,7 @@ func (c *call) nativeChat() error {
 		}
 	}
 	if r.stream != nil {
-		c.counting = r.tellPrompt
+		rq.counting = r.tellPrompt
 	}
 	return r.answer()
 }

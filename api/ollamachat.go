@@ -49,7 +49,7 @@ func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) 
 	if err := r.prepare(c, rq); err != nil {
 		return err
 	}
-	r.run = c.newRun(rq)
+	r.run = newRun(rq)
 	defer r.close()
 	r.leased = keep.leased
 	if err := r.exchange(c.r.Context(), r.part()); err != nil {
@@ -87,14 +87,14 @@ func (r *ollamaRun) prepare(c *call, rq *modelRequest) error {
 		return bad
 	}
 	if r.asked.Completion == nil {
-		return refined(c.reserveChat(rq, r.body, &r.asked.Chat, 0), ollamaFields.refine)
+		return refined(rq.reserveChat(r.body, &r.asked.Chat, 0), ollamaFields.refine)
 	}
 	if _, ok := rq.engine.(wire.Completer); !ok {
 		return wrongEngine(rq.target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
 	}
 	rq.body = r.body
-	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
-	return refined(c.reserveCompletion(rq, r.asked.Completion), ollamaFields.refine)
+	rq.demand.Prompt = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
+	return refined(rq.reserveCompletion(r.asked.Completion), ollamaFields.refine)
 }
 
 // part is the upstream request.
@@ -136,7 +136,7 @@ func (c *call) ollamaLoad(rq *modelRequest, keep *keeping, answer *ollama.Answer
 		}
 	} else {
 		defer keep.done()
-		err := c.onLease(c.r.Context(), rq, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
+		err := rq.onLease(c.r.Context(), rq.demand, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
 			keep.leased(lease)
 			return nil
 		})

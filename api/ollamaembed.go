@@ -38,13 +38,13 @@ func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.E
 	keep := c.keeping(asked.KeepAlive)
 	keep.lend(rq)
 	defer keep.done()
-	if err := c.reserveTexts(rq, len(asked.Inputs), len(rq.body.Raw)); err != nil {
+	if err := rq.reserveTexts(len(asked.Inputs), len(rq.body.Raw)); err != nil {
 		return err
 	}
 	v := &vectors{call: c, rq: rq, engine: engine, asked: asked}
-	defer func() { c.used(rq, translate.Usage{Prompt: v.got.Prompt}) }()
+	defer func() { rq.used(translate.Usage{Prompt: v.got.Prompt}) }()
 	bodies := func() [][]byte { return engine.Embeddings(rq.body, ollama.Part(asked.Inputs)).Body }
-	err = c.onLease(c.r.Context(), rq, 1, bodies, func(lease *supervisor.Lease) error {
+	err = rq.onLease(c.r.Context(), rq.demand, 1, bodies, func(lease *supervisor.Lease) error {
 		keep.leased(lease)
 		if v.engine, ok = c.node.WireOf(&lease.Instance).(wire.Embedder); !ok {
 			return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
@@ -123,8 +123,8 @@ func (v *vectors) tooLong(e *translate.Error) error {
 
 // some asks for some texts.
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
-	c, ctx := v.call, v.call.r.Context()
-	return c.converse(ctx, lease, v.rq.target, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
+	ctx := v.call.r.Context()
+	return v.rq.converse(ctx, lease, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
 		return v.take(ctx, resp, len(texts))
 	})
 }

@@ -40,7 +40,7 @@ func (e *turnedAway) Unwrap() error { return e.told }
 
 // refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
 // that every model which generates text can answer requests of this kind.
-func (c *call) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
+func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
 	if fault.Kind == translate.KindContextOverflow {
 		return &outgrown{fault, lease.Instance}
 	}
@@ -57,7 +57,7 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, r
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		c.node.RecheckRemote(on.Name)
+		rq.call.node.RecheckRemote(on.Name)
 		switch {
 		case on.Peer: // it may just have started again
 			why = fault.Message
@@ -71,7 +71,7 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, r
 	default:
 		return fault
 	}
-	c.api.Log.Warn("a remote turned a request away", "request", c.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
+	rq.call.api.Log.Warn("a remote turned a request away", "request", rq.call.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
 	if refused.by == nil {
 		lease.TurnedAway(rest, why)
 	}
@@ -79,8 +79,8 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, r
 }
 
 // elsewhere has a request that a remote would refuse again sent to another place. It reports whether it is worth trying.
-func (c *call) elsewhere(target node.Target, demand *node.Demand, by *supervisor.Info, must bool) bool {
-	if target.Instance != "" || !must && !c.node.HasOther(target, demand, by) {
+func (rq *modelRequest) elsewhere(demand *node.Demand, by *supervisor.Info, must bool) bool {
+	if rq.target.Instance != "" || !must && !rq.call.node.HasOther(rq.target, demand, by) {
 		return false
 	}
 	demand.Avoid = append(demand.Avoid, by.Gen)

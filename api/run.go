@@ -76,11 +76,11 @@ func (g gatherer) Append(dst []byte, ev translate.Event) []byte {
 }
 
 // newRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
-func (c *call) newRun(rq *modelRequest) *run {
-	r := &run{call: c, rq: rq}
+func newRun(rq *modelRequest) *run {
+	r := &run{call: rq.call, rq: rq}
 	r.spent = r.only[:0]
 	if rq.stream {
-		r.stream = c.newStream()
+		r.stream = rq.call.newStream()
 	}
 	return r
 }
@@ -91,7 +91,7 @@ func (r *run) close() {
 		r.stream.close()
 	}
 	r.call.ledger.of.FirstToken = r.first
-	r.call.used(r.rq, r.usage())
+	r.rq.used(r.usage())
 }
 
 // exchange sends a part's upstream request, and has the answer told. A request whose engine is lost is sent once more; the
@@ -115,11 +115,11 @@ func (r *run) exchange(ctx context.Context, p part) error {
 // chain is as in [part]. upstream is the request by which one that crashes engines is known again.
 func (r *run) onLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
 	bodies := func() [][]byte { return upstream().Body }
-	rq := *r.rq
+	demand := r.rq.demand
 	if chain != nil {
-		rq.demand.Prompt = chain
+		demand.Prompt = chain
 	}
-	return r.call.onLease(ctx, &rq, slots, bodies, func(lease *supervisor.Lease) error {
+	return r.rq.onLease(ctx, demand, slots, bodies, func(lease *supervisor.Lease) error {
 		if r.leased != nil {
 			r.leased(lease)
 		}
@@ -133,7 +133,7 @@ func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling)
 		return err
 	}
 	ask := func() error {
-		return t.blamed(r.call.converse(ctx, lease, r.rq.target, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) }))
+		return t.blamed(r.rq.converse(ctx, lease, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) }))
 	}
 	err := ask()
 	if errors.Is(err, errDiverged) {

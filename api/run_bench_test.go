@@ -51,7 +51,7 @@ func BenchmarkChatStream(b *testing.B) {
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
 	a := New(Config{})
 	c := &call{api: a, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
-	r := c.newRun(&modelRequest{stream: true, engine: llamaserver.Wire{}})
+	r := newRun(&modelRequest{call: c, stream: true, engine: llamaserver.Wire{}})
 	defer r.close()
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -62,7 +62,7 @@ func BenchmarkChatStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, t); err != nil {
+	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, rq: r.rq}, t); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -66,7 +66,7 @@ func TestRun_Rounds(t *testing.T) {
 			if bad != nil {
 				t.Fatal(bad)
 			}
-			r := c.newRun(rq)
+			r := newRun(rq)
 			defer r.close()
 			for round := range 2 {
 				if err := r.exchange(t.Context(), r.chatPart(part{index: round, prompt: round, reply: textReply{r}}, rq.body, chat)); err != nil {

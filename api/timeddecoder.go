@@ -93,7 +93,7 @@ func (m *timedDecoder) take(it translate.Event) error {
 	if err := m.emit(it); err != nil || m.run.stream != nil && !m.run.stored {
 		return err
 	}
-	if m.run.call.gather(it) != nil {
+	if m.run.rq.gather(it) != nil {
 		_ = m.emit(translate.Fault{Err: tooMuch()})
 		return translate.ErrCut
 	}

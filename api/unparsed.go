@@ -49,7 +49,7 @@ func (r *run) unparsed(ctx context.Context, lease *supervisor.Lease, t *telling,
 		return err
 	}
 	prompt := ""
-	if err := r.call.converse(ctx, lease, r.rq.target, template, func(resp *engineResponse) error {
+	if err := r.rq.converse(ctx, lease, template, func(resp *engineResponse) error {
 		answer, err := resp.all(ctx, maxTemplated)
 		if err != nil {
 			return err
