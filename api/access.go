@@ -43,7 +43,8 @@ func identity(ctx context.Context) *node.Identity {
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
 	id := requestID(r)
 	r = r.WithContext(logs.WithRequest(r.Context(), id)) // for what is logged of it, here and later
-	c := &call{api: a, w: w, r: meant(r), id: id, arrived: time.Now()}
+	r2 := meant(r)
+	c := &call{api: a, w: w, r: r2, id: id, arrived: time.Now(), dialect: dialectOf(r2)}
 	needed := anyone
 	if path := c.r.URL.Path; ownsPath(path) {
 		rt, _, _ := lookUp(r.Method, path)
@@ -59,7 +60,6 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 		err = c.authorize(who, needed)
 	}
 	if err != nil {
-		c.dialect = dialectOf(c.r)
 		c.tellID()
 		c.share() // or an allowed web page could not read the error
 		c.fail(err)

@@ -113,7 +113,7 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 		keys = append(keys, key.Str)
 		return true
 	})
-	isText := isOllama(path) && e.Str != "" && len(body.Map()) == 1 && got.status == status
+	isText := ollamaDialect.owns(httptest.NewRequest(http.MethodGet, path, nil)) && e.Str != "" && len(body.Map()) == 1 && got.status == status
 	if !isText && (strings.Join(keys, " ") != words || got.status != status || e.Get("type").Str != kind || e.Get("code").Str != code || e.Get("message").Str == "") {
 		t.Errorf("%d %s, want %d, %s, %s with %s", got.status, got.body, status, kind, code, words)
 	}

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -28,12 +26,6 @@ type (
 	}
 )
 
-// isAnthropicModels reports whether a request for models is Anthropic-style: all such clients send the API's version.
-func isAnthropicModels(r *http.Request) bool {
-	path := r.URL.Path
-	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && r.Header.Get("Anthropic-Version") != ""
-}
-
 // listAnthropic is GET /v1/models for Anthropic-style clients: a page of the same models.
 func (c *call) listAnthropic() error {
 	entries, err := c.entries()
@@ -49,6 +41,15 @@ func (c *call) listAnthropic() error {
 		return err
 	}
 	return c.answer(page)
+}
+
+// getAnthropic is GET /v1/models/{id} for Anthropic-style clients.
+func (c *call) getAnthropic() error {
+	e, err := c.entry()
+	if err != nil {
+		return err
+	}
+	return c.answer(e.anthropic())
 }
 
 // Anthropic's limits of a page.

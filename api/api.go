@@ -115,7 +115,7 @@ type call struct {
 	node      *node.Node
 	id        string // of the request
 	arrived   time.Time
-	dialect   translate.Dialect
+	dialect   *dialect
 	param     string // the part of the path that the route leaves open
 	begun     bool   // the answer's header has been sent
 	stream    *stream

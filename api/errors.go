@@ -39,7 +39,7 @@ func (c *call) fail(err error) {
 	}
 	c.hurry()
 	e.Header(c.w.Header())
-	c.writeJSON(c.dialect.Status(e), c.dialect.AppendError(nil, e, c.id))
+	c.writeJSON(c.dialect.errors.Status(e), c.dialect.errors.AppendError(nil, e, c.id))
 }
 
 // What is told of an error is bounded, in bytes: names in it may be as long as a body.
@@ -104,8 +104,8 @@ func (c *call) translated(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
 	case errors.As(err, &busy):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
-	case errors.As(err, &missing) && c.dialect == ollamaDialect:
-		return unknownToOllama(missing)
+	case errors.As(err, &missing) && c.dialect.unknownModel != nil:
+		return c.dialect.unknownModel(missing)
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):
@@ -270,13 +270,6 @@ func (c *call) writeJSON(status int, body []byte) {
 		}
 	}
 }
-
-// The types of answers. Without a charset, Python's requests reads streams as Latin-1, and cuts lines at U+0085.
-const (
-	typeJSON   = "application/json; charset=utf-8"
-	typeLines  = "application/x-ndjson; charset=utf-8"
-	typeEvents = "text/event-stream; charset=utf-8"
-)
 
 // beginJSON writes the header of a body of JSON.
 func (c *call) beginJSON(status int, size string) {

@@ -8,39 +8,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Family is one of the API families, of which a site may serve some and not others.
-type Family string
-
-// The families.
-const (
-	FamilyNative    Family = "native"
-	FamilyV0        Family = "v0"
-	FamilyOpenAI    Family = "openai"
-	FamilyAnthropic Family = "anthropic"
-	FamilyOllama    Family = "ollama"
-)
-
 // Families are all families.
 var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic, FamilyOllama}
 
 // familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
 // to none.
 func familyOf(r *http.Request) Family {
-	path := r.URL.Path
-	switch {
-	case path == "/api/v1/health" || path == "/api/v1/root.crt":
+	if path := r.URL.Path; path == healthPath || path == "/api/v1/root.crt" {
 		return ""
-	case dialectOf(r) == anthropicDialect:
-		return FamilyAnthropic
-	case isOllama(path):
-		return FamilyOllama
-	case path == "/v1" || strings.HasPrefix(path, "/v1/") || isBareRerank(path):
-		return FamilyOpenAI
-	case path == "/api/v0" || strings.HasPrefix(path, "/api/v0/"):
-		return FamilyV0
-	default:
-		return FamilyNative
 	}
+	return dialectOf(r).family
 }
 
 // Owns reports whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the site

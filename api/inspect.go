@@ -58,7 +58,7 @@ func (c *call) inspect() {
 		return
 	}
 	c.inspected = c.node.Inspect(node.Summary{
-		ID: c.id, Arrived: c.arrived, Dialect: dialectName(c.r), Method: c.r.Method, Path: shownPath(c.r), Owner: c.who.ID(),
+		ID: c.id, Arrived: c.arrived, Dialect: c.dialect.name, Method: c.r.Method, Path: shownPath(c.r), Owner: c.who.ID(),
 	}, shownHeader(c.r.Header))
 	c.w = c.inspecting(c.w)
 }

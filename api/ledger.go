@@ -3,8 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +88,7 @@ func outcomeOf(e *translate.Error) string {
 // introduce sets what is known of a request from the start.
 func (c *call) introduce(s *node.Summary) {
 	s.ID, s.Arrived = c.id, c.arrived
-	s.Dialect, s.Method, s.Path = dialectName(c.r), c.r.Method, shownPath(c.r)
+	s.Dialect, s.Method, s.Path = c.dialect.name, c.r.Method, shownPath(c.r)
 	s.Owner, s.Inspected = c.who.ID(), c.inspected != nil
 	if c.who != nil {
 		s.Token, s.TokenName = c.who.Token, c.who.Name
@@ -160,23 +158,4 @@ func (a *API) runningNode(ctx context.Context) *node.Node {
 		return nil
 	}
 	return n
-}
-
-// dialectName is the name of a path's dialect, for metrics and logs.
-func dialectName(r *http.Request) string {
-	switch dialectOf(r) {
-	case anthropicDialect:
-		return "anthropic"
-	case responsesDialect:
-		return "responses"
-	case ollamaDialect:
-		return "ollama"
-	case nativeDialect:
-		if strings.HasPrefix(r.URL.Path, "/api/v0/") {
-			return "v0"
-		}
-		return "native"
-	default:
-		return "openai"
-	}
 }

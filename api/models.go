@@ -107,9 +107,6 @@ func DescribeModel(m *catalog.Model) resource.Model {
 
 // listOpenAI is GET /v1/models: the loaded instances, or every model if the settings say so.
 func (c *call) listOpenAI() error {
-	if c.dialect == anthropicDialect {
-		return c.listAnthropic()
-	}
 	entries, err := c.entries()
 	if err != nil {
 		return err
@@ -184,20 +181,25 @@ func stateOf(key string, instances []supervisor.Info) string {
 	return state
 }
 
-// getOpenAI is GET /v1/models/{id}: an instance, or a model whether it is loaded or not.
+// getOpenAI is GET /v1/models/{id}.
 func (c *call) getOpenAI() error {
-	target, err := c.find(c.param)
+	e, err := c.entry()
 	if err != nil {
 		return err
 	}
-	e := listEntry{
+	return c.answer(e.openAI())
+}
+
+// entry is the one that the path names: an instance, or a model whether it is loaded or not.
+func (c *call) entry() (*listEntry, error) {
+	target, err := c.find(c.param)
+	if err != nil {
+		return nil, err
+	}
+	return &listEntry{
 		id: cmp.Or(target.Instance, target.Model.Key), model: &target.Model, context: c.node.ContextLength(c.r.Context(), target),
 		state: stateOf(target.Model.Key, c.node.Instances()),
-	}
-	if c.dialect == anthropicDialect {
-		return c.answer(e.anthropic())
-	}
-	return c.answer(e.openAI())
+	}, nil
 }
 
 func (e *listEntry) openAI() openAIModel {

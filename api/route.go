@@ -9,11 +9,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/anthropic"
-	"github.com/lmcaddy/lmcaddy/translate/native"
-	"github.com/lmcaddy/lmcaddy/translate/ollama"
-	"github.com/lmcaddy/lmcaddy/translate/openai"
-	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
@@ -27,93 +22,44 @@ type route struct {
 	method, path string
 	scope        node.Scope // what its caller needs
 	endpoint     func(*call) error
+	// query are the parameters of the query, if it has any; another one is then an error: without it, the misspelled name of a filter would
+	// delete what it was to spare.
+	query []string
+}
+
+func get(path string, scope node.Scope, endpoint func(*call) error, query ...string) route {
+	return route{http.MethodGet, path, scope, endpoint, query}
+}
+
+func post(path string, scope node.Scope, endpoint func(*call) error) route {
+	return route{http.MethodPost, path, scope, endpoint, nil}
+}
+
+func patch(path string, scope node.Scope, endpoint func(*call) error) route {
+	return route{http.MethodPatch, path, scope, endpoint, nil}
+}
+
+func del(path string, scope node.Scope, endpoint func(*call) error, query ...string) route {
+	return route{http.MethodDelete, path, scope, endpoint, query}
+}
+
+// dialects are all dialects. A request is in the first that owns it.
+var dialects = []*dialect{anthropicDialect, ollamaDialect, v0Dialect, nativeDialect, responsesDialect, openAIDialect}
+
+// dialectOf returns the dialect of a request, whether or not there is such an endpoint.
+func dialectOf(r *http.Request) *dialect {
+	i := slices.IndexFunc(dialects, func(d *dialect) bool { return d.owns(r) })
+	return dialects[i]
 }
 
 // routes are all endpoints.
-var routes = []route{
-	{http.MethodGet, "/lmstudio-greeting", public, (*call).greet},
-	{http.MethodGet, healthPath, public, (*call).health},
-	{http.MethodGet, "/api/v1/root.crt", public, (*call).rootCertificate},
-	{http.MethodGet, "/api/v1/settings", anyone, (*call).settings},
-	{http.MethodGet, "/api/v1/openapi.json", anyone, (*call).describe},
-	{http.MethodGet, "/api/v1/usage", anyone, (*call).usage},
-	{http.MethodGet, "/api/v1/requests", node.ScopeInference, (*call).listRequests},
-	{http.MethodGet, "/api/v1/requests/", node.ScopeAdmin, (*call).getRequest},
-	{http.MethodGet, "/api/v1/events", node.ScopeModelsRead, (*call).events},
-	{http.MethodGet, "/api/v1/logs", node.ScopeAdmin, (*call).logs},
-	{http.MethodGet, "/api/v1/tokens", node.ScopeAdmin, (*call).listTokens},
-	{http.MethodPost, "/api/v1/tokens", node.ScopeAdmin, (*call).createToken},
-	{http.MethodPatch, "/api/v1/tokens/*", node.ScopeAdmin, (*call).editToken},
-	{http.MethodDelete, "/api/v1/tokens/*", node.ScopeAdmin, (*call).revokeToken},
-	{http.MethodPost, "/api/v1/chat", node.ScopeInference, (*call).nativeChat},
-	{http.MethodGet, "/api/v1/responses/*", node.ScopeInference, (*call).getResponse},
-	{http.MethodDelete, "/api/v1/responses/*", node.ScopeInference, (*call).deleteResponse},
-	{http.MethodGet, "/api/v1/conversations", node.ScopeInference, (*call).listConversations},
-	{http.MethodDelete, "/api/v1/conversations", node.ScopeInference, (*call).deleteConversations},
-	{http.MethodGet, "/api/v1/conversations/*", node.ScopeInference, (*call).getConversation},
-	{http.MethodDelete, "/api/v1/conversations/*", node.ScopeInference, (*call).deleteConversation},
-	{http.MethodGet, "/api/v1/models", node.ScopeModelsList, (*call).listNative},
-	{http.MethodGet, "/api/v1/ps", node.ScopeModelsRead, (*call).ps},
-	{http.MethodPost, "/api/v1/models/load", node.ScopeModelsManage, (*call).load},
-	{http.MethodPost, "/api/v1/models/unload", node.ScopeModelsManage, (*call).unload},
-	{http.MethodPost, "/api/v1/models/pin", node.ScopeModelsManage, (*call).pin},
-	{http.MethodGet, "/api/v1/models/", node.ScopeModelsRead, (*call).showModel},
-	{http.MethodGet, "/api/v1/models/companions", node.ScopeModelsRead, (*call).listCompanions},
-	{http.MethodGet, "/api/v1/models/variants", node.ScopeModelsManage, (*call).variants},
-	{http.MethodGet, "/api/v1/models/search", node.ScopeModelsManage, (*call).search},
-	{http.MethodDelete, "/api/v1/models/", node.ScopeModelsManage, (*call).remove},
-	{http.MethodGet, "/api/v1/mcp", node.ScopeMCPPlugin, (*call).listMCP},
-	{http.MethodGet, "/api/v1/mcp/", node.ScopeMCPPlugin, (*call).getMCP},
-	{http.MethodGet, "/api/v1/warm", node.ScopeModelsManage, (*call).listWarm},
-	{http.MethodDelete, "/api/v1/warm", node.ScopeModelsManage, (*call).clearWarm},
-	{http.MethodPost, "/api/v1/models/download", node.ScopeModelsManage, (*call).download},
-	{http.MethodGet, "/api/v1/models/download", node.ScopeModelsRead, (*call).listDownloads},
-	{http.MethodGet, "/api/v1/models/download/*", node.ScopeModelsRead, (*call).downloadStatus},
-	{http.MethodGet, "/api/v1/models/download/status/*", node.ScopeModelsRead, (*call).downloadStatus},
-	{http.MethodPost, "/api/v1/models/download/*/pause", node.ScopeModelsManage, (*call).pauseDownload},
-	{http.MethodPost, "/api/v1/models/download/*/resume", node.ScopeModelsManage, (*call).resumeDownload},
-	{http.MethodPost, "/api/v1/models/download/*/cancel", node.ScopeModelsManage, (*call).cancelDownload},
-	{http.MethodGet, "/api/v1/models/download/*/events", node.ScopeModelsRead, (*call).downloadEvents},
-	{http.MethodGet, "/v1/models", node.ScopeModelsList, (*call).listOpenAI},
-	{http.MethodGet, "/v1/models/", node.ScopeModelsList, (*call).getOpenAI},
-	{http.MethodPost, "/v1/chat/completions", node.ScopeInference, (*call).chatCompletions},
-	{http.MethodPost, "/v1/completions", node.ScopeInference, (*call).completions},
-	{http.MethodPost, "/v1/embeddings", node.ScopeInference, (*call).embeddings},
-	{http.MethodPost, "/v1/rerank", node.ScopeInference, (*call).rerank},
-	{http.MethodPost, "/v1/reranking", node.ScopeInference, (*call).rerank},
-	{http.MethodPost, "/v2/rerank", node.ScopeInference, (*call).rerank},
-	{http.MethodPost, "/rerank", node.ScopeInference, (*call).rerank},
-	{http.MethodPost, "/v1/responses", node.ScopeInference, (*call).createResponse},
-	{http.MethodGet, "/v1/responses", node.ScopeInference, (*call).openSocket},
-	{http.MethodPost, "/v1/responses/input_tokens", node.ScopeInference, (*call).countResponse},
-	{http.MethodPost, "/v1/responses/compact", node.ScopeInference, (*call).compact},
-	{http.MethodGet, "/v1/responses/*", node.ScopeInference, (*call).getStored},
-	{http.MethodDelete, "/v1/responses/*", node.ScopeInference, (*call).deleteStored},
-	{http.MethodGet, "/v1/responses/*/input_items", node.ScopeInference, (*call).listInput},
-	{http.MethodPost, "/v1/responses/*/cancel", node.ScopeInference, (*call).cancelStored},
-	{http.MethodPost, "/v1/messages", node.ScopeInference, (*call).messages},
-	{http.MethodPost, "/v1/messages/count_tokens", node.ScopeInference, (*call).countTokens},
-	{http.MethodGet, "/api/v0/models", node.ScopeModelsList, (*call).listV0},
-	{http.MethodGet, "/api/v0/models/", node.ScopeModelsList, (*call).getV0},
-	{http.MethodPost, "/api/v0/chat/completions", node.ScopeInference, (*call).chatCompletions},
-	{http.MethodPost, "/api/v0/completions", node.ScopeInference, (*call).completions},
-	{http.MethodPost, "/api/v0/embeddings", node.ScopeInference, (*call).embeddings},
-	{http.MethodGet, "/api/version", public, (*call).ollamaVersion},
-	{http.MethodGet, "/api/tags", node.ScopeModelsList, (*call).ollamaTags},
-	{http.MethodGet, "/api/ps", node.ScopeModelsList, (*call).ollamaPS},
-	{http.MethodPost, "/api/show", node.ScopeModelsList, (*call).ollamaShow},
-	{http.MethodPost, "/api/chat", node.ScopeInference, (*call).ollamaChat},
-	{http.MethodPost, "/api/generate", node.ScopeInference, (*call).ollamaGenerate},
-	{http.MethodPost, "/api/pull", node.ScopeModelsManage, (*call).ollamaPull},
-	{http.MethodPost, "/api/push", node.ScopeModelsManage, (*call).ollamaPush},
-	{http.MethodPost, "/api/copy", node.ScopeModelsManage, (*call).ollamaCopy},
-	{http.MethodPost, "/api/create", node.ScopeModelsManage, (*call).ollamaCreate},
-	{http.MethodDelete, "/api/delete", node.ScopeModelsManage, (*call).ollamaDelete},
-	{http.MethodGet, "/api/blobs/*", node.ScopeModelsManage, (*call).ollamaBlob},
-	{http.MethodPost, "/api/blobs/*", node.ScopeModelsManage, (*call).ollamaCreateBlob},
-	{http.MethodPost, "/api/embed", node.ScopeInference, (*call).ollamaEmbed},
-	{http.MethodPost, "/api/embeddings", node.ScopeInference, (*call).ollamaEmbeddings},
-}
+var routes = func() []route {
+	all := slices.Clone(manageRoutes)
+	for _, d := range dialects {
+		all = append(all, d.routes...)
+	}
+	return all
+}()
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
 func (c *call) greet() error {
@@ -215,48 +161,10 @@ func (c *call) route() (*route, error) {
 		return nil, &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
 	}
 	c.param = param
+	for i := range c.dialect.routes { // the list of models is in two dialects
+		if r := &c.dialect.routes[i]; r.method == found.method && r.path == found.path {
+			found = r
+		}
+	}
 	return found, nil
-}
-
-// The dialects in which errors are written.
-var (
-	nativeDialect    translate.Dialect = native.Errors{} // v1 and v0
-	openAIDialect    translate.Dialect = openai.Errors{}
-	anthropicDialect translate.Dialect = anthropic.Errors{}
-	responsesDialect translate.Dialect = responses.Errors{}
-	ollamaDialect    translate.Dialect = ollama.Errors{}
-)
-
-// dialectOf is the dialect of a path's errors, whether or not there is such an endpoint. The list of models has the same path in
-// two dialects. Paths that aren't the API's come from clients with a wrong base URL.
-func dialectOf(r *http.Request) translate.Dialect {
-	path := r.URL.Path
-	switch {
-	case strings.HasPrefix(path, "/v1/chat/"): // most requests
-		return openAIDialect
-	case isMessages(path), isMessages(strings.TrimPrefix(path, "/v1")), isMessages("/v1" + path), isAnthropicModels(r):
-		return anthropicDialect
-	case isOllama(path):
-		return ollamaDialect
-	case path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting":
-		return nativeDialect
-	case path == "/v1/responses" || strings.HasPrefix(path, "/v1/responses/"):
-		return responsesDialect
-	default:
-		return openAIDialect
-	}
-}
-
-// isOllama reports whether a path is one of Ollama's, whether or not it is an endpoint here.
-func isOllama(path string) bool {
-	name, ok := strings.CutPrefix(path, "/api/")
-	if !ok {
-		return false
-	}
-	first, _, _ := strings.Cut(name, "/")
-	return ollama.Owns(first)
-}
-
-func isMessages(path string) bool {
-	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/")
 }

@@ -1,14 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/anthropic"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 const (
@@ -100,32 +97,9 @@ func (s *stream) wake() {
 		_ = s.call.write(nil, true) // the next chunk will fail, too
 	}
 	if now.Sub(s.last) >= s.call.api.KeepAlive {
-		s.put([]byte(s.sign()))
+		s.put([]byte(s.call.dialect.stream.keepAlive))
 	}
 	s.timer.Reset(s.due(now))
-}
-
-const comment = ":\n\n"
-
-// sign is what breaks a silence: a comment, which every client skips. The Messages API has an event for it, and some of its clients count
-// only events. Between lines of JSON it is white space, which belongs to the next line.
-func (s *stream) sign() string {
-	switch s.call.dialect {
-	case anthropicDialect:
-		return anthropic.Ping
-	case ollamaDialect:
-		return " "
-	default:
-		return comment
-	}
-}
-
-// contentType is the type of the stream.
-func (s *stream) contentType() string {
-	if s.call.dialect == ollamaDialect {
-		return typeLines
-	}
-	return typeEvents
 }
 
 // close stops the timer.
@@ -139,7 +113,7 @@ func (s *stream) close() {
 // header sends the header. It needs the lock.
 func (s *stream) header() {
 	h := s.call.w.Header()
-	h.Set("Content-Type", s.contentType())
+	h.Set("Content-Type", s.call.dialect.stream.contentType)
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
 	s.headed, s.call.begun = true, true
@@ -167,35 +141,19 @@ func (s *stream) put(p []byte) {
 		s.header()
 	}
 	s.last = time.Now()
-	s.late = !s.headBy.IsZero() && s.isEnd(p)
+	s.late = !s.headBy.IsZero() && s.call.dialect.stream.isEnd(p)
 	_ = s.call.write(p, !s.late) // which has cancelled the request if it failed
 	if s.late {
 		s.timer.Reset(endAfter)
 	}
 }
 
-// isEnd reports whether a piece of an answer is its end. The server sends that together with the end of the body, when the call returns.
-func (s *stream) isEnd(p []byte) bool {
-	return s.call.dialect == openAIDialect && bytes.HasSuffix(p, endFrame)
-}
-
-// endFrame ends streams of the OpenAI-style dialect.
-var endFrame = jsonbody.AppendFrame(nil, jsonbody.DoneMark)
-
 // fail sends an error as an event, which the official clients raise.
 func (s *stream) fail(e *translate.Error) {
-	event := s.call.dialect.AppendError(nil, e, s.call.id)
-	if s.call.dialect == ollamaDialect {
-		s.send(append(event, '\n'))
-		return
-	}
+	event := s.call.dialect.errors.AppendError(nil, e, s.call.id)
 	if len(s.atFault) > 0 {
 		event = append(append(event[:len(event)-1], ','), s.atFault...)
 		event = append(event, '}')
 	}
-	if s.call.dialect == anthropicDialect {
-		s.send(anthropic.AppendNamedFrame(nil, "error", event))
-		return
-	}
-	s.send(jsonbody.AppendFrame(nil, event))
+	s.send(s.call.dialect.stream.appendFault(nil, event))
 }

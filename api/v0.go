@@ -9,7 +9,7 @@ import (
 // extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
 // statistics, and only with a draft model. It is nil if there are none.
 func (c *call) extra(in *supervisor.Info, draft string) openai.Extra {
-	isV0 := c.dialect == nativeDialect
+	isV0 := c.dialect.family == FamilyV0
 	if in.Spec.Draft != nil {
 		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
 	}
