@@ -34,7 +34,7 @@ func (c *call) messages() error {
 
 // messagesRequest reads a request of the Messages API, and makes the OpenAI-style body of it that an engine's package takes.
 func (c *call) messagesRequest(parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*modelRequest, *jsonbody.Body, *anthropic.Messages, error) {
-	rq, err := c.textRequest(anthropic.WithDefaults)
+	rq, err := c.textRequest(anthropic.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -128,10 +128,11 @@ type call struct {
 	followed  []*node.Running // of each scope that the request needs
 	admitted  func()          // gives the request's place among those of its token back; nil: it has none
 	run       *node.Run       // that the call makes the answer of, without a request; nil: it answers one
-	socket    *responseSocket // on which the request came as a message; nil: it came by itself
-	answerOn  answerFunc      // answers such a request; a field, since endpoints can't refer to what finds endpoints
-	announced *announcement   // the stored beginning of the answer; nil: the client isn't told of it before the end
-	ends      []func()        // called when the request ends
+	isMessage bool            // the request came as a message on the connection of another
+	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
+	answerMessage func(http.ResponseWriter, *http.Request)
+	announced     *announcement // the stored beginning of the answer; nil: the client isn't told of it before the end
+	ends          []func()      // called when the request ends
 
 	ledger    ledger
 	underway  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
@@ -146,21 +147,18 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.Root.ServeHTTP(w, r)
 		return
 	}
-	a.answer(w, r, nil)
+	a.answer(w, r, false)
 }
 
-// answerFunc is the type of [API.answer].
-type answerFunc func(w http.ResponseWriter, r *http.Request, on *responseSocket)
-
 // answer answers a request, which may have come as a message on a WebSocket.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, on *responseSocket) {
+func (a *API) answer(w http.ResponseWriter, r *http.Request, isMessage bool) {
 	r = meant(r)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	id := requestID(r)
 	c := &call{
 		api: a, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel,
-		socket: on, answerOn: a.answer,
+		isMessage: isMessage, answerMessage: func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) },
 	}
 	defer c.endWriting()
 	c.tellID()

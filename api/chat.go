@@ -14,7 +14,7 @@ import (
 
 // chatCompletions is POST /v1/chat/completions and POST /api/v0/chat/completions.
 func (c *call) chatCompletions() error {
-	rq, err := c.textRequest(openai.WithDefaults)
+	rq, err := c.textRequest(openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

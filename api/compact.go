@@ -19,7 +19,7 @@ const summaryPrompt = "Summarize the conversation up to here, so that the work c
 
 // conversationRequest reads a request about a conversation that isn't answered. Tools of MCP servers have no effect on it.
 func (c *call) conversationRequest() (*modelRequest, *responses.Request, []translate.Item, error) {
-	rq, err := c.textRequest(responses.WithDefaults)
+	rq, err := c.textRequest(responses.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}

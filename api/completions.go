@@ -10,7 +10,7 @@ import (
 
 // completions is POST /v1/completions and POST /api/v0/completions.
 func (c *call) completions() error {
-	rq, err := c.textRequest(openai.WithDefaults)
+	rq, err := c.textRequest(openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,16 @@ import (
 
 // createResponse is POST /v1/responses.
 func (c *call) createResponse() error {
-	rq, err := c.textRequest(responses.WithDefaults)
+	socket := socketOf(c)
+	var check func(*jsonbody.Body) error
+	if socket != nil {
+		check = checkMessage
+	}
+	rq, err := c.textRequest(responses.WithDefaults, check)
 	if err != nil {
 		return err
 	}
+	rq.stream = rq.stream || socket != nil
 	ask, bad := responses.Parse(rq.body, rq.caps)
 	if bad != nil {
 		return bad
@@ -32,7 +38,7 @@ func (c *call) createResponse() error {
 	if err := c.mayUseServers(servers, responsesGates); err != nil {
 		return err
 	}
-	r := &responseRun{ask: ask, servers: servers, warmsUp: c.socket != nil && string(rq.body.Value("generate")) == "false"}
+	r := &responseRun{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.body.Value("generate")) == "false"}
 	if r.conversation, err = c.responseContext(ask, rq); err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (c *call) settle() {
 			n.EndRequest(c.underway, kept)
 		}
 	}
-	if c.api.Ended != nil && c.run == nil && c.socket == nil {
+	if c.api.Ended != nil && c.run == nil && !c.isMessage {
 		c.api.Ended(c.r.Context(), s)
 	}
 }

@@ -39,11 +39,11 @@ type modelRequest struct {
 }
 
 // request reads the body and finds the model. It loads nothing.
-func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults) }
+func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults, nil) }
 
 // textRequest is requestWith for a model that generates text.
-func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
-	rq, err := c.requestWith(apply)
+func (c *call) textRequest(apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
+	rq, err := c.requestWith(apply, check)
 	if err == nil && rq.target.Model.Type == catalog.TypeEmbedding {
 		return nil, wrongModel(rq.target.Model, "generates no text: choose a language model.")
 	}
@@ -51,8 +51,8 @@ func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
 }
 
 // requestWith is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
-// request that is refused costs no memory.
-func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
+// request that is refused costs no memory. check refuses a body before anything is done with it; nil: it refuses none.
+func (c *call) requestWith(apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
 	c.ledger.toModel = true
 	if err := c.admit(); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.socket != nil {
-		if err := checkMessage(body); err != nil {
+	if check != nil {
+		if err := check(body); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,6 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
-	rq.stream = rq.stream || c.socket != nil
 	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const storeTimeout = 30 * time.Second
 
 // nativeChat is POST /api/v1/chat.
 func (c *call) nativeChat() error {
-	rq, err := c.textRequest(native.WithDefaults)
+	rq, err := c.textRequest(native.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

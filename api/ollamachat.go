@@ -23,7 +23,7 @@ func (c *call) ollamaGenerate() error { return c.ollamaText("generate", ollama.P
 
 // ollamaText answers a request for text. what is what a model has to support for it.
 func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
-	rq, err := c.requestWith(ollama.WithDefaults)
+	rq, err := c.requestWith(ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (c *call) ollamaEmbed() error { return c.ollamaVectors(ollama.ParseEmbed) }
 func (c *call) ollamaEmbeddings() error { return c.ollamaVectors(ollama.ParseEmbeddings) }
 
 func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
-	rq, err := c.requestWith(ollama.WithDefaults)
+	rq, err := c.requestWith(ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,14 @@ func (m *socketMessage) Read(p []byte) (n int, _ error) {
 
 func (m *socketMessage) Close() error { return nil }
 
+type socketKey struct{}
+
+// socketOf returns the WebSocket on which a request came as a message; nil: it came by itself.
+func socketOf(c *call) *responseSocket {
+	s, _ := c.r.Context().Value(socketKey{}).(*responseSocket)
+	return s
+}
+
 // openSocket is GET /v1/responses, which asks for a WebSocket. [call.refuseForeign] has looked at its origin.
 func (c *call) openSocket() error {
 	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
@@ -208,7 +216,7 @@ func (s *responseSocket) close(status websocket.StatusCode, reason string) {
 func (s *responseSocket) answer(m *socketMessage) bool {
 	w := &socketWriter{socket: s, header: http.Header{}}
 	s.unstored.isContinued = false
-	s.call.answerOn(w, s.request(m), s)
+	s.call.answerMessage(w, s.request(m))
 	w.finish()
 	if w.failed && s.unstored.isContinued {
 		s.unstored.forget()
@@ -218,7 +226,7 @@ func (s *responseSocket) answer(m *socketMessage) bool {
 
 // request is what the client would have sent by POST.
 func (s *responseSocket) request(m *socketMessage) *http.Request {
-	r := s.call.r.Clone(logs.WithRequest(s.ctx, newID("req_")))
+	r := s.call.r.Clone(context.WithValue(logs.WithRequest(s.ctx, newID("req_")), socketKey{}, s))
 	r.Method, r.Body, r.ContentLength = http.MethodPost, m, -1
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Sec-Websocket-") {

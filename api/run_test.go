@@ -58,7 +58,7 @@ func TestRun_Rounds(t *testing.T) {
 				r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
 			}
 			defer c.endWriting()
-			rq, err := c.textRequest(openai.WithDefaults)
+			rq, err := c.textRequest(openai.WithDefaults, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

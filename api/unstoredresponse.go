@@ -26,16 +26,16 @@ func (u *unstoredResponse) forget() {
 
 // unstored returns the response with an id if the call's WebSocket has it.
 func (c *call) unstored(id string) *unstoredResponse {
-	if c.socket == nil || id == "" || c.socket.unstored.id != id {
-		return nil
+	if s := socketOf(c); s != nil && id != "" && s.unstored.id == id {
+		return &s.unstored
 	}
-	return &c.socket.unstored
+	return nil
 }
 
 // keep keeps the response for the next request on the WebSocket. If there is no memory for it, it can't be continued, and the client sends the
 // whole conversation again.
 func (r *responseRun) keep() {
-	s := r.call.socket
+	s := socketOf(r.call)
 	if status := r.out.Answer.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
 		return
 	}
