@@ -44,7 +44,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 	id := requestID(r)
 	r = r.WithContext(logs.WithRequest(r.Context(), id)) // for what is logged of it, here and later
 	r2 := meant(r)
-	c := &call{api: a, w: w, r: r2, id: id, arrived: time.Now(), dialect: dialectOf(r2)}
+	c := &call{site: a.site, w: w, r: r2, id: id, arrived: time.Now(), dialect: dialectOf(r2)}
 	needed := anyone
 	if path := c.r.URL.Path; ownsPath(path) {
 		rt, _, _ := lookUp(r.Method, path)
@@ -94,7 +94,7 @@ func (c *call) authenticate(trusted *node.Identity, address string) (*node.Ident
 		return nil, unauthorized("An API token is required to make requests to this server, but none was provided: send it as " +
 			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
 	}
-	n, err := c.api.Node(ctx)
+	n, err := c.site.Node(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (c *call) withdraw() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
 	defer cancel()
 	if err := a.begun.Withdraw(ctx, c.owner()); err != nil {
-		c.api.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.id, "error", err)
+		c.site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.id, "error", err)
 	}
 }
 

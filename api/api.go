@@ -47,8 +47,11 @@ type Config struct {
 	// Families are the API families that the site serves; none: all of them.
 	Families []Family
 
-	// Root is what the site answers at the path /.
-	Root Root
+	// Root answers requests for the path /; nil: there is nothing.
+	Root interface {
+		http.Handler
+		Has(*http.Request) bool // reports whether a request is one for that path which is answered
+	}
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
@@ -74,7 +77,10 @@ type Config struct {
 }
 
 // API serves the endpoints.
-type API struct {
+type API struct{ *site }
+
+// site is what the endpoints of a site have in common.
+type site struct {
 	Config
 	encoded    encodedModels // of the native API
 	encodedV0  encodedModels
@@ -104,12 +110,12 @@ func New(c Config) *API {
 	if c.maxGathered == 0 {
 		c.maxGathered = maxGathered
 	}
-	return &API{Config: c}
+	return &API{&site{Config: c}}
 }
 
 // call is one request that is being answered.
 type call struct {
-	api       *API
+	site      *site
 	w         http.ResponseWriter
 	r         *http.Request
 	node      *node.Node
@@ -143,7 +149,7 @@ type call struct {
 
 // ServeHTTP answers a request, also one for the page. A path that isn't the API's is answered with 404.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a.Root.Has(r) {
+	if a.Root != nil && a.Root.Has(r) {
 		a.Root.ServeHTTP(w, r)
 		return
 	}
@@ -157,7 +163,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, isMessage bool) {
 	defer cancel(nil)
 	id := requestID(r)
 	c := &call{
-		api: a, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel,
+		site: a.site, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel,
 		isMessage: isMessage, answerMessage: func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) },
 	}
 	defer c.endWriting()
@@ -193,11 +199,11 @@ func (c *call) serve() error {
 	if err != nil {
 		return err
 	}
-	if found.path == healthPath && c.api.runningNode(c.r.Context()) == nil {
+	if found.path == healthPath && c.site.runningNode(c.r.Context()) == nil {
 		c.starting()
 		return nil
 	}
-	if c.node, err = c.api.Node(c.r.Context()); err != nil {
+	if c.node, err = c.site.Node(c.r.Context()); err != nil {
 		return err
 	}
 	if refused := c.refuseLoop(); refused != nil {
@@ -245,7 +251,7 @@ func (c *call) recover() {
 // faulty logs what made the server panic. It has to be called on the stack of the panic.
 func (c *call) faulty(fault any) *translate.Error {
 	p := asPanicked(fault)
-	c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
+	c.site.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
 	e := &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
 	c.ledger.failed(e)
 	return e

@@ -257,7 +257,7 @@ func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
 	t.Parallel()
 	a := New(Config{Log: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
-	c := &call{api: a, w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := &call{site: a.site, w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
 	defer func() {
 		if fault := recover(); fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
 			t.Errorf("net/http is told %v", fault)

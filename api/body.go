@@ -88,7 +88,7 @@ func (b *heldBuffer) memory() http1.RefCounted {
 // body reads the request's body to its end, decodes and scans it. Only after the end does the server notice at once that the client
 // disconnects. The memory is counted until the request ends.
 func (c *call) body() (*jsonbody.Body, error) {
-	limit := c.api.MaxBody
+	limit := c.site.MaxBody
 	if c.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
@@ -133,7 +133,7 @@ func (c *call) unreadable(err error) error {
 	var beyond *http.MaxBytesError
 	switch {
 	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return tooLarge(c.api.MaxBody)
+		return tooLarge(c.site.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
 		return translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
@@ -259,7 +259,7 @@ func (c *call) decoded(body io.Reader) (_ io.Reader, memory int64, _ error) {
 		if err := c.claim.Grow(zstdMemory); err != nil {
 			return nil, 0, err
 		}
-		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.api.MaxBody, 1<<20))),
+		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.site.MaxBody, 1<<20))),
 			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, 0, translate.Invalid("unreadable_body", "", "The request body is not the zstd that its Content-Encoding says.")

@@ -159,7 +159,7 @@ func TestBody_BufferGrowsWithWhatComes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil)
-			c := &call{api: New(Config{}), node: s.node, r: &http.Request{ContentLength: int64(tt.told)}, held: new(heldBuffer)}
+			c := &call{site: New(Config{}).site, node: s.node, r: &http.Request{ContentLength: int64(tt.told)}, held: new(heldBuffer)}
 			c.claim = s.node.ClaimBody("somebody")
 			sent := bytes.Repeat([]byte("x"), tt.sent)
 			err := c.readAll(iotest.HalfReader(bytes.NewReader(sent)), 64<<20, tt.encoded)

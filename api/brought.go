@@ -23,7 +23,7 @@ type brought struct {
 // hold counts items in the memory of the request's body.
 func (b *brought) hold(items []translate.Item) error {
 	size := sizeOf(items)
-	if b.bytes += size; b.bytes > b.call.api.maxBrought {
+	if b.bytes += size; b.bytes > b.call.site.maxBrought {
 		return translate.Invalid("conversation_too_long", "input",
 			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
 	}

@@ -48,9 +48,9 @@ func (c *call) chatCompletions() error {
 
 // noteDropped logs which fields of a request don't reach the engine, for those who look for one.
 func (rq *modelRequest) noteDropped(chat *request.Chat) {
-	if ctx := rq.call.r.Context(); rq.call.api.Log.Enabled(ctx, slog.LevelDebug) {
+	if ctx := rq.call.r.Context(); rq.call.site.Log.Enabled(ctx, slog.LevelDebug) {
 		if dropped := rq.engine.Drops(rq.body, chat); len(dropped) > 0 {
-			rq.call.api.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.call.id, "fields", dropped)
+			rq.call.site.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.call.id, "fields", dropped)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
 	}
 	err = r.rq.converse(ctx, resp.lease, tokens.Detokenize(prompt), func(resp *engineResponse) error {
-		answer, err := resp.all(ctx, r.call.api.maxGathered)
+		answer, err := resp.all(ctx, r.call.site.maxGathered)
 		if err != nil {
 			return err
 		}

@@ -208,7 +208,7 @@ func (r *responseRun) end(err error) {
 	var e *translate.Error
 	if err != nil {
 		e = r.call.asError(refined(err, responseFields.refine))
-		r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
+		r.call.site.Log.Warn("a stream failed", "request", r.call.id, "error", e)
 		r.call.ledger.failed(e)
 		r.out.Answer.End(e)
 		if e.Code != notStored {

@@ -14,7 +14,7 @@ import (
 // place among those of its token. It has no writer and no context before attach, and has to be ended.
 func (c *call) detach() *call {
 	d := &call{
-		api: c.api, node: c.node, id: c.id, arrived: c.arrived, dialect: c.dialect, who: c.who,
+		site: c.site, node: c.node, id: c.id, arrived: c.arrived, dialect: c.dialect, who: c.who,
 		held: c.held, read: c.read, claim: c.claim, admitted: c.admitted, followed: c.followed,
 	}
 	c.held, c.claim, c.admitted = nil, node.BodyClaim{}, nil
@@ -24,8 +24,8 @@ func (c *call) detach() *call {
 	d.ledger.tracer, d.ledger.begunBy = c.ledger.tracer, trace.SpanContextFromContext(c.r.Context())
 	// Of the request, only what errors are logged with is kept.
 	d.r = &http.Request{Method: c.r.Method, URL: c.r.URL, Header: http.Header{}}
-	if c.api.Underway != nil {
-		d.ends = append(d.ends, c.api.Underway())
+	if c.site.Underway != nil {
+		d.ends = append(d.ends, c.site.Underway())
 	}
 	return d
 }

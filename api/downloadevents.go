@@ -54,7 +54,7 @@ func (c *call) downloadEvents() error {
 		select {
 		case <-c.r.Context().Done():
 			return c.r.Context().Err()
-		case <-c.api.Exiting:
+		case <-c.site.Exiting:
 			return nil
 		case job, ok := <-updates:
 			if !ok {

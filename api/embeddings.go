@@ -51,7 +51,7 @@ func (c *call) embeddings() error {
 		}
 		if i == 0 {
 			got = &request.Embedded{}
-			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.api.maxGathered {
+			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.site.maxGathered {
 				return tooMuch()
 			}
 		}
@@ -177,7 +177,7 @@ func (rq *modelRequest) inParts(n int, part func(wire.Engine, int) (wire.Upstrea
 				return bad
 			}
 			err := rq.converse(ctx, lease, asked, func(resp *engineResponse) error {
-				said, err := resp.all(ctx, rq.call.api.maxGathered)
+				said, err := resp.all(ctx, rq.call.site.maxGathered)
 				if err != nil {
 					return err
 				}

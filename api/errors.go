@@ -33,7 +33,7 @@ func (c *call) fail(err error) {
 	e := c.asError(err)
 	c.ledger.failed(e)
 	if c.begun && c.stream != nil {
-		c.api.Log.Warn("a stream failed", "request", c.id, "error", e)
+		c.site.Log.Warn("a stream failed", "request", c.id, "error", e)
 		c.stream.fail(e)
 		return
 	}
@@ -152,7 +152,7 @@ func (c *call) translated(err error) *translate.Error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
-		c.api.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.site.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
 	}
 }
@@ -163,16 +163,16 @@ func (c *call) asRefusedBySystem(err error) *translate.Error {
 	case openfiles.AreExhausted(err):
 		return c.noFiles(err)
 	case errors.Is(err, store.ErrBusy):
-		c.api.Log.Error("the store is busy", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.site.Log.Error("the store is busy", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "store_busy", RetryAfter: 5 * time.Second,
 			Message: "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell or a backup, or too much waits to be written. Try again in a moment.",
 		}
 	case isDiskFull(err):
-		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.site.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
 	case errors.Is(err, store.ErrUnavailable):
-		c.api.Log.Error("the store is unavailable", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.site.Log.Error("the store is unavailable", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
 			Message: "The server's store of tokens and conversations can't be used at the moment. Try again soon; its administrator finds the reason in the server's log and health.",
@@ -187,8 +187,8 @@ const tooManyFiles = "too_many_open_files"
 
 // noFiles is the error of a request for which there was no file descriptor.
 func (c *call) noFiles(err error) *translate.Error {
-	if skipped, ok := c.api.loadErrors.tell(tooManyFiles); ok {
-		c.api.Log.Error("no file descriptor is left", "request", c.id, "path", c.r.URL.Path, "error", err, "not_logged", skipped)
+	if skipped, ok := c.site.loadErrors.tell(tooManyFiles); ok {
+		c.site.Log.Error("no file descriptor is left", "request", c.id, "path", c.r.URL.Path, "error", err, "not_logged", skipped)
 	}
 	return &translate.Error{Kind: translate.KindUnavailable, Code: tooManyFiles, Message: openfiles.Message, RetryAfter: time.Second}
 }
@@ -222,8 +222,8 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 		if about != nil {
 			key = about.key
 		}
-		if skipped, ok := c.api.loadErrors.tell(key); ok {
-			c.api.Log.Error("a model could not be loaded", "request", c.id, "model", key, "error", e.Message, "not_logged", skipped)
+		if skipped, ok := c.site.loadErrors.tell(key); ok {
+			c.site.Log.Error("a model could not be loaded", "request", c.id, "model", key, "error", e.Message, "not_logged", skipped)
 		}
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}

@@ -110,7 +110,7 @@ func (f *eventFollower) describeChange(of resource.Event, e *node.Event) typedEv
 func (f *eventFollower) frame(after uint64, event typedEvent) {
 	data, err := json.Marshal(event)
 	if err != nil {
-		f.call.api.Log.Error("an event can't be encoded", "type", event.Kind(), "error", err)
+		f.call.site.Log.Error("an event can't be encoded", "type", event.Kind(), "error", err)
 		return
 	}
 	f.frames = append(append(f.frames, "id: "...), f.log.ID(after)...)

@@ -50,11 +50,11 @@ func (c *call) events() error {
 		return nil
 	}
 	if f.types[logEvent] {
-		from, ok := c.api.Logs.After(records)
+		from, ok := c.site.Logs.After(records)
 		if !ok {
-			from = c.api.Logs.Before(0, logs.Filter{})
+			from = c.site.Logs.Before(0, logs.Filter{})
 		}
-		f.records = c.api.Logs.Follow(from, logs.Filter{Level: level})
+		f.records = c.site.Logs.Follow(from, logs.Filter{Level: level})
 		defer f.records.Close()
 	}
 	resumed := isOurs && c.r.Header.Get("Last-Event-ID") != ""

@@ -129,7 +129,7 @@ func (rq *modelRequest) notAnswered(ctx context.Context, lease *supervisor.Lease
 	if openfiles.AreExhausted(err) {
 		return rq.call.noFiles(err) // the engine wasn't even asked
 	}
-	rq.call.api.Log.Warn("a request was not answered", "request", rq.call.id, "instance", lease.Instance.ID, "error", err)
+	rq.call.site.Log.Warn("a request was not answered", "request", rq.call.id, "instance", lease.Instance.ID, "error", err)
 	if lease.Remote() != nil {
 		return &brokenOff{again: true, cause: err, told: brokenRemote(lease)}
 	}

@@ -35,7 +35,7 @@ func ownsPath(path string) bool {
 // isBareRerank reports whether a path is one of those outside /v1 at which clients of other servers ask for ranks.
 func isBareRerank(path string) bool { return path == "/rerank" || path == "/v2/rerank" }
 
-func (a *API) serves(r *http.Request) bool {
+func (a *site) serves(r *http.Request) bool {
 	if len(a.Families) == 0 {
 		return true
 	}
@@ -45,7 +45,7 @@ func (a *API) serves(r *http.Request) bool {
 
 // unknownPath says that there is no such endpoint. If the path has a wrong beginning, which a wrong base URL leads to, it
 // also says which path is right. The first sentence is LM Studio's, which its users know.
-func (a *API) unknownPath(r *http.Request) *translate.Error {
+func (a *site) unknownPath(r *http.Request) *translate.Error {
 	path := r.URL.Path
 	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
 	without, hasPrefix := strings.CutPrefix(path, "/v1")

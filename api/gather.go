@@ -27,7 +27,7 @@ func (rq *modelRequest) gather(ev translate.Event) error {
 }
 
 func (rq *modelRequest) gatherBytes(n int) error {
-	if rq.gathered.Add(int64(n)) > rq.call.api.maxGathered {
+	if rq.gathered.Add(int64(n)) > rq.call.site.maxGathered {
 		return tooMuch()
 	}
 	return nil

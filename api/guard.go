@@ -90,7 +90,7 @@ func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 			found.told, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
-	rq.call.api.Log.Warn("an engine broke off", "request", rq.call.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	rq.call.site.Log.Warn("an engine broke off", "request", rq.call.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 

@@ -48,7 +48,7 @@ func (c *call) asksReady() (bool, error) {
 
 func (c *call) isExiting() bool {
 	select {
-	case <-c.api.Exiting:
+	case <-c.site.Exiting:
 		return true
 	default:
 		return false

@@ -194,10 +194,10 @@ func (c *call) serverFailed(m *mcpServer, err error) *translate.Error {
 	}
 	if failed, ok := errors.AsType[*servers.ConnectionError](err); ok {
 		e.Message = failed.Message
-		c.api.Log.Info("an MCP server failed", "request", c.id, "server", m.name(), "error", failed.Message)
+		c.site.Log.Info("an MCP server failed", "request", c.id, "server", m.name(), "error", failed.Message)
 		return e
 	}
-	c.api.Log.Error("an MCP server failed", "request", c.id, "server", m.name(), "error", err)
+	c.site.Log.Error("an MCP server failed", "request", c.id, "server", m.name(), "error", err)
 	e.Message = `The MCP server "` + m.name() + `" failed. The server's log says more, under this request's id: ` + c.id
 	return e
 }

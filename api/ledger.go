@@ -128,7 +128,7 @@ func (c *call) settle() {
 	s := c.summarize()
 	n := c.node
 	if n == nil && s.Outcome != translate.KindInternal.Word() { // finding it may be what failed
-		n = c.api.runningNode(c.r.Context())
+		n = c.site.runningNode(c.r.Context())
 	}
 	if n != nil {
 		n.Observe(s, c.ledger.toModel)
@@ -141,13 +141,13 @@ func (c *call) settle() {
 			n.EndRequest(c.underway, kept)
 		}
 	}
-	if c.api.Ended != nil && c.run == nil && !c.isMessage {
-		c.api.Ended(c.r.Context(), s)
+	if c.site.Ended != nil && c.run == nil && !c.isMessage {
+		c.site.Ended(c.r.Context(), s)
 	}
 }
 
 // runningNode returns the node, or nil if there is none yet.
-func (a *API) runningNode(ctx context.Context) *node.Node {
+func (a *site) runningNode(ctx context.Context) *node.Node {
 	if a.Node == nil {
 		return nil
 	}

@@ -50,7 +50,7 @@ func (c *call) tellLoad(load func(*supervisor.Notifier) (*resource.Loaded, error
 		return err
 	}
 	e := c.asError(err)
-	c.api.Log.Warn("a stream failed", "request", c.id, "error", e)
+	c.site.Log.Warn("a stream failed", "request", c.id, "error", e)
 	c.ledger.failed(e)
 	s.send(events.Fail(nil, e))
 	return nil

@@ -40,7 +40,7 @@ func (c *call) logs() error {
 	if q.follow {
 		return c.followLogs(q)
 	}
-	records := c.api.Logs.Last(q.limit, q.filter)
+	records := c.site.Logs.Last(q.limit, q.filter)
 	body := append(make([]byte, 0, 512*len(records)+64), `{"records":[`...)
 	for i, r := range records {
 		if i > 0 {
@@ -104,13 +104,13 @@ const logPiece = 32 << 10
 func (c *call) followLogs(q logQuery) error {
 	var from logs.Position
 	if id := c.r.Header.Get("Last-Event-ID"); id != "" {
-		at, ok := c.api.Logs.After(id)
+		at, ok := c.site.Logs.After(id)
 		if !ok {
 			return translate.Invalid("invalid_value", "Last-Event-ID", `The header Last-Event-ID must be the "id" of a record. Leave it out to begin with the newest.`)
 		}
 		from = at
 	} else {
-		from = c.api.Logs.Before(q.limit, q.filter)
+		from = c.site.Logs.Before(q.limit, q.filter)
 	}
 	s := c.newStream()
 	defer s.close()
@@ -118,7 +118,7 @@ func (c *call) followLogs(q logQuery) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	reader := c.api.Logs.Follow(from, q.filter)
+	reader := c.site.Logs.Follow(from, q.filter)
 	defer reader.Close()
 	ctx, stop := c.untilExit()
 	defer stop()
@@ -129,7 +129,7 @@ func (c *call) followLogs(q logQuery) error {
 			return c.r.Context().Err() // nil if the server shuts down
 		}
 		for _, r := range records {
-			events = append(append(events, "id: "+c.api.Logs.ID(r)+"\nevent: log.record\ndata: "...), c.appendRecord(nil, r)...)
+			events = append(append(events, "id: "+c.site.Logs.ID(r)+"\nevent: log.record\ndata: "...), c.appendRecord(nil, r)...)
 			if events = append(events, "\n\n"...); len(events) >= logPiece {
 				s.send(events)
 				events = events[:0]
@@ -149,7 +149,7 @@ func (c *call) untilExit() (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(c.r.Context())
 	go func() {
 		select {
-		case <-c.api.Exiting:
+		case <-c.site.Exiting:
 			stop()
 		case <-ctx.Done():
 		}
@@ -168,7 +168,7 @@ func (c *call) logEnd(s *node.Summary) *node.Summary {
 		Time: time.Now(), Level: slog.LevelDebug, Logger: "lm", Message: "a request ended", Source: &kept.ended,
 		Model: s.Model, Instance: s.Instance, Request: s.ID,
 	}
-	c.api.Logs.Add(&kept.record)
+	c.site.Logs.Add(&kept.record)
 	return (*node.Summary)(&kept.ended)
 }
 
@@ -191,7 +191,7 @@ func (s *endedRequest) Attrs() []slog.Attr {
 
 // appendRecord appends the JSON of a record, as [resource.LogRecord] has it.
 func (c *call) appendRecord(dst []byte, r *logs.Record) []byte {
-	dst = jsonbody.AppendString(append(dst, `{"id":`...), c.api.Logs.ID(r))
+	dst = jsonbody.AppendString(append(dst, `{"id":`...), c.site.Logs.ID(r))
 	dst = r.Time.UTC().AppendFormat(append(dst, `,"time":`...), resource.TimeFormat)
 	dst = append(append(append(dst, `,"level":"`...), strings.ToLower(r.Level.String())...), '"')
 	dst = jsonbody.AppendString(append(dst, `,"logger":`...), r.Logger)

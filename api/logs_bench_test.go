@@ -21,7 +21,7 @@ func BenchmarkLogs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/logs?level=debug&limit=2000", nil)
-		c := &call{api: all, w: httptest.NewRecorder(), r: r.WithContext(WithIdentity(r.Context(), node.Local)), dialect: nativeDialect}
+		c := &call{site: all.site, w: httptest.NewRecorder(), r: r.WithContext(WithIdentity(r.Context(), node.Local)), dialect: nativeDialect}
 		if err := c.logs(); err != nil {
 			b.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func (c *call) listNative() error {
 	isPlain := func(m *node.ModelState) bool {
 		return len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0 && m.Lacks == ""
 	}
-	pieces, err := c.api.encoded.of(models, isPlain, func(m *node.ModelState) any { return describe(m) })
+	pieces, err := c.site.encoded.of(models, isPlain, func(m *node.ModelState) any { return describe(m) })
 	if err != nil {
 		return err
 	}

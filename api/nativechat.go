@@ -252,7 +252,7 @@ func (c *call) notStored(err error) error {
 	if _, isDeleted := errors.AsType[*store.NotFound](err); isDeep || isDeleted { // what it continues
 		return c.noPrevious(err)
 	}
-	c.api.Log.Error("an answer could not be stored", "request", c.id, "error", err)
+	c.site.Log.Error("an answer could not be stored", "request", c.id, "error", err)
 	if isDiskFull(err) {
 		return &translate.Error{
 			Kind: translate.KindDiskFull, Code: notStored,

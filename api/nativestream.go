@@ -84,7 +84,7 @@ func (r *nativeRun) appendFault(dst []byte, err error) []byte {
 	if !errors.As(refined(err, nativeFields.refine), &e) {
 		e = r.call.asError(err)
 	}
-	r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
+	r.call.site.Log.Warn("a stream failed", "request", r.call.id, "error", e)
 	r.call.ledger.failed(e)
 	dst = r.out.Append(dst, translate.Fault{Err: e})
 	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != notStored {

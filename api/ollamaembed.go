@@ -130,7 +130,7 @@ func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
 }
 
 func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) error {
-	said, err := resp.all(ctx, v.call.api.maxGathered)
+	said, err := resp.all(ctx, v.call.site.maxGathered)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) err
 	if bad != nil {
 		return bad
 	}
-	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.api.maxGathered {
+	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.site.maxGathered {
 		return tooMuch()
 	}
 	v.got.Join(part)

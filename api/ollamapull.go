@@ -84,7 +84,7 @@ func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
 		select {
 		case <-c.r.Context().Done():
 			return c.r.Context().Err()
-		case <-c.api.Exiting:
+		case <-c.site.Exiting:
 			return shuttingDown("The server is shutting down. The download goes on when it runs again.")
 		case job, ok := <-updates:
 			switch {

@@ -26,7 +26,7 @@ func isPreflight(r *http.Request) bool {
 // share sets the headers by which a browser lets a web page use the API. answered is true if the request was a preflight.
 func (c *call) share() (answered bool) {
 	origin := c.r.Header.Get("Origin")
-	origins := c.api.origins(c.r)
+	origins := c.site.origins(c.r)
 	if len(origins) == 0 || origin == "" {
 		return false
 	}
@@ -54,7 +54,7 @@ func (c *call) share() (answered bool) {
 }
 
 // origins are those whose web pages may use the API.
-func (a *API) origins(r *http.Request) []string {
+func (a *site) origins(r *http.Request) []string {
 	if a.CORSOf != nil {
 		return a.CORSOf(r)
 	}
@@ -82,7 +82,7 @@ func (c *call) refuseForeign() *translate.Error {
 	origin := c.r.Header.Get("Origin")
 	u, err := parseOrigin(origin)
 	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-	origins := c.api.origins(c.r)
+	origins := c.site.origins(c.r)
 	if slices.Contains(origins, origin) || isWeb && c.who == nil && allows(origins, origin) {
 		return nil
 	}
@@ -138,10 +138,10 @@ func (c *call) isForThisMachine() bool {
 		host = name
 	}
 	host = machine.Normal(strings.Trim(host, "[]"))
-	if host == "" || machine.IsLocalhost(host) || host == machine.Hostname() || slices.Contains(c.api.Hosts, host) {
+	if host == "" || machine.IsLocalhost(host) || host == machine.Hostname() || slices.Contains(c.site.Hosts, host) {
 		return true
 	}
-	if c.api.ServesHost != nil && c.api.ServesHost(c.r) {
+	if c.site.ServesHost != nil && c.site.ServesHost(c.r) {
 		return true
 	}
 	if !c.isFromNetwork() {

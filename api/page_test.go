@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-func withPage(c *Config, _ *node.Settings) { c.Root.Page = true }
+func withPage(c *Config, _ *node.Settings) { c.Root = Root{Page: true} }
 
 func TestPage(t *testing.T) {
 	t.Parallel()

@@ -115,7 +115,7 @@ func (c *call) peerEvents() (isKnown bool, _ error) {
 	defer events.Close()
 	go func() { // the stream would delay the end of the server
 		select {
-		case <-c.api.Exiting:
+		case <-c.site.Exiting:
 			cancel()
 		case <-ctx.Done():
 		}

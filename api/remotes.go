@@ -71,7 +71,7 @@ func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.
 	default:
 		return fault
 	}
-	rq.call.api.Log.Warn("a remote turned a request away", "request", rq.call.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
+	rq.call.site.Log.Warn("a remote turned a request away", "request", rq.call.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
 	if refused.by == nil {
 		lease.TurnedAway(rest, why)
 	}

@@ -72,14 +72,14 @@ func apiForBenchmark(b *testing.B, inspect int) *API {
 // which isn't encoded.
 func TestLedger_CostsNoAllocation(t *testing.T) {
 	s := serve(t, nil) // not parallel: allocations are counted
-	c := &call{api: &API{}, node: s.node, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), id: "r"}
+	c := &call{site: new(site), node: s.node, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), id: "r"}
 	c.ledger.of.Model, c.ledger.toModel, c.ledger.of.Instance = "lmcaddy/tinychat", true, "lmcaddy/tinychat"
 	s.node.Observe(c.summarize(), true) // the first request to a model makes room for its figures
 	allocations := testing.AllocsPerRun(100, func() { s.node.Observe(c.summarize(), c.ledger.toModel) })
 	if allocations > 0 {
 		t.Errorf("%v allocations", allocations)
 	}
-	c.api.Logs = logs.New()
+	c.site.Logs = logs.New()
 	if allocations := testing.AllocsPerRun(100, func() { c.logEnd(&c.ledger.of) }); allocations > 1 { // the copy that is kept
 		t.Errorf("the log's record makes %v allocations", allocations)
 	}

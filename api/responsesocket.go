@@ -77,7 +77,7 @@ func (c *call) openSocket() error {
 	c.begun = true // even if it is refused, the library has answered
 	conn, err := websocket.Accept(w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		c.api.Log.Info("a WebSocket was refused", "request", c.id, "error", err)
+		c.site.Log.Info("a WebSocket was refused", "request", c.id, "error", err)
 		return nil
 	}
 	defer func() { _ = conn.CloseNow() }()
@@ -145,7 +145,7 @@ func (s *responseSocket) receive(messages chan<- *socketMessage) {
 
 // probe sends pings, so that proxies keep the connection open, and the end of a client that can't tell is noticed.
 func (s *responseSocket) probe() {
-	every := s.call.api.KeepAlive
+	every := s.call.site.KeepAlive
 	timer := time.NewTicker(every)
 	defer timer.Stop()
 	for {
@@ -177,17 +177,17 @@ func (s *responseSocket) serve(messages <-chan *socketMessage) {
 				s.close(websocket.StatusPolicyViolation, s.call.asError(ended).Message)
 			}
 			return
-		case <-s.call.api.Exiting:
-		case <-s.call.api.Replaced:
+		case <-s.call.site.Exiting:
+		case <-s.call.site.Replaced:
 		case <-idle.C:
 			s.close(websocket.StatusNormalClosure, "No request has come for "+socketIdle.String()+".")
 			return
 		}
 		switch {
-		case isClosed(s.call.api.Exiting):
+		case isClosed(s.call.site.Exiting):
 			s.close(websocket.StatusGoingAway, "The server is shutting down.")
 			return
-		case isClosed(s.call.api.Replaced):
+		case isClosed(s.call.site.Replaced):
 			s.close(websocket.StatusServiceRestart, "The server's configuration has changed: connect again.")
 			return
 		}
@@ -241,12 +241,12 @@ func (s *responseSocket) request(m *socketMessage) *http.Request {
 
 // readRest reads what a refused request has left of its message. One that is too long ends the connection.
 func (s *responseSocket) readRest(m *socketMessage) bool {
-	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.api.MaxBody+1))
+	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.site.MaxBody+1))
 	_ = s.under.SetReadDeadline(time.Time{}) // of the body
-	if n > s.call.api.MaxBody {
+	if n > s.call.site.MaxBody {
 		s.close(websocket.StatusMessageTooBig, "The message is too large.")
 	}
-	return err == nil && n <= s.call.api.MaxBody
+	return err == nil && n <= s.call.site.MaxBody
 }
 
 // checkMessage returns the error of a message that is no request for a response. On a WebSocket, there is a stream anyway, and nothing goes on

@@ -152,8 +152,8 @@ func lookUp(method, path string) (found *route, param string, allowed []string) 
 func (c *call) route() (*route, error) {
 	found, param, allowed := lookUp(c.r.Method, c.r.URL.Path)
 	switch {
-	case !c.api.serves(c.r), found == nil && len(allowed) == 0:
-		return nil, c.api.unknownPath(c.r)
+	case !c.site.serves(c.r), found == nil && len(allowed) == 0:
+		return nil, c.site.unknownPath(c.r)
 	case found == nil:
 		slices.Sort(allowed)
 		c.w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))

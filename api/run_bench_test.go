@@ -50,7 +50,7 @@ func BenchmarkChatStream(b *testing.B) {
 	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
 	a := New(Config{})
-	c := &call{api: a, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
+	c := &call{site: a.site, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
 	r := newRun(&modelRequest{call: c, stream: true, engine: llamaserver.Wire{}})
 	defer r.close()
 	b.ReportAllocs()

@@ -58,15 +58,15 @@ func (c *call) settings() error {
 	a := settingsAnswer{
 		Authentication: c.who != nil,
 		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
-		CORS:           append([]string{}, c.api.CORS...),
-		MaxBody:        c.api.MaxBody,
+		CORS:           append([]string{}, c.site.CORS...),
+		MaxBody:        c.site.MaxBody,
 		JIT:            s.JIT,
 		IdleTTL:        s.IdleTTL.Seconds(),
 		MaxLoaded:      s.MaxLoaded,
 		Queue:          s.Queue,
 		ListModels:     "loaded",
 		ReasoningField: string(openai.ReasoningPlain),
-		Version:        c.api.Version,
+		Version:        c.site.Version,
 		ID:             c.node.ID(),
 		Presets:        []presetAnswer{},
 	}
@@ -91,8 +91,8 @@ func (c *call) settings() error {
 		}
 		a.Presets = append(a.Presets, preset)
 	}
-	if isAdmin && c.api.Describe != nil {
-		a.Configuration = new(c.api.Describe())
+	if isAdmin && c.site.Describe != nil {
+		a.Configuration = new(c.site.Describe())
 	}
 	return c.answer(a)
 }
@@ -113,10 +113,10 @@ func (c *call) presented() (*node.Identity, error) {
 // rootCertificate is GET /api/v1/root.crt: devices that trust it trust this server's certificates.
 func (c *call) rootCertificate() error {
 	var pem []byte
-	if c.api.RootCertificate != nil {
+	if c.site.RootCertificate != nil {
 		var err error
-		if pem, err = c.api.RootCertificate(); err != nil {
-			c.api.Log.Debug("there is no root certificate to give", "request", c.id, "error", err)
+		if pem, err = c.site.RootCertificate(); err != nil {
+			c.site.Log.Debug("there is no root certificate to give", "request", c.id, "error", err)
 		}
 	}
 	if len(pem) == 0 {

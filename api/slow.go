@@ -29,7 +29,7 @@ type timely struct {
 
 func (c *call) timely(body io.Reader) *timely {
 	t := &c.incoming
-	*t = timely{Reader: body, ctx: c.r.Context(), deadlines: *http.NewResponseController(c.w), patience: c.api.bodyPatience, from: time.Now()}
+	*t = timely{Reader: body, ctx: c.r.Context(), deadlines: *http.NewResponseController(c.w), patience: c.site.bodyPatience, from: time.Now()}
 	if c.running != nil {
 		t.stop = context.AfterFunc(t.ctx, func() { _ = t.deadlines.SetReadDeadline(time.Unix(1, 0)) })
 	}
@@ -50,7 +50,7 @@ func (t *timely) Read(p []byte) (int, error) {
 // hurry shortens the deadline for a body that isn't read to its end: the server waits for the end before it reuses the connection.
 func (c *call) hurry() {
 	if !c.read && c.r.ContentLength != 0 {
-		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.api.bodyPatience / unreadShare))
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.site.bodyPatience / unreadShare))
 	}
 }
 

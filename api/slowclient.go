@@ -116,7 +116,7 @@ func (c *call) slowClient() time.Duration {
 // giveUpClient cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
 // stream even if no write waits. It needs the lock.
 func (c *call) giveUpClient() {
-	c.api.Log.Warn("a client stopped reading; its request is cancelled", "request", c.id)
+	c.site.Log.Warn("a client stopped reading; its request is cancelled", "request", c.id)
 	c.cancel(errSlowClient)
 	for _, lease := range c.writing.leases {
 		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection

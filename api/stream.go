@@ -54,7 +54,7 @@ func (c *call) newStream() *stream {
 	s := &stream{call: c, last: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(c.api.KeepAlive, s.wake)
+	s.timer = time.AfterFunc(c.site.KeepAlive, s.wake)
 	c.stream = s
 	return s
 }
@@ -67,13 +67,13 @@ func (s *stream) await() {
 		return
 	}
 	now := time.Now()
-	s.headBy = now.Add(s.call.api.headerAfter)
+	s.headBy = now.Add(s.call.site.headerAfter)
 	s.timer.Reset(s.due(now))
 }
 
 // due is how long nothing has to be done. It needs the lock.
 func (s *stream) due(now time.Time) time.Duration {
-	next := s.last.Add(s.call.api.KeepAlive)
+	next := s.last.Add(s.call.site.KeepAlive)
 	if !s.headed && !s.headBy.IsZero() && s.headBy.Before(next) {
 		next = s.headBy
 	}
@@ -96,7 +96,7 @@ func (s *stream) wake() {
 		s.late = false
 		_ = s.call.write(nil, true) // the next chunk will fail, too
 	}
-	if now.Sub(s.last) >= s.call.api.KeepAlive {
+	if now.Sub(s.last) >= s.call.site.KeepAlive {
 		s.put([]byte(s.call.dialect.stream.keepAlive))
 	}
 	s.timer.Reset(s.due(now))

@@ -179,7 +179,7 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		}
 	}
 	c := resp.rq.call
-	c.api.Log.Info("an answer goes on", "request", c.id, "instance", resp.lease.Instance.ID, "way", t.way.String())
+	c.site.Log.Info("an answer goes on", "request", c.id, "instance", resp.lease.Instance.ID, "way", t.way.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
 		r.timed.resume(resp)

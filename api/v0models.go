@@ -36,7 +36,7 @@ func (c *call) listV0() error {
 	isPlain := func(m *node.ModelState) bool {
 		return !slices.ContainsFunc(instances, func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key })
 	}
-	pieces, err := c.api.encodedV0.of(models, isPlain, func(m *node.ModelState) any { return describeV0(m, instances) })
+	pieces, err := c.site.encodedV0.of(models, isPlain, func(m *node.ModelState) any { return describeV0(m, instances) })
 	if err != nil {
 		return err
 	}
