@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// A replaced configuration closes each connection after its next answer. Caddy closes the idle ones once none has become
-	// idle for quietFor, and after retireFor in any case. By then a client that sends one request after another has
+	// A replaced configuration closes each connection after its next answer. Caddy closes the idle ones once none has been
+	// opened or become idle for quietFor, and after retireFor in any case. By then a client that sends one request after another has
 	// reconnected to the newer configuration, so none of its requests is cut off.
 	quietFor  = 250 * time.Millisecond
 	retireFor = 2 * time.Second
@@ -93,6 +93,9 @@ func (a *App) retire() {
 	graceLeft.Store(int64(a.grace()))
 	if !a.retired.Swap(true) {
 		close(a.replaced)
+	}
+	if err := steer(); err != nil {
+		a.log.Debug("new connections aren't kept from the replaced configuration", "error", err)
 	}
 	a.requests.waitQuiet(quietFor, retireFor)
 }

@@ -15,7 +15,7 @@ type underway struct {
 	count   int                   // of both
 	busy    map[net.Conn]struct{} // the connections among them
 	nothing chan struct{}         // closed when the count falls to 0; nil: nobody waits for that
-	idled   time.Time             // when a connection last became idle
+	stirred time.Time             // when a connection was last opened or became idle
 }
 
 // begin counts a request. The caller must end it.
@@ -64,8 +64,8 @@ func (u *underway) connState(conn net.Conn, state http.ConnState) {
 		delete(u.busy, conn)
 		u.remove()
 	}
-	if state == http.StateIdle {
-		u.idled = time.Now()
+	if state == http.StateIdle || state == http.StateNew {
+		u.stirred = time.Now()
 	}
 }
 
@@ -99,12 +99,12 @@ func (u *underway) wait(over <-chan struct{}) {
 	}
 }
 
-// waitQuiet waits until no connection has become idle for the duration quiet, but at most for the duration most. A client
-// that has just received a response may already have sent another request.
+// waitQuiet waits until no connection has been opened or become idle for the duration quiet, but at most for the duration most. A
+// client that has just received a response may already have sent another request, and others may be about to be accepted.
 func (u *underway) waitQuiet(quiet, most time.Duration) {
 	for end := time.Now().Add(most); ; {
 		u.mu.Lock()
-		next := u.idled.Add(quiet)
+		next := u.stirred.Add(quiet)
 		u.mu.Unlock()
 		if next.After(end) {
 			next = end

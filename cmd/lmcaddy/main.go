@@ -1,3 +1,6 @@
+// A reload can't keep connections of Multipath TCP from the socket that it closes: see steer in caddymodule.
+//go:debug multipathtcp=0
+
 // Command lmcaddy turns a machine into a model server: Caddy with the modules of this project.
 package main
 
