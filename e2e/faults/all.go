@@ -13,6 +13,7 @@ var all = []fault{
 	{"server: SIGTERM amid streams", 1, 8, serverStopped},
 	{"server: two starts at once", 3, 20, twoStarts},
 	{"server: reloads under streams", 1, 5, reloadsUnderStreams},
+	{"server: reloads under short streams of 24 clients", 0, 10, reloadsUnderShortStreams},
 	{"server: a reload while a model is loading", 1, 6, reloadWhileLoading},
 	{"store: its write lock is held for seconds", 1, 4, storeLocked},
 	{"store: its write lock is held for too long", 0, 1, storeLockedForLong},

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type outcome string
 const (
 	answered outcome = "ok"
 	lost     outcome = "lost"    // no answer: the connection was refused, or broke
+	raced    outcome = "raced"   // no answer: sent on an idle connection while the server closed it, as HTTP/1.1 can't rule out
 	cut      outcome = "cut"     // an answer that was cut off without an error
 	hung     outcome = "hung"    // nothing within the client's deadline
 	wrong    outcome = "wrong"   // an empty answer
@@ -61,11 +63,13 @@ func send(ctx context.Context, client *http.Client, url string, body harness.Fie
 	defer func() { r.took = time.Since(begun) }()
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	isKept := false
+	traced := httptrace.WithClientTrace(limited, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { isKept = c.Reused || c.WasIdle }})
 	text, err := json.Marshal(body)
 	if err != nil {
 		return reply{outcome: outcome(err.Error())}
 	}
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, url, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return reply{outcome: outcome(err.Error())}
 	}
@@ -78,7 +82,12 @@ func send(ctx context.Context, client *http.Client, url string, body harness.Fie
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return failed(lost)
+		if isKept {
+			return failed(raced)
+		}
+		r = failed(lost)
+		r.body = err.Error()
+		return r
 	}
 	defer resp.Body.Close()
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
@@ -162,7 +171,7 @@ func (c *crowd) chats(s *harness.Server, n, tokens int) {
 }
 
 func (c *crowd) add(one reply) {
-	if c.ctx.Err() != nil && one.outcome == lost {
+	if c.ctx.Err() != nil && (one.outcome == lost || one.outcome == raced) {
 		return // we ended it ourselves
 	}
 	c.mu.Lock()

@@ -45,7 +45,7 @@ func (c *column) String() string {
 func report(w io.Writer, results []result, withBefore bool) {
 	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	printf("\nWhat clients saw (seed %d). ok: answered to the end; 5xx code, event code: told by a status, or by the last event of a stream;", *seed)
-	printf("lost: no answer; cut: ended without a word; hung: nothing in %s; unclear: an error that doesn't say what to do.\n", deadline)
+	printf("raced: sent on an idle connection while the server closed it, which clients repeat; lost: no answer otherwise; cut: ended without a word; hung: nothing in %s; unclear: an error that doesn't say what to do.\n", deadline)
 	if withBefore {
 		printf("| fault | rounds | before | after |\n|---|---|---|---|")
 	} else {

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -139,48 +138,4 @@ func twoStarts(r *round) {
 	})
 	c.ask(winner, harness.ChatPath, harness.Ask(capital))
 	c.want(answered)
-}
-
-// reloadsUnderStreams changes the settings while streams run.
-func reloadsUnderStreams(r *round) {
-	config := r.parallel()
-	config.Port = harness.FreePort(r)
-	s, engine := r.loaded(config)
-	for range r.upTo(2) {
-		c := r.crowd()
-		c.chats(s, 1+r.upTo(3), 500)
-		r.busy(engine)
-		for range r.upTo(3) {
-			config.LM = []string{fmt.Sprintf("idle_ttl %dm", 10+r.IntN(60))}
-			if got := s.Reload(config.String()); got.Status != 0 {
-				r.Errorf("the reload failed: %s", got.Output)
-			}
-		}
-		c.want(answered)
-	}
-	r.wantAnswer(s)
-	if now := s.Engine(); now.PID != engine.PID {
-		r.Errorf("the engine was process %d, and is %d", engine.PID, now.PID)
-	}
-}
-
-// reloadWhileLoading changes the settings while clients wait for a model.
-func reloadWhileLoading(r *round) {
-	config := r.parallel()
-	config.Port = harness.FreePort(r)
-	s := r.start(config)
-	c := r.crowd()
-	c.chats(s, 1+r.upTo(5), 50)
-	if r.IntN(2) == 0 {
-		harness.Eventually(r, harness.Patience, "an engine has started", func() bool { return len(s.Engines()) > 0 })
-	} else {
-		harness.Eventually(r, harness.Patience, "they are waiting", func() bool { return strings.Contains(s.Log(), "loading model") })
-	}
-	config.LM = []string{fmt.Sprintf("idle_ttl %dm", 10+r.IntN(60))}
-	if got := s.Reload(config.String()); got.Status != 0 {
-		r.Errorf("the reload failed: %s", got.Output)
-	}
-	c.want(answered)
-	r.wantAnswer(s)
-	s.Engine()
 }

@@ -47,7 +47,7 @@ func FreePort(t testing.TB) int {
 }
 
 // OpenPorts returns the ports on which a process accepts TCP connections or UDP packets, in order.
-func OpenPorts(t testing.TB, pid int) []int {
+func OpenPorts(t testing.TB, pid int) (ports []int) {
 	t.Helper()
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
@@ -61,22 +61,14 @@ func OpenPorts(t testing.TB, pid int) []int {
 			sockets = append(sockets, strings.TrimSuffix(inode, "]"))
 		}
 	}
-	ports := openPorts(t, pid, func(inode string) bool { return slices.Contains(sockets, inode) })
-	slices.Sort(ports)
-	return slices.Compact(ports)
-}
-
-// openPorts returns the port of each socket in a process's network that accepts TCP connections or UDP packets, if its inode is wanted.
-func openPorts(t testing.TB, pid int, isWanted func(inode string) bool) (ports []int) {
-	t.Helper()
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
-		content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", table))
+		content, err := os.ReadFile(filepath.Join(proc, "net", table))
 		if err != nil {
 			continue // without IPv6
 		}
 		for _, line := range strings.Split(string(content), "\n")[1:] {
 			fields := strings.Fields(line)
-			if len(fields) < 10 || !isWanted(fields[9]) || strings.HasPrefix(table, "tcp") && fields[3] != listening {
+			if len(fields) < 10 || !slices.Contains(sockets, fields[9]) || strings.HasPrefix(table, "tcp") && fields[3] != listening {
 				continue
 			}
 			_, hex, _ := strings.Cut(fields[1], ":")
@@ -87,25 +79,6 @@ func openPorts(t testing.TB, pid int, isWanted func(inode string) bool) (ports [
 			ports = append(ports, int(port))
 		}
 	}
-	return ports
-}
-
-// awaitOneSocket waits until only one socket listens on the server's port. After a reload, there are two for a moment, and the system
-// resets connections that the older one hasn't accepted when it is closed.
-func (s *Server) awaitOneSocket() {
-	s.T.Helper()
-	_, text, _ := net.SplitHostPort(strings.TrimPrefix(s.Base, "http://"))
-	own, err := strconv.Atoi(text)
-	if err != nil {
-		return // a Unix socket
-	}
-	Eventually(s.T, Patience, "one socket listens", func() bool {
-		n := 0
-		for _, port := range openPorts(s.T, s.PID, func(string) bool { return true }) {
-			if port == own {
-				n++
-			}
-		}
-		return n <= 1
-	})
+	slices.Sort(ports)
+	return slices.Compact(ports)
 }

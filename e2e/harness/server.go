@@ -133,9 +133,6 @@ func (s *Server) CloseIdleConnections() { s.client.CloseIdleConnections() }
 func (s *Server) Reload(caddyfile string) Result {
 	s.T.Helper()
 	result := s.Command("reload", "--config", s.WriteFile("Caddyfile", caddyfile))
-	if result.Status == 0 {
-		s.awaitOneSocket()
-	}
 	s.CloseIdleConnections()
 	return result
 }
