@@ -25,9 +25,6 @@ import (
 // maxKept is the largest buffer that is reused by other requests, in bytes.
 const maxKept = 4 << 20
 
-// maxListed is the largest list of messages that is reused by other requests.
-const maxListed = 8 << 10
-
 // How a body's buffer grows. If the client has sent a Content-Length, the buffer grows to at most four times of what has arrived;
 // otherwise by a quarter.
 const (
@@ -43,12 +40,11 @@ const (
 	zstdMemory    = maxZstdWindow + 256<<10
 )
 
-// heldBuffer has a request's body, and the list of its messages. It is reused once neither the endpoint nor an upstream request holds it; the body of an upstream
+// heldBuffer has a request's body. It is reused once neither the endpoint nor an upstream request holds it; the body of an upstream
 // request may still be read for a while after the request has failed.
 type heldBuffer struct {
-	data     []byte
-	messages []jsonbody.Message // whose memory is used for the next
-	holders  atomic.Int32
+	data    []byte
+	holders atomic.Int32
 }
 
 var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
@@ -112,12 +108,9 @@ func (c *call) body() (*jsonbody.Body, error) {
 	c.read = true
 	c.claim.Shrink(decoding)
 	text := bytes.TrimPrefix(c.held.data, byteOrderMark) // which .NET's and PowerShell's clients send
-	body, bad := jsonbody.ScanInto(c.held.messages, text)
+	body, bad := jsonbody.Scan(text)
 	if bad != nil {
 		return nil, bad
-	}
-	if cap(body.Messages) <= maxListed {
-		c.held.messages = body.Messages
 	}
 	if c.inspected != nil {
 		c.inspected.Asked(withoutSecrets(text))

@@ -21,7 +21,7 @@ type workload struct {
 
 var (
 	small = workload{name: "small body", size: 600, events: 8, most: 1}
-	large = workload{name: "1 MiB body", size: 1 << 20, events: 8, most: 1.3}
+	large = workload{name: "1 MiB body", size: 1 << 20, events: 8, most: 1.6}
 )
 
 // workloads are all workloads. Streams are measured twice: at full speed, when a slow proxy passes on much at a time, and paced
@@ -33,7 +33,7 @@ func workloads(events int) []workload {
 		{name: "64 KiB body", size: 64 << 10, events: 8, most: 1.1},
 		large,
 		{name: "64 KiB of prose", size: 64 << 10, events: 8, most: 1.1, isProse: true},
-		{name: "1 MiB of prose", size: 1 << 20, events: 8, most: 1.3, isProse: true},
+		{name: "1 MiB of prose", size: 1 << 20, events: 8, most: 1.6, isProse: true},
 		{name: "stream at once", size: 600, events: events, isLong: true, most: 1},
 		{name: "stream, paced", size: 600, events: max(shortest, events/4), pauseUS: 1000, isLong: true, most: 1},
 	}

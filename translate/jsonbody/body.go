@@ -27,37 +27,24 @@ type Body struct {
 	fields   []field
 	Messages []Message // empty unless the field "messages" is an array
 	cuts     []Cut     // in order
-	hasLong  bool      // a string has an escape of six bytes
 }
 
 // fewNames is how many names the open objects of most bodies have.
 const fewNames = 8
 
-// Scan checks in one pass that raw is one JSON object in UTF-8 and that no object in it repeats a name. The Body keeps raw
-// without a copy.
-func Scan(raw []byte) (*Body, *translate.Error) { return ScanInto(nil, raw) }
-
-// ScanInto is Scan that lists the messages in the memory of another list, if that suffices.
-func ScanInto(list []Message, raw []byte) (*Body, *translate.Error) {
-	s := Scanner{Data: raw}
+// Scan checks that raw is one JSON object in UTF-8 and that no object in it repeats a name. The Body keeps raw without a copy.
+func Scan(raw []byte) (*Body, *translate.Error) {
+	s := Scanner{Data: raw, names: make([][]byte, 0, fewNames)}
 	if s.Space(); s.Pos >= len(raw) {
 		return nil, translate.Invalid("invalid_json", "", "The request body is empty; a JSON object is expected.")
 	}
 	if raw[s.Pos] != '{' {
 		return nil, translate.Invalid("invalid_json", "", "The request body must be a JSON object.")
 	}
-	made := new(struct { // one allocation
-		Body
-
-		fields [8]field // enough for most bodies
-	})
-	b := &made.Body
-	b.Raw, b.fields, b.Messages = raw, made.fields[:0], list[:0]
-	s.names, s.list = make([][]byte, 0, fewNames), &b.Messages
-	if err := b.scanFields(&s); err != nil {
+	b := &Body{Raw: raw, fields: make([]field, 0, fewNames)}
+	if err := s.members(0, func(name []byte, from int) *translate.Error { return b.scanField(&s, name, from) }); err != nil {
 		return nil, err
 	}
-	b.hasLong = s.long
 	return s.ended(b)
 }
 
@@ -78,15 +65,17 @@ func ScanAfter(messages []Message, cuts []Cut, raw []byte) (*Body, *translate.Er
 		return nil, s.unexpected("where ']' is expected")
 	}
 	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], cuts: cuts, fields: make([]field, 0, 12)}
-	b.fields = append(b.fields, field{key: raw[2 : len(head)-3], from: 1, value: len(head) - 1, to: s.Pos})
+	name := raw[2 : len(head)-3]
+	b.fields = append(b.fields, field{key: name, from: 1, value: len(head) - 1, to: s.Pos})
 	if s.Take('}') {
 		return s.ended(b)
 	}
 	if !s.Take(',') {
 		return nil, s.unexpected("where ',' or '}' is expected")
 	}
-	s.names = make([][]byte, 0, fewNames)
-	if err := b.scanFrom(&s); err != nil {
+	s.names = append(make([][]byte, 0, fewNames), name)
+	err := s.moreMembers(0, 0, func(name []byte, from int) *translate.Error { return b.scanField(&s, name, from) })
+	if err != nil {
 		return nil, err
 	}
 	return s.ended(b)
@@ -176,38 +165,20 @@ type field struct {
 	from, value, to int
 }
 
-func (b *Body) scanFields(s *Scanner) *translate.Error {
-	s.Pos++ // the opening brace
-	if s.Space(); s.Take('}') {
-		return nil
+// scanField reads the value of a field, whose name begins at from.
+func (b *Body) scanField(s *Scanner, name []byte, from int) (err *translate.Error) {
+	if len(b.fields) == MaxFields {
+		return translate.Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(MaxFields)+" fields.")
 	}
-	return b.scanFrom(s)
-}
-
-// scanFrom scans the fields from one on that begins at the position.
-func (b *Body) scanFrom(s *Scanner) *translate.Error {
-	for {
-		f, err := s.field()
-		if err != nil {
-			return err
-		}
-		if b.has(string(f.key)) {
-			key := string(f.key)
-			return translate.Invalid("duplicate_field", key, `"`+key+`" is given twice in the request body.`)
-		}
-		if len(b.fields) == MaxFields {
-			return translate.Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(MaxFields)+" fields.")
-		}
-		b.fields = append(b.fields, f)
-		s.Space()
-		if s.Take('}') {
-			return nil
-		}
-		if !s.Take(',') {
-			return s.unexpected("where ',' or '}' is expected")
-		}
-		s.Space()
+	f := field{key: name, from: from, value: s.Pos}
+	if s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(name) == "messages" {
+		err = s.elements(1, func() *translate.Error { return b.scanMessage(s) })
+	} else {
+		err = s.Value(1)
 	}
+	f.to = s.Pos
+	b.fields = append(b.fields, f)
+	return err
 }
 
 func (b *Body) has(key string) bool {

@@ -3,6 +3,7 @@ package jsonbody
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,18 @@ func FuzzScan(f *testing.F) {
 		}
 		if diff := cmp.Diff(topLevel(t, raw), values(b)); diff != "" {
 			t.Fatalf("fields (-encoding/json +Scan):\n%s", diff)
+		}
+		members := map[string]string{}
+		for name, value := range Members(raw) {
+			members[string(name)] = string(value)
+		}
+		if diff := cmp.Diff(values(b), members); diff != "" {
+			t.Fatalf("fields (-Scan +Members):\n%s", diff)
+		}
+		for i, m := range slices.Collect(Elements(b.Value("messages"))) {
+			if i < len(b.Messages) && string(m) != string(raw[b.Messages[i].From:b.Messages[i].To]) {
+				t.Fatalf("message %d: %s", i, m)
+			}
 		}
 		for _, m := range b.Messages { // the others make no difference
 			one := string(raw[m.From:m.To])

@@ -71,18 +71,14 @@ func AtMost(most int, v gjson.Result) (elements []gjson.Result) {
 	return elements
 }
 
-// Elements returns the JSON of the elements of an array, in order. They are parts of it.
+// Elements returns the JSON of the elements of an array that was scanned, in order. They are parts of it.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		s := Scanner{Data: array, Lenient: true}
-		s.Space()
-		for s.Take('[') || s.Take(',') {
-			s.Space()
-			from := s.Pos
-			if s.Value(1) != nil || !yield(array[from:s.Pos]) { // the closing bracket of an empty array is no value
+		w := walk{array, 0}
+		for w.take('[') || w.take(',') {
+			if value := w.value(); len(value) == 0 || !yield(value) { // an empty array has only its end
 				return
 			}
-			s.Space()
 		}
 	}
 }
@@ -101,23 +97,85 @@ func ElementsAtMost(most int, array []byte) (all [][]byte) {
 // members. Both are parts of it, except names with escapes.
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
-		s := Scanner{Data: object, Lenient: true}
-		s.Space()
-		for s.Take('{') || s.Take(',') {
-			s.Space()
-			from := s.Pos
-			if s.Key() != nil { // the closing brace of an empty object is no name
+		w := walk{object, 0}
+		for w.take('{') || w.take(',') {
+			name := w.value()
+			if len(name) < len(`""`) || !w.take(':') || !yield(unquoted(name), w.value()) {
 				return
 			}
-			name := unquoted(object[from:s.Pos])
-			if s.Colon() != nil {
-				return
+		}
+	}
+}
+
+// walk goes through JSON that was scanned. It searches only for the ends of strings, and tests nothing.
+type walk struct {
+	data []byte
+	pos  int
+}
+
+// take skips white space, and then c. It reports whether c was there.
+func (w *walk) take(c byte) bool {
+	w.space()
+	if w.pos >= len(w.data) || w.data[w.pos] != c {
+		return false
+	}
+	w.pos++
+	return true
+}
+
+func (w *walk) space() {
+	for w.pos < len(w.data) && w.data[w.pos] <= ' ' {
+		w.pos++
+	}
+}
+
+// value returns the next value. It is empty where an array or an object ends.
+func (w *walk) value() []byte {
+	w.space()
+	from := w.pos
+	for depth := 0; w.pos < len(w.data); {
+		switch w.data[w.pos] {
+		case '"':
+			w.str()
+			if depth == 0 {
+				return w.data[from:w.pos]
 			}
-			from = s.Pos
-			if s.Value(1) != nil || !yield(name, object[from:s.Pos]) {
-				return
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				w.pos++
 			}
-			s.Space()
+			if depth <= 0 {
+				return w.data[from:w.pos]
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return w.data[from:w.pos]
+			}
+		}
+		w.pos++
+	}
+	return w.data[from:]
+}
+
+// str skips a string.
+func (w *walk) str() {
+	for w.pos++; ; w.pos++ {
+		i := bytes.IndexByte(w.data[w.pos:], '"')
+		if i < 0 {
+			w.pos = len(w.data)
+			return
+		}
+		w.pos += i
+		before := w.pos
+		for w.data[before-1] == '\\' {
+			before--
+		}
+		if (w.pos-before)%2 == 0 { // otherwise the quote is escaped
+			w.pos++
+			return
 		}
 	}
 }

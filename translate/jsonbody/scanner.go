@@ -20,9 +20,7 @@ type Scanner struct {
 	Lenient bool // the JSON is from an engine: names may repeat, and bytes of strings aren't checked
 	Deep    bool // the JSON is nested too deeply
 	Values  int  // that were read so far, including those within others
-	long    bool // an escape of six bytes was read
 	names   [][]byte
-	list    *[]Message // receives the messages of a request, unless it is nil
 }
 
 // Space skips white space.
@@ -102,27 +100,6 @@ func IsObject(data []byte) bool {
 // IsDigit reports whether c is an ASCII digit.
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// field reads a member of the top-level object.
-func (s *Scanner) field() (field, *translate.Error) {
-	f := field{from: s.Pos}
-	if err := s.Key(); err != nil {
-		return f, err
-	}
-	f.key = unquoted(s.Data[f.from:s.Pos])
-	if err := s.Colon(); err != nil {
-		return f, err
-	}
-	f.value = s.Pos
-	var err *translate.Error
-	if s.list != nil && s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(f.key) == "messages" {
-		err = s.messages()
-	} else {
-		err = s.Value(1)
-	}
-	f.to = s.Pos
-	return f, err
-}
-
 // unquoted returns the text of a name. Only the few names with escapes are copied.
 func unquoted(name []byte) []byte {
 	if bytes.IndexByte(name, '\\') < 0 {
@@ -134,6 +111,11 @@ func unquoted(name []byte) []byte {
 }
 
 func (s *Scanner) object(depth int) *translate.Error {
+	return s.members(depth, func([]byte, int) *translate.Error { return s.Value(depth + 1) })
+}
+
+// members reads an object at the given depth. It calls value with the text of each name, and where the name begins, to read the value.
+func (s *Scanner) members(depth int, value func(name []byte, from int) *translate.Error) *translate.Error {
 	if depth >= MaxDepth {
 		return s.tooDeep()
 	}
@@ -141,19 +123,25 @@ func (s *Scanner) object(depth int) *translate.Error {
 	if s.Space(); s.Take('}') {
 		return nil
 	}
-	names := objectNames{scanner: s, from: len(s.names)}
+	return s.moreMembers(depth, len(s.names), value)
+}
+
+// moreMembers is members from a name on. The object's names before it are in the scanner's from first on.
+func (s *Scanner) moreMembers(depth, first int, value func(name []byte, from int) *translate.Error) *translate.Error {
+	names := objectNames{scanner: s, from: first}
 	for {
 		from := s.Pos
 		if err := s.Key(); err != nil {
 			return err
 		}
-		if name := s.Data[from:s.Pos]; !s.Lenient && !names.add(unquoted(name)) {
-			return repeated(name)
+		name := unquoted(s.Data[from:s.Pos])
+		if !s.Lenient && !names.add(name) {
+			return repeated(name, depth)
 		}
 		if err := s.Colon(); err != nil {
 			return err
 		}
-		if err := s.Value(depth + 1); err != nil {
+		if err := value(name, from); err != nil {
 			return err
 		}
 		s.Space()
@@ -169,6 +157,11 @@ func (s *Scanner) object(depth int) *translate.Error {
 }
 
 func (s *Scanner) array(depth int) *translate.Error {
+	return s.elements(depth, func() *translate.Error { return s.Value(depth + 1) })
+}
+
+// elements reads an array at the given depth. It calls value to read each element.
+func (s *Scanner) elements(depth int, value func() *translate.Error) *translate.Error {
 	if depth >= MaxDepth {
 		return s.tooDeep()
 	}
@@ -177,7 +170,7 @@ func (s *Scanner) array(depth int) *translate.Error {
 		return nil
 	}
 	for {
-		if err := s.Value(depth + 1); err != nil {
+		if err := value(); err != nil {
 			return err
 		}
 		s.Space()
@@ -263,8 +256,11 @@ func (n *objectNames) add(name []byte) bool {
 	}
 }
 
-func repeated(name []byte) *translate.Error {
-	return translate.Invalid("duplicate_field", "", string(name)+" is given twice in one object of the request body.")
+func repeated(name []byte, depth int) *translate.Error {
+	if depth == 0 {
+		return translate.Invalid("duplicate_field", string(name), `"`+string(name)+`" is given twice in the request body.`)
+	}
+	return translate.Invalid("duplicate_field", "", `"`+string(name)+`" is given twice in one object of the request body.`)
 }
 
 func (s *Scanner) tooDeep() *translate.Error {

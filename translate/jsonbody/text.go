@@ -1,71 +1,68 @@
 package jsonbody
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// shortText is the length of the strings that are read at once: names, roles and the like.
-const shortText = 16
-
-// Str reads a string. Most of a large request is text, so it reads long strings in blocks, and tests single bytes only where a block ends.
+// Str reads a string.
 func (s *Scanner) Str() *translate.Error {
-	data := s.Data
-	i := nextSpecial(data[:min(s.Pos+1+shortText, len(data))], s.Pos+1)
-	if i < len(data) && data[i] == '"' {
-		s.Pos = i + 1
-		return nil
-	}
-	for {
-		if i < len(data) && data[i] != '\\' { // escapes come in rows
-			var bad bool
-			if i, bad = s.skip(i); bad {
-				return notUTF8()
-			}
-			i = nextSpecial(data, i)
+	data, from := s.Data, s.Pos+1
+	isASCII := true
+	for i := from; ; {
+		i = nextSpecial(data, i)
+		isEnd := i >= len(data) || data[i] == '"'
+		if isEnd && !isASCII && !s.Lenient && !utf8.Valid(data[from:i]) {
+			return notUTF8()
 		}
-		if i >= len(data) {
+		switch {
+		case i >= len(data):
 			s.Pos = i
 			return s.unexpected("inside a string")
-		}
-		switch c := data[i]; {
-		case c == '"':
+		case isEnd:
 			s.Pos = i + 1
 			return nil
-		case c == '\\':
-			if n := shortEscapes(data[i:]); n > 0 {
-				i += n
-				continue
+		case data[i] >= utf8.RuneSelf:
+			for isASCII = false; i < len(data) && data[i] >= utf8.RuneSelf; i++ { // they come in rows
 			}
-			n, err := s.unicodeEscape(i)
+		case data[i] != '\\':
+			s.Pos = i
+			return s.unexpected("in a string: a control character must be escaped")
+		default:
+			n, err := s.escapes(i)
 			if err != nil {
 				return err
 			}
 			i += n
-		case c >= utf8.RuneSelf:
-			n, ok := beyondASCII(data[i:])
-			if !ok && !s.Lenient {
-				return notUTF8()
-			}
-			i += n
-		default:
-			s.Pos = i
-			return s.unexpected("in a string: a control character must be escaped")
 		}
 	}
+}
+
+// escapes returns the length of the escapes that begin at i. In code, most come in rows: a line's end and the next one's tabs.
+func (s *Scanner) escapes(i int) (size int, _ *translate.Error) {
+	p := s.Data[i:]
+	for size+1 < len(p) && p[size] == '\\' && isShortEscape[p[size+1]] {
+		size += 2
+	}
+	if size > 0 {
+		return size, nil
+	}
+	return s.unicodeEscape(i)
 }
 
 // nextSpecial returns the position of the first byte at or after i that is a quote, a backslash, a control character or a
 // part of a character beyond ASCII. It is len(data) if there is none.
 func nextSpecial(data []byte, i int) int {
 	for len(data)-i >= 16 {
-		p := data[i : i+16]
-		if m := special(binary.LittleEndian.Uint64(p)); m != 0 {
+		p := (*[16]byte)(data[i:])
+		if m := special(binary.LittleEndian.Uint64(p[:])); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
 		if m := special(binary.LittleEndian.Uint64(p[8:])); m != 0 {
@@ -100,90 +97,44 @@ var isPlain = func() (t [256]bool) {
 // isShortEscape marks the bytes that make an escape with the backslash before them.
 var isShortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// shortEscapes returns the length of the escapes of two bytes that p begins with. In code, most come in rows: a line's end and
-// the next one's tabs.
-func shortEscapes(p []byte) (n int) {
-	for n+1 < len(p) && p[n] == '\\' && isShortEscape[p[n+1]] {
-		n += 2
-	}
-	return n
-}
-
-// isHex marks the hexadecimal digits.
-var isHex = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-	}
-	return t
-}()
-
-// beyondASCII returns the length of the characters beyond ASCII at the start of p. ok is false if one of them isn't UTF-8.
-func beyondASCII(p []byte) (n int, ok bool) {
-	ok = true
-	for n < len(p) && p[n] >= utf8.RuneSelf {
-		if len(p)-n >= 4 {
-			if size := common(binary.LittleEndian.Uint32(p[n:])); size > 0 {
-				n += size
-				continue
-			}
-		}
-		r, size := utf8.DecodeRune(p[n:])
-		ok = ok && (r != utf8.RuneError || size > 1)
-		n += size
-	}
-	return n, ok
-}
-
-// common returns the size of a character of two or three bytes, the first of w. It is 0 for all others, and for those that
-// aren't UTF-8.
-func common(w uint32) int {
-	switch {
-	case w&0xc0c0f0 == 0x8080e0 && w&0x200f != 0 && w&0x200f != 0x200d: // neither longer than it has to be nor a surrogate
-		return 3
-	case w&0xc0e0 == 0x80c0 && w&0x1e != 0:
-		return 2
-	default:
-		return 0
-	}
-}
-
 // unicodeEscape reads an escape other than the short ones: \u and four digits, or two of these that are a surrogate pair.
 func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
-	p := s.Data[i:]
-	s.long = true
+	r, ok := codeUnit(s.Data[i:])
 	switch {
-	case !isUnicodeEscape(p):
+	case !ok:
 		s.Pos = i
 		return 0, s.unexpected("in a string: a bad escape")
-	case s.Lenient || !isSurrogate(p):
+	case s.Lenient || !utf16.IsSurrogate(r):
 		return 6, nil
-	case !isPair(p):
+	}
+	if low, _ := codeUnit(s.Data[i+6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
 		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
-	default:
-		return 12, nil
 	}
+	return 12, nil
 }
 
-// isUnicodeEscape reports whether p begins with an escape of six bytes.
-func isUnicodeEscape(p []byte) bool {
-	return len(p) >= 6 && p[0] == '\\' && p[1] == 'u' && isHex[p[2]] && isHex[p[3]] && isHex[p[4]] && isHex[p[5]]
-}
-
-// isSurrogate reports whether an escape of six bytes is half of a surrogate pair.
-func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && p[3] >= '8' }
-
-// isPair reports whether p begins with both halves of a surrogate pair, in order.
-func isPair(p []byte) bool {
-	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
-	if !isHigh || len(p) < 12 || !isUnicodeEscape(p[6:]) {
-		return false
+// codeUnit returns the code unit of UTF-16 of the escape of six bytes that p begins with. ok is false if there is none.
+func codeUnit(p []byte) (unit rune, ok bool) {
+	if len(p) < 6 || p[0] != '\\' || p[1] != 'u' {
+		return 0, false
 	}
-	next := p[9] | 0x20
-	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
+	n, err := strconv.ParseUint(string(p[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
-func notUTF8() *translate.Error {
-	return translate.Invalid("invalid_json", "", "The request body is not valid UTF-8.")
+// IsCanonical reports whether a JSON string that was scanned is as [AppendString] writes its text. It is also false for a string with
+// an escape of six bytes that is written so.
+func IsCanonical(value []byte) bool {
+	for rest := value; ; {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 {
+			return !bytes.Contains(value, []byte("\u2028")) && !bytes.Contains(value, []byte("\u2029"))
+		}
+		if c := rest[i+1]; c == 'u' || c == '/' {
+			return false
+		}
+		rest = rest[i+2:]
+	}
 }
 
 // AppendString appends the JSON of a text, as encoding/json writes it without escaping <, > and &.
@@ -247,4 +198,8 @@ func appendEscape(dst []byte, c byte) []byte {
 func appendUnicode(dst []byte, r rune) []byte {
 	const digits = "0123456789abcdef"
 	return append(dst, '\\', 'u', digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15])
+}
+
+func notUTF8() *translate.Error {
+	return translate.Invalid("invalid_json", "", "The request body is not valid UTF-8.")
 }

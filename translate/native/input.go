@@ -68,7 +68,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 	case !jsonbody.IsGiven(input):
 		return item, translate.Missing("input")
 	case input[0] == '"':
-		item.Parts = []translate.Part{request.TextPart(body, input)}
+		item.Parts = []translate.Part{request.TextPart(input)}
 		return item, nil
 	case input[0] != '[':
 		return item, jsonbody.WrongJSON("input", "a string or an array", input)
@@ -78,7 +78,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 		if len(item.Parts) == request.MaxParts {
 			return item, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
 		}
-		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, body, caps, &all)
+		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)
 		if err != nil {
 			return item, err
@@ -109,7 +109,7 @@ func inputPartOf(object []byte) (p inputPart) {
 	return p
 }
 
-func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
+func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
 	if raw[0] != '{' {
 		return part, jsonbody.WrongJSON(where, "an object", raw)
 	}
@@ -125,7 +125,7 @@ func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps,
 	switch kind := jsonbody.Unquote(p.kind); kind {
 	case "message", "text": // "text" is in examples of the API's documentation
 		if err = checkString(where+".content", p.content); err == nil {
-			part = request.TextPart(body, p.content)
+			part = request.TextPart(p.content)
 		}
 	case "image":
 		if err = checkString(where+".data_url", p.url); err == nil && !caps.Vision {

@@ -95,7 +95,7 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if system != nil {
 		before.System = jsonbody.Unquote(system)
 	}
-	before.Turns = append(before.Turns, request.TextPart(body, prompt))
+	before.Turns = append(before.Turns, request.TextPart(prompt))
 	if r.messages, err = promptMessages(before, body.Value("images"), caps); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,9 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 	if tools := e.Value(body, "tools"); t != nil && t.TypedTools && jsonbody.IsGiven(tools) {
 		e.SetLarge("tools", typedTools(tools))
 	}
+	if !slices.ContainsFunc(body.Messages, func(m jsonbody.Message) bool { return !m.Plain }) {
+		return // there are no calls
+	}
 	if messages, ok := withEngineIDs(e.ValuePieces(body, "messages")); ok {
 		e.SetPieces("messages", messages)
 	}

@@ -48,12 +48,12 @@ func AppendArguments(dst []byte, path string, given []byte) ([]byte, *translate.
 }
 
 // SetArguments sets the arguments of a call. They are the given JSON, without a copy, if that needs no change.
-func SetArguments(body *jsonbody.Body, call *translate.Item, path string, given []byte) *translate.Error {
+func SetArguments(call *translate.Item, path string, given []byte) *translate.Error {
 	arguments, isGiven, err := argumentsOf(path, given)
 	switch {
 	case err != nil:
 		return err
-	case isGiven && body.IsCanonical(given):
+	case isGiven && jsonbody.IsCanonical(given):
 		call.Args = given
 	default:
 		call.Args = jsonbody.AppendQuoted(nil, arguments)

@@ -25,8 +25,8 @@ type Content struct {
 }
 
 // TextPart returns the part of a text, which is a JSON string in a request's body.
-func TextPart(body *jsonbody.Body, value []byte) translate.Part {
-	if len(value) < LongText || !body.IsCanonical(value) {
+func TextPart(value []byte) translate.Part {
+	if len(value) < LongText || !jsonbody.IsCanonical(value) {
 		return translate.Part{Text: jsonbody.Unquote(value)}
 	}
 	return translate.Part{Quoted: value[1 : len(value)-1]}

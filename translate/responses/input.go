@@ -20,7 +20,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		if r.IsProbe = len(input) == len(`""`) && r.Previous == "" && r.Instructions == nil; r.IsProbe {
 			r.edit.Set("max_tokens", "1")
 		}
-		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(p.body, input)}}}
+		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(input)}}}
 		return nil
 	case input[0] != '[':
 		return jsonbody.WrongJSON("input", "a string or an array", input)
@@ -48,7 +48,6 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 
 // inputParser parses the items of an input.
 type inputParser struct {
-	body   *jsonbody.Body
 	caps   request.Caps
 	index  int // of the current item
 	images request.Images
@@ -230,7 +229,7 @@ func (p *inputParser) content(field string, content []byte, hasImages bool) ([]t
 	case !jsonbody.IsGiven(content):
 		return nil, nil
 	case isString(content):
-		return []translate.Part{request.TextPart(p.body, content)}, nil
+		return []translate.Part{request.TextPart(content)}, nil
 	case content[0] != '[':
 		return nil, jsonbody.WrongJSON(p.path(field), "a string or an array", content)
 	}
@@ -317,7 +316,7 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 	if !isString(text) {
 		return part, jsonbody.WrongJSON(at.path(p, member), "a string", text)
 	}
-	return request.TextPart(p.body, text), nil
+	return request.TextPart(text), nil
 }
 
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.

@@ -30,7 +30,7 @@ func (p *inputParser) call(kind string, v *inputItem, item *translate.Item) (err
 		p.add(item)
 		return err
 	}
-	err = request.SetArguments(p.body, item, p.path(".arguments"), v.arguments)
+	err = request.SetArguments(item, p.path(".arguments"), v.arguments)
 	p.add(item)
 	return err
 }
@@ -56,7 +56,7 @@ func (p *inputParser) mcpCall(v *inputItem, item *translate.Item) (err *translat
 	if item.Provider.Server, err = p.name(".server_label", v.server, true); err != nil {
 		return err
 	}
-	if err = request.SetArguments(p.body, item, p.path(".arguments"), v.arguments); err != nil {
+	if err = request.SetArguments(item, p.path(".arguments"), v.arguments); err != nil {
 		return err
 	}
 	if item.CallID = item.ID; item.CallID == "" {

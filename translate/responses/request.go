@@ -52,7 +52,7 @@ func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 	if err := r.parseLogprobs(body, caps); err != nil {
 		return nil, err
 	}
-	return r, r.parseInput(body.Value("input"), &inputParser{body: body, caps: caps})
+	return r, r.parseInput(body.Value("input"), &inputParser{caps: caps})
 }
 
 // parseState parses what a response continues, and what becomes of it.
