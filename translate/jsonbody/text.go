@@ -130,10 +130,11 @@ func IsCanonical(value []byte) bool {
 		if i < 0 {
 			return !bytes.Contains(value, []byte("\u2028")) && !bytes.Contains(value, []byte("\u2029"))
 		}
-		if c := rest[i+1]; c == 'u' || c == '/' {
-			return false
+		for rest = rest[i:]; rest[0] == '\\'; rest = rest[2:] { // they come in rows, and a quote follows
+			if rest[1] == 'u' || rest[1] == '/' {
+				return false
+			}
 		}
-		rest = rest[i+2:]
 	}
 }
 

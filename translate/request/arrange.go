@@ -11,10 +11,12 @@ import (
 // Arrange changes the messages in e, the edit for an engine of a chat's body, to those that the template of the model takes. They say what
 // the client's say, as nearly as they can. t is nil if the template is unknown; then only the ids of calls change.
 func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
-	if t.isOdd() {
+	tools := e.Value(body, "tools")
+	writesTools := t.isOdd() && t.NoTools && gjson.GetBytes(tools, "0").Exists()
+	if t.isOdd() && (writesTools || e.Has("messages") || !t.fits(body)) {
 		messages := e.Value(body, "messages")
 		a := arranger{takes: t, made: NewMessages(len(messages)), expectsUser: true}
-		if tools := e.Value(body, "tools"); t.NoTools && gjson.GetBytes(tools, "0").Exists() {
+		if writesTools {
 			a.tools = toolPrompt(tools)
 			e.Remove("tools")
 		}
@@ -41,6 +43,30 @@ const (
 // isOdd reports whether there is a chat that a template doesn't take.
 func (t *Template) isOdd() bool {
 	return t != nil && (t.NoSystem || t.NoLateSystem || t.Alternates || t.NoTools || t.NoCalls || t.NoResults || t.SingleCalls || t.NoParts)
+}
+
+// fits reports whether the messages of a body are a conversation that needs no change: plain messages of the user and the assistant in turn, after
+// one of the system if the template has a place for it.
+func (t *Template) fits(body *jsonbody.Body) bool {
+	next, other := "user", "assistant"
+	for i, message := range body.Messages {
+		if !message.Plain {
+			return false
+		}
+		for name, role := range jsonbody.Members(body.Raw[message.From:message.To]) {
+			switch {
+			case string(name) != "role": // the content comes first
+				continue
+			case i == 0 && string(role) == `"system"` && !t.NoSystem:
+			case string(role) != `"`+next+`"`:
+				return false
+			default:
+				next, other = other, next
+			}
+			break
+		}
+	}
+	return true
 }
 
 // arranger arranges the messages of a chat.
