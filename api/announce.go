@@ -20,22 +20,22 @@ type announcement struct {
 
 // announce begins to store the beginning, if there is one to be stored. A run does so when it has an engine: while that processes the prompt it
 // takes no time, and a request that is refused before costs no transaction.
-func (c *call) announce() {
-	if a := c.announced; a != nil {
-		a.once.Do(func() { a.begun = c.node.Announce(a.turn()) })
+func (r *run) announce() {
+	if a := r.announced; a != nil {
+		a.once.Do(func() { a.begun = r.call.node.Announce(a.turn()) })
 	}
 }
 
 // awaitAnnounced returns when the client may be told the id of the response: its beginning is stored, or can't be.
-func (c *call) awaitAnnounced() {
-	if c.announce(); c.announced != nil {
-		c.announced.begun.Wait()
+func (r *run) awaitAnnounced() {
+	if r.announce(); r.announced != nil {
+		r.announced.begun.Wait()
 	}
 }
 
 // withdraw forgets a beginning of which no end was stored, since the client was told nothing of it or wants nothing of it.
-func (c *call) withdraw() {
-	a := c.announced
+func (r *run) withdraw() {
+	c, a := r.call, r.announced
 	if a == nil || a.begun == nil || a.ended {
 		return
 	}
@@ -45,6 +45,24 @@ func (c *call) withdraw() {
 	if err := a.begun.Withdraw(ctx, c.owner()); err != nil {
 		c.site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.id, "error", err)
 	}
+}
+
+// putTurn stores a turn, or the end of one whose beginning is stored: also for a client that has disconnected, which may have seen all but the
+// end.
+func (r *run) putTurn(turn *store.Turn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.call.r.Context()), storeTimeout)
+	defer cancel()
+	put := r.call.node.Conversations().Put
+	if a := r.announced; r.call.run != nil {
+		put = r.call.run.Finish
+	} else if a != nil && a.begun != nil {
+		a.ended = true
+		put = a.begun.Finish
+	}
+	if err := put(ctx, turn); err != nil {
+		return r.call.notStored(err)
+	}
+	return nil
 }
 
 const (

@@ -137,8 +137,7 @@ type call struct {
 	isMessage bool            // the request came as a message on the connection of another
 	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
 	answerMessage func(http.ResponseWriter, *http.Request)
-	announced     *announcement // the stored beginning of the answer; nil: the client isn't told of it before the end
-	ends          []func()      // called when the request ends
+	ends          []func() // called when the request ends
 
 	ledger    ledger
 	underway  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none

@@ -169,15 +169,3 @@ func (r *responseRun) turn(status store.Status, owner string) *store.Turn {
 		In: translate.Settled(responses.WithIDs(a.ID, r.ask.Input)), Out: a.Items(), Request: a.Echo(), Usage: a.Usage(), Created: a.Created,
 	}
 }
-
-// putTurn stores a turn, or the end of one whose beginning is stored.
-func (c *call) putTurn(ctx context.Context, turn *store.Turn) error {
-	if c.run != nil {
-		return c.run.Finish(ctx, turn)
-	}
-	if a := c.announced; a != nil && a.begun != nil {
-		a.ended = true
-		return a.begun.Finish(ctx, turn)
-	}
-	return c.node.Conversations().Put(ctx, turn)
-}

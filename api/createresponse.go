@@ -55,8 +55,8 @@ func (c *call) createResponse() error {
 	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
 	if r.stream != nil && ask.Store {
-		c.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.owner()) }}
-		r.leased = func(*supervisor.Lease) { c.announce() }
+		r.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.owner()) }}
+		r.leased = func(*supervisor.Lease) { r.announce() }
 		defer r.settle()
 	}
 	defer r.keep()
@@ -65,11 +65,11 @@ func (c *call) createResponse() error {
 
 // settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
 func (r *responseRun) settle() {
-	if r.out.Begun() && !r.call.announced.ended {
+	if r.out.Begun() && !r.announced.ended {
 		r.out.Answer.Cancel()
 		_ = r.storeResponse() // an error is logged; nobody is there to be told
 	}
-	r.call.withdraw()
+	r.withdraw()
 }
 
 // responseServers are the tools of type mcp. One without a URL is the server of mcp.json with its label.
@@ -182,7 +182,7 @@ func (r *responseRun) begin(dst []byte, _ *engineResponse, _ int) []byte {
 		r.call.run.Working()
 	}
 	if r.stream != nil && !r.out.Begun() {
-		r.call.awaitAnnounced()
+		r.awaitAnnounced()
 		dst = r.out.Begin(dst, false)
 	}
 	for _, list := range r.lists {
@@ -228,5 +228,5 @@ func (r *responseRun) storeResponse() error {
 	if !r.ask.Store {
 		return nil
 	}
-	return r.call.storeTurn(r.turn(store.Status(r.out.Answer.Status()), r.call.owner()))
+	return r.putTurn(r.turn(store.Status(r.out.Answer.Status()), r.call.owner()))
 }

@@ -55,8 +55,8 @@ func (c *call) nativeChat() error {
 	if chat.StorePartial {
 		r.out.Announced = r.id
 		if r.stream != nil {
-			c.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress) }}
-			defer c.withdraw()
+			r.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress) }}
+			defer r.withdraw()
 		}
 	}
 	if r.stream != nil {
@@ -166,7 +166,7 @@ func (r *nativeRun) begin(dst []byte, resp *engineResponse, round int) []byte {
 	switch {
 	case round > 1:
 	case r.stream != nil:
-		r.call.awaitAnnounced()
+		r.awaitAnnounced()
 		dst = r.out.Begin(dst, in)
 	default:
 		r.out.Answer = native.Answer{Instance: in}
@@ -207,7 +207,7 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 	}
 	turn := r.turn(status)
 	turn.Out, turn.Usage = answer.Items(), answer.Usage()
-	if err := r.call.storeTurn(turn); err != nil {
+	if err := r.putTurn(turn); err != nil {
 		return err
 	}
 	answer.ResponseID = turn.ID
@@ -234,16 +234,6 @@ func newResponseID() string {
 	id := make([]byte, 24)
 	_, _ = rand.Read(id) // never fails
 	return "resp_" + hex.EncodeToString(id)
-}
-
-// storeTurn stores a turn, also for a client that has disconnected: it may have seen all but the end.
-func (c *call) storeTurn(turn *store.Turn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
-	defer cancel()
-	if err := c.putTurn(ctx, turn); err != nil {
-		return c.notStored(err)
-	}
-	return nil
 }
 
 // notStored is the error of an answer that can't be stored.

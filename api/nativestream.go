@@ -18,13 +18,13 @@ func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange fu
 	defer isLeased()
 	r.leased = func(lease *supervisor.Lease) {
 		isLeased()
-		r.call.announce()
+		r.announce()
 		instance, took := lease.Instance.ID, lease.LoadTime
 		if took == 0 && r.loading != "" { // another instance has become free first
 			instance, took = r.loading, time.Since(r.loadTold)
 		}
 		if took > 0 {
-			r.call.awaitAnnounced()
+			r.awaitAnnounced()
 			r.event(loadEnd(instance, took)) // also where the engine then refuses the request
 		}
 		r.loading = ""
@@ -44,13 +44,13 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 				switch {
 				case p.LoadTime > 0: // but other requests have its slots for now
 					r.loading = ""
-					r.call.awaitAnnounced()
+					r.awaitAnnounced()
 					r.event(loadEnd(p.Instance, p.LoadTime))
 				case p.Instance != "":
 					if r.loading == "" {
 						r.loading, r.loadTold = p.Instance, time.Now()
 					}
-					r.call.awaitAnnounced()
+					r.awaitAnnounced()
 					r.event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
 				}
 			case <-ctx.Done():

@@ -24,6 +24,8 @@ type run struct {
 	stored bool                    // the answer is gathered even if it is streamed, since it is to be stored
 	leased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
 
+	announced *announcement // the stored beginning of the answer; nil: the client isn't told of it before the end
+
 	mu       sync.Mutex       // held while a reply makes what the client sees
 	frames   []byte           // the buffer of tell
 	instance *supervisor.Info // that answers; nil: none does yet
