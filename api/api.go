@@ -88,7 +88,10 @@ type site struct {
 }
 
 // New returns an API.
-func New(c Config) *API {
+func New(c Config) *API { return &API{newSite(c)} }
+
+// newSite returns a site, whose configuration is completed.
+func newSite(c Config) *site {
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
 	}
@@ -110,7 +113,7 @@ func New(c Config) *API {
 	if c.maxGathered == 0 {
 		c.maxGathered = maxGathered
 	}
-	return &API{&site{Config: c}}
+	return &site{Config: c}
 }
 
 // call is one request that is being answered.

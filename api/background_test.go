@@ -161,9 +161,8 @@ func TestBackground_StreamIsPickedUp(t *testing.T) {
 // The signs of life of one connection are no events of another's.
 func TestLogWriter_OneFrameForEachEvent(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
 	turn := &store.Turn{ID: "resp_1", Model: "tinychat", Status: store.InProgress}
-	run, err := s.node.StartRun(t.Context(), turn, func(_ context.Context, run *node.Run) {
+	run, err := openNode(t).StartRun(t.Context(), turn, func(_ context.Context, run *node.Run) {
 		w := &logWriter{run: run}
 		for _, written := range []string{"data: 0\n\ndata: 1\n\n", comment, comment + "data: 2\n\n" + comment} {
 			if n, err := w.Write([]byte(written)); n != len(written) || err != nil {

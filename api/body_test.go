@@ -158,15 +158,15 @@ func TestBody_BufferGrowsWithWhatComes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil)
-			c := &call{site: New(Config{}).site, node: s.node, r: &http.Request{ContentLength: int64(tt.told)}, held: new(heldBuffer)}
-			c.claim = s.node.ClaimBody("somebody")
+			n := openNode(t)
+			c := &call{site: newSite(Config{}), node: n, r: &http.Request{ContentLength: int64(tt.told)}, held: new(heldBuffer)}
+			c.claim = n.ClaimBody("somebody")
 			sent := bytes.Repeat([]byte("x"), tt.sent)
 			err := c.readAll(iotest.HalfReader(bytes.NewReader(sent)), 64<<20, tt.encoded)
 			if err != nil || !bytes.Equal(c.held.data, sent) {
 				t.Fatalf("%d bytes, %v", len(c.held.data), err)
 			}
-			if held := s.node.HeldBodies(); float64(held) > tt.most*float64(tt.sent) {
+			if held := n.HeldBodies(); float64(held) > tt.most*float64(tt.sent) {
 				t.Errorf("%d bytes are counted for %d", held, tt.sent)
 			}
 			c.claim.Release()

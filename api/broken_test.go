@@ -180,7 +180,7 @@ func TestStall_IsAnErrorAtLast(t *testing.T) {
 func TestStream_ACommentIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	c := &call{site: New(Config{}).site, w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := &call{site: newSite(Config{}), w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
 	stream := c.newStream()
 	if stream.send([]byte(":\n\n")); stream.sent || !stream.headed {
 		t.Errorf("after a comment: sent %t, header %t", stream.sent, stream.headed)

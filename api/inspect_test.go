@@ -43,7 +43,7 @@ func TestInspect_OneRequestWhole(t *testing.T) {
 		if whole.Client.Body != ask || whole.Client.BodyBytes != int64(len(ask)) || whole.Response.Body != got.body {
 			t.Errorf("%+v\n%+v", whole.Client, whole.Response)
 		}
-		for name, want := range map[string][]string{"User-Agent": {"test"}, "X-Api-Key": {mask}, "Cookie": {mask}} {
+		for name, want := range map[string][]string{"User-Agent": {"test"}, "X-Api-Key": {"***"}, "Cookie": {"***"}} {
 			if diff := cmp.Diff(want, whole.Client.Header[name]); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}

@@ -49,7 +49,7 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &nativeRun{}
-		c := &call{site: New(Config{Log: slog.New(slog.DiscardHandler)}).site, w: httptest.NewRecorder(), r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
+		c := &call{site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), w: httptest.NewRecorder(), r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
 		r.loopRun = &loopRun{run: &run{call: c, stream: c.newStream()}, teller: r}
 		defer r.stream.close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")

@@ -71,11 +71,11 @@ func apiForBenchmark(b *testing.B, inspect int) *API {
 // TestLedger_CostsNoAllocation: what a request tells of itself is a part of the call, and counting it makes nothing new. The log keeps a copy,
 // which isn't encoded.
 func TestLedger_CostsNoAllocation(t *testing.T) {
-	s := serve(t, nil) // not parallel: allocations are counted
-	c := &call{site: new(site), node: s.node, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), id: "r"}
+	n := openNode(t) // not parallel: allocations are counted
+	c := &call{site: new(site), node: n, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), id: "r"}
 	c.ledger.of.Model, c.ledger.toModel, c.ledger.of.Instance = "lmcaddy/tinychat", true, "lmcaddy/tinychat"
-	s.node.Observe(c.summarize(), true) // the first request to a model makes room for its figures
-	allocations := testing.AllocsPerRun(100, func() { s.node.Observe(c.summarize(), c.ledger.toModel) })
+	n.Observe(c.summarize(), true) // the first request to a model makes room for its figures
+	allocations := testing.AllocsPerRun(100, func() { n.Observe(c.summarize(), c.ledger.toModel) })
 	if allocations > 0 {
 		t.Errorf("%v allocations", allocations)
 	}

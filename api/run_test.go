@@ -54,7 +54,7 @@ func TestRun_Rounds(t *testing.T) {
 			body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 			w := httptest.NewRecorder()
 			c := &call{
-				site: New(Config{Log: slog.New(slog.DiscardHandler)}).site, node: s.node, dialect: openAIDialect, w: w, cancel: func(error) {},
+				site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), node: s.node, dialect: openAIDialect, w: w, cancel: func(error) {},
 				r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
 			}
 			defer c.endWriting()
