@@ -119,9 +119,9 @@ The variant is the best one that fits the hardware and finds its GPU: cuda, then
 have no metal, but hip (ROCm), for AMD's GPUs, and blas, for the processor. Those for cuda need
 CUDA's libraries, which come from Debian's non-free under NVIDIA's license.
 
-mlx-lm is a Python package. It is installed by pip, from PyPI or the index that pip is configured
-to use, in a virtual environment of its own: no other Python package is used or changed. That needs
-Python 3.10 or later with its module venv.
+mlx-lm is a Python package. It is installed from PyPI, or the index that uv or pip is configured to
+use, in a virtual environment of its own: no other Python package is used or changed. That needs uv,
+or else Python 3.10 or later with its module venv.
 
 ` + gettable,
 		Example: "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime get llama.cpp --variant vulkan\n  lmcaddy runtime get mlx-lm",

@@ -145,7 +145,7 @@ func TestRendering_Program(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	if out, err := exec.Command(python.Path, "-m", "venv", "--without-pip", root).CombinedOutput(); err != nil {
+	if out, err := exec.Command(python, "-m", "venv", "--without-pip", root).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	packages, _ := filepath.Glob(filepath.Join(root, "lib", "python3*", "site-packages"))

@@ -107,7 +107,7 @@ func (g *mlxGet) run(ctx context.Context, builds []mlxBuild) (Runtime, error) {
 			return found, nil
 		}
 		found, err := g.build(ctx, b)
-		if _, none := errors.AsType[*venv.NoPythonError](err); err == nil || none {
+		if err == nil || errors.Is(err, venv.ErrNoPython) {
 			return found, err
 		}
 		tried = append(tried, Attempt{fmt.Sprintf("%s %s, %s", MLXLM, g.version, b.variant), err})
@@ -120,10 +120,6 @@ func (g *mlxGet) run(ctx context.Context, builds []mlxBuild) (Runtime, error) {
 }
 
 func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
-	python, err := venv.Find(ctx)
-	if err != nil {
-		return Runtime{}, err
-	}
 	temp, err := g.stage.folder("temp")
 	if err != nil {
 		return Runtime{}, err
@@ -132,15 +128,9 @@ func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, err
 	}
-	made, err := python.Make(ctx, venv.Options{
+	made, err := venv.Make(ctx, venv.Options{
 		Folder: root, Temp: temp, Requirement: b.requirement(g.version), Index: g.options.Index,
-		Progress: func(doing string, done, total int64) {
-			p := Progress{Doing: doing, Done: done, Total: total}
-			if total > 0 {
-				p.Percent = 100 * float64(done) / float64(total)
-			}
-			g.options.Progress(p)
-		},
+		Progress: func(doing string) { g.options.Progress(Progress{Doing: doing}) },
 	})
 	if err != nil {
 		return Runtime{}, err
@@ -152,7 +142,7 @@ func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
 		return Runtime{}, err
 	}
 	m := manifest{
-		Engine: MLXLM, Version: version, Variant: b.variant, Origin: made.Source + ", Python " + python.Version,
+		Engine: MLXLM, Version: version, Variant: b.variant, Origin: made.Source + ", Python " + made.Python,
 		Executable: filepath.ToSlash(made.Interpreter), Arguments: mlxArguments,
 	}
 	if found, err := g.store.load(m.name()); err == nil {

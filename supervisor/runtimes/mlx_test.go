@@ -166,8 +166,8 @@ func TestGetMLX_WithoutPythonSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := t.TempDir()
 	_, err := openTest(dir).Get(t.Context(), GetOptions{Engine: MLXLM})
-	contains(t, err, "Python 3.10 or later is needed", "brew install python", "apt install python3 python3-venv")
-	if _, none := errors.AsType[*venv.NoPythonError](err); !none {
+	contains(t, err, "Python 3.10 or later", "brew install python", "apt install python3 python3-venv")
+	if !errors.Is(err, venv.ErrNoPython) {
 		t.Errorf("the error is a %T", err)
 	}
 	same(t, "what is left", contents(t, dir), []string{})

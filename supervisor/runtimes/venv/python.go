@@ -1,17 +1,17 @@
 package venv
 
 import (
+	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -20,111 +20,100 @@ const (
 	oldest, newest = 10, 14
 	// probeTimeout bounds the start of one interpreter.
 	probeTimeout = 30 * time.Second
-	// applePython opens a dialog if Apple's developer tools aren't installed. If they are, it is an old version.
-	applePython = "/usr/bin/python3"
+	// lastWords is how many lines of a failed program's standard error are quoted.
+	lastWords = 5
 )
 
-// names are the interpreters that are tried in each folder of PATH: a system's python3 may be too old.
-var names = []string{"python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"}
+// names are the interpreters that are tried. The plain name comes last: it may be too new, or on a Mac the one that asks whether to install
+// Apple's developer tools.
+var names = []string{"python3.13", "python3.12", "python3.11", "python3.10", "python3.14", "python3"}
 
-// probeScript prints the path of the interpreter, its version, and the machine it was built for. It fails if it can't make environments.
-const probeScript = `import sys, platform
-print(sys.executable, *sys.version_info[:2], platform.machine(), sep="\n", flush=True)
-import venv, ensurepip`
+// probeScript fails in an interpreter that is too old, is made for other processors than this Mac's, or can't make environments.
+const probeScript = `import sys, platform, venv, ensurepip
+sys.exit(sys.version_info < (3, 10) or sys.platform == "darwin" and platform.machine() != "arm64")`
 
-// Python is an interpreter that can make environments.
-type Python struct {
-	Path    string // absolute
-	Version string // such as "3.12"
-	isNew   bool   // packages may not be published for it yet
-}
+// ErrNoPython says that there is no suitable Python, and how to get one.
+var ErrNoPython = fmt.Errorf("there is neither uv on PATH nor Python 3.%d or later with its modules venv and ensurepip: "+
+	"install one (macOS: brew install python; Debian and Ubuntu: apt install python3 python3-venv) and try again", oldest)
 
-// NoPythonError says that there is no suitable Python, and how to get one.
-type NoPythonError struct {
-	Unfit []string // what was found, and why it isn't suitable
-}
-
-func (e *NoPythonError) Error() string {
-	text := fmt.Sprintf("Python 3.%d or later is needed, with its modules venv and ensurepip, and none is on PATH", oldest)
-	if len(e.Unfit) > 0 {
-		text += " (" + strings.Join(e.Unfit, "; ") + ")"
-	}
-	return text + ": install it (macOS: brew install python; Debian and Ubuntu: apt install python3 python3-venv) and try again"
-}
-
-// Find returns the first suitable Python on PATH, a very new one only if there is no other. If there is none, the error is a
-// *NoPythonError.
-func Find(ctx context.Context) (Python, error) {
-	var unfit []string
-	var fallback Python
-	unwelcome := ""
-	if runtime.GOOS == "darwin" {
-		unwelcome = applePython
-	}
-	for _, path := range candidates(filepath.SplitList(os.Getenv("PATH")), unwelcome) {
-		found, err := probe(ctx, path, runtime.GOOS)
-		switch {
-		case err == nil && !found.isNew:
-			return found, nil
-		case err == nil && fallback.Path == "":
-			fallback = found
-		case err == nil:
-		case ctx.Err() != nil, openfiles.AreExhausted(err):
-			return Python{}, err
-		default:
-			unfit = append(unfit, fmt.Sprintf("%s %s", path, err))
-		}
-	}
-	if fallback.Path != "" {
-		return fallback, nil
-	}
-	return Python{}, &NoPythonError{unfit}
-}
-
-// candidates returns the interpreters in folders, in the order in which they are tried: an unwelcome one last.
-func candidates(folders []string, unwelcome string) []string {
-	var found, last, seen []string
-	for _, folder := range folders {
-		real, err := filepath.EvalSymlinks(folder)
-		if err != nil || !filepath.IsAbs(folder) || slices.Contains(seen, real) {
+// Find returns the path of a suitable Python on PATH. If there is none, the error is ErrNoPython.
+func Find(ctx context.Context) (path string, _ error) {
+	o := Options{Temp: os.TempDir()}
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
 			continue
 		}
-		seen = append(seen, real)
-		for _, name := range names {
-			path, err := exec.LookPath(filepath.Join(folder, name))
-			switch {
-			case err != nil:
-			case path == unwelcome:
-				last = append(last, path)
-			default:
-				found = append(found, path)
-			}
+		limited, cancel := context.WithTimeout(ctx, probeTimeout)
+		err = o.run(limited, nil, nil, path, "-I", "-c", probeScript)
+		cancel()
+		switch {
+		case err == nil:
+			return path, nil
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case openfiles.AreExhausted(err):
+			return "", err
 		}
 	}
-	return append(found, last...)
+	return "", ErrNoPython
 }
 
-// probe starts an interpreter. The error says what it is or does instead.
-func probe(ctx context.Context, path, system string) (Python, error) {
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	var told []string
-	words, err := run(limited, cleanEnvironment(os.Environ(), os.TempDir()), func(line string) { told = append(told, line) }, path, "-I", "-c", probeScript)
-	if ctx.Err() != nil || openfiles.AreExhausted(err) {
-		return Python{}, err
+// fetching matches a line in which pip or uv names what it downloads.
+var fetching = regexp.MustCompile(`^Downloading (?:\S*/)?([^/\s?#]+)`)
+
+// tell reports the progress in a line of pip's or uv's output.
+func (o Options) tell(line string) {
+	if m := fetching.FindStringSubmatch(line); m != nil {
+		o.Progress("fetching " + m[1])
 	}
-	if len(told) != 4 {
-		return Python{}, fmt.Errorf("doesn't start: %w", failure(err, words))
+}
+
+// run runs a program with further variables, and calls line, unless it is nil, with each line of its output. An error has its last words. If ctx ends, run stops
+// the program and all that it has started, and returns ctx's cause.
+func (o Options) run(ctx context.Context, variables []string, line func(string), command ...string) error {
+	var words []string
+	if line == nil {
+		line = func(string) {}
 	}
-	var major, minor int
-	if _, scanned := fmt.Sscan(told[1]+" "+told[2], &major, &minor); scanned != nil || major != 3 || minor < oldest {
-		return Python{}, fmt.Errorf("is version %s.%s", told[1], told[2])
-	}
-	if machine := told[3]; system == "darwin" && machine != "arm64" {
-		return Python{}, fmt.Errorf("is made for %s, not for Apple's processors", machine)
-	}
+	c, err := child.Start(child.Options{
+		Path: command[0], Args: command[1:], Env: slices.Concat(o.environment(), variables), Dir: o.Temp,
+		Line: func(text string) {
+			words = append(words, strings.TrimSpace(text))
+			words = words[max(0, len(words)-lastWords):]
+			if o.Progress != nil {
+				o.tell(text) // uv tells its progress here
+			}
+		},
+	})
 	if err != nil {
-		return Python{}, errors.New("has no modules venv and ensurepip")
+		return err
 	}
-	return Python{Path: told[0], Version: told[1] + "." + told[2], isNew: minor > newest}, nil
+	defer c.Stop()
+	_ = c.Stdin.Close() // a program that asks a question gets no answer
+	defer context.AfterFunc(ctx, c.Stop)()
+	for lines := bufio.NewScanner(c.Stdout); lines.Scan(); {
+		line(strings.TrimSpace(lines.Text()))
+	}
+	<-c.Done()
+	switch err := c.Err(); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		return nil
+	default:
+		said := strings.Join(words, "; ")
+		if said == "" {
+			said = "it says nothing"
+		}
+		return fmt.Errorf("%s (%w)", said, err)
+	}
+}
+
+// environment returns the environment for Python: all variables but those that change which packages Python and pip find.
+func (o Options) environment() []string {
+	return append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "PYTHON") || strings.HasPrefix(name, "PIP_") || name == "VIRTUAL_ENV" || name == "__PYVENV_LAUNCHER__"
+	}), "TMPDIR="+o.Temp)
 }
