@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,6 +61,7 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 	}
 	eventually(t, "the log says that an alias is another model's key", func() bool { return log.has("an alias has no effect") && log.has("alias=acme/chat-4b") })
 	s := n.Settings()
+	s.Models = maps.Clone(s.Models)
 	delete(s.Models, "acme/chat-4b")
 	push(t, n, 2, s)
 	for name, ambiguous := range map[string]int{"nobody": 0, "same": 2, "SAME:latest": 2, "gone": 0, "two:q2_k": 0, "tinychat:q4_0": 0, "chat:7b": 0, "tinychat:": 0, "": 0} {
