@@ -68,8 +68,11 @@ type pulse struct {
 	token      time.Duration // the longest time for a token of a prompt; 0: not known
 	mark       string        // the engine's activity at the last query
 	marked     time.Time
-	effort     effort    // of an engine that can't be asked what it is working on, or doesn't answer
-	toiled     time.Time // when such an engine was last seen to compute
+	effort     effort        // of an engine that can't be asked what it is working on, or doesn't answer
+	toiled     time.Time     // when such an engine was last seen to compute
+	sampled    time.Time     // when waited was read
+	waited     time.Duration // what the engine had waited for a processor by then
+	starved    time.Duration // likewise, since the last progress
 	timer      *time.Timer
 	armed      bool
 	due        time.Time // when the timer fires
@@ -92,8 +95,8 @@ func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange 
 	return x
 }
 
-// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, healthPath
-// and get.
+// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, hasComputed,
+// healthPath and get.
 func (u *pulse) waitsFor(x *exchange, now time.Time) {
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
 		u.since = u.since.Add(now.Sub(u.paused))
@@ -261,9 +264,11 @@ func (u *pulse) check() {
 		return
 	}
 	u.mu.Unlock()
-	seen := u.look()
+	used := u.usage(u.ctx)
+	seen := u.look(used)
 	u.mu.Lock()
 	u.armed = u.ctx.Err() != nil
+	u.starve(time.Now(), used.Waited)
 	reason := u.judge(seen)
 	if u.deaf = u.deaf || seen.refused; reason == "" && (u.waiting > 0 || u.left) {
 		u.arm(every)
@@ -273,6 +278,18 @@ func (u *pulse) check() {
 		u.condemn(reason)
 	}
 }
+
+// starve counts for how long the engine has waited for a processor since the last progress.
+func (u *pulse) starve(now time.Time, waited time.Duration) {
+	if u.starved += waited - u.waited; u.since.After(u.sampled) {
+		u.starved = 0
+	}
+	u.sampled, u.waited = now, waited
+}
+
+// excused returns which part of a silence is due to other programs, which leave the engine no processor. On a machine that has far too much
+// to do a hung engine, whose threads may wait by computing, looks like that as well.
+func (u *pulse) excused() time.Duration { return min(u.starved, (maxChatter-1)*u.stall()) }
 
 // judge returns why the engine has to be stopped; empty: it doesn't.
 func (u *pulse) judge(seen sight) string {
@@ -304,7 +321,7 @@ func (u *pulse) judge(seen sight) string {
 	if u.toiled.After(last) && now.Sub(u.since) <= maxChatter*u.stall() {
 		last = u.toiled
 	}
-	if silent := now.Sub(last); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
+	if silent := now.Sub(last) - u.excused(); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
 		return fmt.Sprintf("it made no progress for %s", silent.Round(time.Second))
 	}
 	return ""
@@ -312,7 +329,7 @@ func (u *pulse) judge(seen sight) string {
 
 // hasStray reports whether an exchange has been silent for longer than the progress of others can explain.
 func (u *pulse) hasStray() bool {
-	stall := u.stall()
+	stall := u.stall() + u.excused()
 	for x := range u.exchanges {
 		if x.waits && time.Since(x.since) > stall {
 			return true

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -21,11 +22,11 @@ type sight struct {
 	toils   bool // it has computed since the last query that it didn't answer, or can't
 }
 
-// look queries the engine's activity.
-func (u *pulse) look() sight {
+// look queries the engine's activity. It uses this much of the machine.
+func (u *pulse) look(used child.Usage) sight {
 	worker, ok := u.engine.(Worker)
 	if !ok {
-		return u.lookAtHealth()
+		return u.lookAtHealth(used)
 	}
 	status, body, err := u.get(worker.Activity())
 	switch {
@@ -35,17 +36,16 @@ func (u *pulse) look() sight {
 		return sight{} // nothing was sent
 	case err != nil:
 		_, _, err := u.get(u.healthPath())
-		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil, toils: u.hasComputed()}
+		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil, toils: u.hasComputed(used)}
 	case status != http.StatusOK:
-		return sight{toils: u.hasComputed()}
+		return sight{toils: u.hasComputed(used)}
 	}
 	work, ok := worker.Work(body)
-	return sight{known: ok, work: work, toils: !ok && u.hasComputed()}
+	return sight{known: ok, work: work, toils: !ok && u.hasComputed(used)}
 }
 
 // hasComputed reports whether the engine has computed since the last call.
-func (u *pulse) hasComputed() bool {
-	used := u.usage(u.ctx)
+func (u *pulse) hasComputed(used child.Usage) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, computes := u.effort.sample(time.Now(), used)
@@ -53,11 +53,11 @@ func (u *pulse) hasComputed() bool {
 }
 
 // lookAtHealth asks an engine that can't tell what it is at whether it answers at all, and the system whether it computes.
-func (u *pulse) lookAtHealth() sight {
+func (u *pulse) lookAtHealth(used child.Usage) sight {
 	_, _, err := u.get(u.healthPath())
 	_, isChecked := u.engine.(HealthChecker)
 	isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
-	return sight{refused: isRefused(err), frozen: isFrozen, toils: u.hasComputed()}
+	return sight{refused: isRefused(err), frozen: isFrozen, toils: u.hasComputed(used)}
 }
 
 // healthPath is what an engine can be asked to see whether it answers.

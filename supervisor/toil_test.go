@@ -79,28 +79,35 @@ func TestPulse_Comments(t *testing.T) {
 	}
 }
 
-// An engine that can be asked what it is working on is excused by its processor time only while it doesn't answer.
+// An engine that can be asked what it is working on is excused by its processor time only while it doesn't answer, and by the time for which it
+// waits for a processor in any case.
 func TestPulse_AStarvedEngine(t *testing.T) {
 	stall := 10 * time.Second
 	silent := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	still := func(context.Context) (string, error) { return decoding, nil }
 	for name, tt := range map[string]struct {
 		slots  func(context.Context) (string, error)
 		health error
 		share  float64 // of a processor
+		waits  float64 // the share of the time for which it waits for one
 		after  time.Duration
 	}{
-		"it answers nothing, and computes":        {silent, context.DeadlineExceeded, 0.1, maxChatter * stall},
-		"its main loop doesn't answer, it does":   {silent, nil, 0.1, maxChatter * stall},
-		"it answers nothing, and doesn't compute": {silent, context.DeadlineExceeded, 0, stall},
-		"it has no slots, and computes":           {func(context.Context) (string, error) { return "no JSON", nil }, nil, 0.1, maxChatter * stall},
-		"its slots stand still, and it computes":  {func(context.Context) (string, error) { return decoding, nil }, nil, 1, stall},
+		"it answers nothing, and computes":           {silent, context.DeadlineExceeded, 0.1, 0, maxChatter * stall},
+		"its main loop doesn't answer, it does":      {silent, nil, 0.1, 0, maxChatter * stall},
+		"it answers nothing, and doesn't compute":    {silent, context.DeadlineExceeded, 0, 0, stall},
+		"it has no slots, and computes":              {func(context.Context) (string, error) { return "no JSON", nil }, nil, 0.1, 0, maxChatter * stall},
+		"its slots stand still, and it computes":     {still, nil, 1, 0, stall},
+		"its slots stand still, and it rarely may":   {still, nil, 0.05, 0.95, maxChatter * stall},
+		"its slots stand still, and it often may":    {still, nil, 0.5, 0.5, stall * 7 / 4},
+		"its slots stand still, and it waits for IO": {still, nil, 0.01, 0.01, stall},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
 				p.slots, p.health = tt.slots, tt.health
 				p.stall = func() time.Duration { return stall }
 				p.usage = func(context.Context) child.Usage {
-					return child.Usage{CPU: time.Duration(tt.share * float64(time.Since(p.from)))}
+					ran := float64(time.Since(p.from))
+					return child.Usage{CPU: time.Duration(tt.share * ran), Waited: time.Duration(tt.waits * ran)}
 				}
 				p.begin(p.t.Context(), &p.lease, 1<<20)
 				p.silence(time.Hour)

@@ -12,11 +12,12 @@ import (
 type Usage struct {
 	CPU      time.Duration // of all processors, since the processes were started
 	Resident int64         // bytes of memory; what several processes share is counted for each
+	Waited   time.Duration // for which the main thread of the child was ready to run and had no processor; 0 where the system doesn't tell
 }
 
 // Usage returns what the group uses that belongs to the child with the given id. It is zero if that can't be found out.
 func (g Group) Usage(ctx context.Context, pid int) Usage {
-	var sum Usage
+	sum := Usage{Waited: waited(pid)}
 	for _, member := range g.members(ctx, pid) {
 		p, err := lookUp(member)
 		if err != nil {
