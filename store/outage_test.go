@@ -46,6 +46,30 @@ func TestPing_NoConnectionsLeft(t *testing.T) {
 	stored(t, s, turn(nil, "x"))
 }
 
+// TestPing_FullPostgres: the disk of the server's machine is full, as its statements say that write.
+func TestPing_FullPostgres(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{URL: server.schema(t)})
+	s.troubleKept = 0
+	root := stored(t, s, turn(nil, "root"))
+	set := func(statement string) {
+		t.Helper()
+		_, err := s.db.(*postgres).db.ExecContext(t.Context(), statement)
+		must(t, err)
+	}
+	set(`CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
+	for _, table := range []string{"turns", "blobs"} {
+		set("CREATE TRIGGER fill BEFORE INSERT ON " + table + " EXECUTE FUNCTION fill()")
+	}
+	troubled(t, s, s.Put(t.Context(), turn(root, "x")), ErrFull, "disk is full")
+	_, err := s.Chain(t.Context(), "", root.ID) // reading goes on
+	must(t, err)
+	set("DROP FUNCTION fill CASCADE")
+	must(t, s.Ping(t.Context()))
+	stored(t, s, turn(root, "afterwards"))
+}
+
 // mute passes bytes between clients and the server, until it is told to pass nothing on, by connections that stay open.
 type mute struct {
 	listener net.Listener
