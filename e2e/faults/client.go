@@ -193,10 +193,21 @@ func (c *crowd) want(some ...outcome) []reply {
 	return c.replies
 }
 
-// tally counts outcomes.
+// tally counts outcomes, and keeps the largest of what was measured.
 type tally struct {
-	mu    sync.Mutex
-	count map[outcome]int
+	mu      sync.Mutex
+	count   map[outcome]int
+	figures map[string]float64 // by their units
+}
+
+// measured keeps a figure if it is the largest with its unit, such as "MiB a request".
+func (t *tally) measured(figure float64, unit string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.figures == nil {
+		t.figures = map[string]float64{}
+	}
+	t.figures[unit] = max(t.figures[unit], figure)
 }
 
 func (t *tally) add(o outcome) {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -50,25 +47,13 @@ func clientsGone(r *round) {
 
 // bodyFlood has thirty clients send 30 MiB each, all at once. All of them are refused, since no context is that long.
 func bodyFlood(r *round) {
-	const size, number, most = 30 << 20, 30, 700 << 20
+	const size, number, most = 30 << 20, 30, 700 // bytes, bodies, MiB
 	config := r.parallel()
 	if r.binary == "" { // an older one may not know the option
 		config.LM = []string{"body_memory 256MiB"}
 	}
 	s, _ := r.loaded(config)
-	before := residentMemory(r, s.PID)
-	peak, done, sampled := before, make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(sampled)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(50 * time.Millisecond):
-				peak = max(peak, residentMemory(r, s.PID))
-			}
-		}
-	}()
+	memory := r.watchMemory(s)
 	prompt := strings.Repeat("lorem ipsum dolor ", size/18)
 	var all sync.WaitGroup
 	for range number {
@@ -78,11 +63,9 @@ func bodyFlood(r *round) {
 	c.ask(s, harness.ChatPath, harness.Ask(capital)) // another client
 	c.want(answered)
 	all.Wait()
-	close(done)
-	<-sampled
-	r.Logf("the resident memory went from %d to %d MiB", before>>20, peak>>20)
-	if peak-before > most {
-		r.Errorf("the resident memory grew from %d to %d MiB", before>>20, peak>>20)
+	grew := memory.peak() - memory.before
+	if r.seen.measured(grew, "MiB more than before"); grew > most {
+		r.Errorf("the resident memory grew by %.1f MiB", grew)
 	}
 	r.wantAnswer(s)
 }
@@ -109,18 +92,4 @@ func flood(_ *round, s *harness.Server, prompt string) outcome {
 	}
 	_, _ = conn.Write([]byte(tail))
 	return <-status
-}
-
-var residentLine = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
-
-// residentMemory is the resident memory of a process, in bytes; 0 if it has ended.
-func residentMemory(r *round, pid int) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	found := residentLine.FindSubmatch(status)
-	if err != nil || found == nil {
-		r.Errorf("process %d has no resident memory", pid)
-		return 0
-	}
-	kilobytes, _ := strconv.ParseInt(string(found[1]), 10, 64)
-	return kilobytes << 10
 }

@@ -1,8 +1,6 @@
 package faults
 
 import (
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,48 +101,6 @@ func engineStopped(r *round) {
 	c.ask(s, harness.ChatPath, harness.Ask(capital)) // arrives when it already hangs
 	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
 	r.wantReplaced(s, engine)
-}
-
-// engineStarved gives an engine a quarter of its CPU time. Its prompts take longer than stall_timeout, but it must survive.
-func engineStarved(r *round) {
-	const short = 8 * time.Second
-	s := r.start(harness.Config{
-		LM:     []string{"stall_timeout " + short.String()},
-		Engine: []string{"parallel 4", "args --threads 1 -b 64"},
-	})
-	s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 8192}).Want(r, http.StatusOK)
-	engine := s.Engine()
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for sig, next := syscall.SIGSTOP, syscall.SIGCONT; ; sig, next = next, sig {
-			_ = syscall.Kill(engine.PID, sig) // it may have ended, which is checked below
-			pause := 150 * time.Millisecond
-			if sig == syscall.SIGCONT {
-				pause = 50 * time.Millisecond
-			}
-			select {
-			case <-ended:
-				_ = syscall.Kill(engine.PID, syscall.SIGCONT)
-				return
-			case <-time.After(pause):
-			}
-		}
-	}()
-	r.Cleanup(func() { <-done })
-	defer close(ended)
-	c, begun := r.crowd(), time.Now()
-	for i := range 3 {
-		prompt := fmt.Sprint(i, r.IntN(1000)) + strings.Repeat(" lorem ipsum dolor", 250)
-		c.ask(s, harness.ChatPath, harness.Ask(prompt).With("max_tokens", 2).With("stream", i%2 == 0))
-	}
-	c.want(answered)
-	if took := time.Since(begun); took < short {
-		r.Logf("all were answered after %s: too soon to show much", took)
-	}
-	if !engine.Alive() {
-		r.Errorf("the engine was ended though it got on")
-	}
 }
 
 // engineSpoilt damages the engine's executable while an engine runs, which must continue, and then ends that engine.

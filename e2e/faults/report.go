@@ -3,6 +3,8 @@ package faults
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +23,7 @@ func (r result) String() string {
 	return fmt.Sprintf("%s, %d rounds; %s", r.name, r.rounds, text)
 }
 
-// String returns what clients saw, and the number of rounds with failed checks.
+// String returns what clients saw, the largest of what was measured, and the number of rounds with failed checks.
 func (c *column) String() string {
 	if c == nil {
 		return ""
@@ -34,6 +36,9 @@ func (c *column) String() string {
 		if n := c.seen.of(o); n > 0 {
 			words = append(words, fmt.Sprintf("**%d %s**", n, o))
 		}
+	}
+	for _, unit := range slices.Sorted(maps.Keys(c.seen.figures)) {
+		words = append(words, fmt.Sprintf("at most %.1f %s", c.seen.figures[unit], unit))
 	}
 	if c.broken > 0 {
 		words = append(words, fmt.Sprintf("**%d rounds broken**", c.broken))
