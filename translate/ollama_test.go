@@ -147,11 +147,11 @@ func TestOllama_WithDefaults(t *testing.T) {
 		"temperature": []byte("0.2"), "max_tokens": []byte("9"), "system_prompt": []byte(`"Be brief."`), "reasoning_effort": []byte(`"none"`), "logit_bias": []byte(`{}`),
 	}
 	for body, want := range map[string]string{
-		`{"preset":"p","messages":[{"role":"user","content":"a"}]}`:                                 `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"a"}],"think":false,"options":{"num_predict":9,"temperature":0.2}}`,
-		`{"messages":[{"role":"system","content":"a"}],"think":true,"options":{ "temperature":1 }}`: `{"messages":[{"role":"system","content":"a"}],"think":true,"options":{"temperature":1,"num_predict":9}}`,
-		`{"prompt":"a","options":{}}`:                `{"prompt":"a","options":{"num_predict":9,"temperature":0.2},"think":false,"system":"Be brief."}`,
+		`{"preset":"p","messages":[{"role":"user","content":"a"}]}`:                                 `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"a"}],"options":{"num_predict":9,"temperature":0.2},"think":false}`,
+		`{"messages":[{"role":"system","content":"a"}],"think":true,"options":{ "temperature":1 }}`: `{"messages":[{"role":"system","content":"a"}],"think":true,"options":{ "temperature":1 ,"num_predict":9}}`,
+		`{"prompt":"a","options":{}}`:                `{"prompt":"a","options":{"num_predict":9,"temperature":0.2},"system":"Be brief.","think":false}`,
 		`{"prompt":"a","system":"b","options":null}`: `{"prompt":"a","system":"b","options":{"num_predict":9,"temperature":0.2},"think":false}`,
-		`{"messages":[]}`:                            `{"messages":[],"think":false,"options":{"num_predict":9,"temperature":0.2}}`,
+		`{"messages":[]}`:                            `{"messages":[],"options":{"num_predict":9,"temperature":0.2},"think":false}`,
 	} {
 		scanned, bad := jsonbody.Scan([]byte(body))
 		if bad != nil {

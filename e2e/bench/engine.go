@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,12 +62,35 @@ func awaitExit(input io.Reader) {
 	}
 }
 
+// applyTemplate answers with the prompt of a chat, in which all texts are, whatever their order.
+func applyTemplate(w http.ResponseWriter, body io.Reader) {
+	var chat struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	if err := json.NewDecoder(body).Decode(&chat); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	prompt := ""
+	for _, m := range chat.Messages {
+		prompt += "<" + m.Role + ">" + string(m.Content) + "\n"
+	}
+	_ = json.NewEncoder(w).Encode(map[string]string{"prompt": prompt})
+}
+
 // answerChat streams max_tokens events with pauses of seed microseconds: lmcaddy passes on only fields that it knows. If stream is
 // false, it answers with the text of as many events in one body.
 func answerChat(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet { // a check whether it is up, or what models it has
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"status":"ok","object":"list","data":[{"id":"lmcaddy/tinychat","object":"model","created":1795196661,"owned_by":"llamacpp"}]}`)
+		return
+	}
+	if r.URL.Path == "/apply-template" {
+		applyTemplate(w, r.Body)
 		return
 	}
 	head, err := readAll(r.Body)

@@ -13,8 +13,7 @@ import (
 // WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
 // defaults.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
-	var e jsonbody.Edit
-	e.Remove(chosenBy)
+	ours := map[string]json.RawMessage{}
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
 		name, value := key, defaults[key]
 		if other, ok := fieldNames[key]; ok {
@@ -23,11 +22,11 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 		if name == "stop_sequences" && jsonbody.TypeOf(value) == jsonbody.AString {
 			value = slices.Concat([]byte{'['}, value, []byte{']'})
 		}
-		if name != chosenBy && !jsonbody.IsGiven(b.Value(name)) && !e.Has(name) {
-			e.Set(name, string(value))
+		if ours[name] == nil {
+			ours[name] = value
 		}
 	}
-	return jsonbody.Scan(e.Apply(b))
+	return request.WithDefaults(b, chosenBy, ours, func(name string) bool { return jsonbody.IsGiven(b.Value(name)) })
 }
 
 // fieldNames maps the names of defaults to different names of the Messages API.

@@ -12,7 +12,8 @@ const MaxNameLength = 256
 // Message is the position of a message in a request: an element of the field "messages".
 type Message struct {
 	From, To int
-	Plain    bool // has only a common role, a text and a name, and no escapes in field names
+	Plain    bool   // has only a common role, a text and a name, and no escapes in field names
+	Role     string // of a plain message
 }
 
 // scanMessage reads one message.
@@ -23,7 +24,7 @@ func (b *Body) scanMessage(s *Scanner) *translate.Error {
 			return err
 		}
 	} else {
-		var hasRole, hasContent, isOdd bool
+		var hasContent, isOdd bool
 		err := s.members(2, func(name []byte, begin int) *translate.Error {
 			from := s.Pos
 			if err := s.Value(3); err != nil {
@@ -31,7 +32,9 @@ func (b *Body) scanMessage(s *Scanner) *translate.Error {
 			}
 			switch value := s.Data[from:s.Pos]; {
 			case string(name) == "role":
-				hasRole, isOdd = true, isOdd || value[0] != '"' || !IsPlainRole(string(value[1:len(value)-1]))
+				if value[0] == '"' {
+					m.Role = PlainRole(value[1 : len(value)-1])
+				}
 			case string(name) == "content":
 				hasContent, isOdd = true, isOdd || value[0] != '"'
 			default:
@@ -43,7 +46,7 @@ func (b *Body) scanMessage(s *Scanner) *translate.Error {
 		if err != nil {
 			return err
 		}
-		m.Plain = hasRole && hasContent && !isOdd
+		m.Plain = m.Role != "" && hasContent && !isOdd
 	}
 	m.To = s.Pos
 	if len(b.Messages) <= MaxMessages {
@@ -52,14 +55,14 @@ func (b *Body) scanMessage(s *Scanner) *translate.Error {
 	return nil
 }
 
-// IsPlainRole reports whether a role is that of a plain message.
-func IsPlainRole(role string) bool {
-	switch role {
-	case "system", "developer", "user", "assistant", "tool":
-		return true
-	default:
-		return false
+// PlainRole returns a role, as a constant, if it is that of a plain message. It is empty for others.
+func PlainRole(role []byte) string {
+	for _, plain := range [...]string{"user", "assistant", "system", "developer", "tool"} {
+		if string(role) == plain {
+			return plain
+		}
 	}
+	return ""
 }
 
 // IsPlainMember reports whether a plain message may have a member besides its role and its content, given as JSON.

@@ -204,6 +204,7 @@ func TestScan_MessagesAlike(t *testing.T) {
 		`{"role":"user","content":["b"]}`:             false,
 		`{"role":"user","content":null}`:              false,
 		`{"role":"user","content":7}`:                 false,
+		`{"role":7,"content":"b"}`:                    false,
 		`{"role":"user","content":{"role":"user"}}`:   false,
 		`{"role": "user","content":"b"}`:              true,
 		`{"content":"b","role":"user"}`:               true,

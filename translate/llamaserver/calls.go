@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -54,17 +55,12 @@ func (r *rewriter) completeCalls(c *chunk) {
 		} else if function.Get("name").Exists() {
 			r.bare = append(r.bare, index)
 		}
-		made = jsonbody.AppendComma(made)
-		if at := function.Index - call.Index + len(function.Raw) - 1; isBare && function.IsObject() && !function.Get("arguments").Exists() {
+		completed := call.Raw
+		if isBare && function.IsObject() && !function.Get("arguments").Exists() {
 			changed = true
-			made = append(made, call.Raw[:at]...)
-			if len(function.Map()) > 0 {
-				made = append(made, ',')
-			}
-			made = append(append(made, `"arguments":""`...), call.Raw[at:]...)
-			continue
+			completed, _ = sjson.Set(completed, "function.arguments", "")
 		}
-		made = append(made, call.Raw...)
+		made = append(jsonbody.AppendComma(made), completed...)
 	}
 	if changed {
 		c.replaceCalls(append(made, ']'))

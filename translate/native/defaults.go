@@ -23,13 +23,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 			native[name] = defaults[key]
 		}
 	}
-	var e jsonbody.Edit
-	e.Remove(chosenBy)
-	for _, name := range slices.Sorted(maps.Keys(native)) {
-		goesOn := name == request.SystemPrompt && jsonbody.IsGiven(b.Value(previousResponse))
-		if name != chosenBy && !goesOn && !jsonbody.IsGiven(b.Value(name)) {
-			e.Set(name, string(native[name]))
-		}
-	}
-	return jsonbody.Scan(e.Apply(b))
+	return request.WithDefaults(b, chosenBy, native, func(name string) bool {
+		return name == request.SystemPrompt && jsonbody.IsGiven(b.Value(previousResponse)) || jsonbody.IsGiven(b.Value(name))
+	})
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -16,35 +16,31 @@ import (
 // WithDefaults returns a copy of a body with the defaults of missing fields and options, and without chosenBy, the field that chose the
 // defaults. Defaults for which there is neither a field nor an option have no effect.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
-	var e jsonbody.Edit
-	e.Remove(chosenBy)
 	options := b.Get("options")
 	if options.Exists() && options.Type != gjson.Null && !options.IsObject() {
 		return nil, jsonbody.WrongType("options", "an object", options)
 	}
-	var members []string // of the options
-	if options.IsObject() {
-		if own := strings.TrimSpace(options.Raw[1 : len(options.Raw)-1]); own != "" {
-			members = append(members, own)
-		}
-	}
+	ours := map[string]json.RawMessage{}
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
 		value := defaults[key]
 		name, isOption := optionNames[key]
 		switch {
-		case key == chosenBy:
 		case key == request.SystemPrompt:
-			setSystem(b, &e, value)
+			setSystem(b, ours, value)
 		case key == "reasoning_effort" && !jsonbody.IsGiven(b.Value("think")):
-			e.Set("think", string(thinkOf(value)))
+			ours["think"] = thinkOf(value)
 		case isOption && !options.Get(name).Exists():
-			members = append(members, `"`+name+`":`+string(value))
+			if ours["options"] == nil && options.IsObject() {
+				ours["options"] = json.RawMessage(options.Raw)
+			}
+			set, err := sjson.SetRawBytes(ours["options"], name, value)
+			if err != nil {
+				return nil, translate.Invalid("invalid_preset", "options", "The default of the option "+name+" can't be set: "+err.Error()+".")
+			}
+			ours["options"] = set
 		}
 	}
-	if len(members) > 0 {
-		e.Set("options", "{"+strings.Join(members, ",")+"}")
-	}
-	return jsonbody.Scan(e.Apply(b))
+	return request.WithDefaults(b, chosenBy, ours, func(string) bool { return false })
 }
 
 // optionNames are the options for the names of defaults.
@@ -60,16 +56,16 @@ var optionNames = func() map[string]string {
 }()
 
 // setSystem sets the system prompt of a request without one: as the first message, or as a field of its own.
-func setSystem(b *jsonbody.Body, e *jsonbody.Edit, prompt json.RawMessage) {
+func setSystem(b *jsonbody.Body, ours map[string]json.RawMessage, prompt json.RawMessage) {
 	messages := b.Get("messages")
 	switch {
 	case !messages.IsArray():
 		if jsonbody.Unquote(b.Value("system")) == "" && !hasElements(b.Get("context")) { // a context has the one that it began with
-			e.Set("system", string(prompt))
+			ours["system"] = prompt
 		}
 	case len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
 		list := append([]byte(`[{"role":"system","content":`), prompt...)
-		e.Set("messages", string(append(append(list, "},"...), messages.Raw[1:]...)))
+		ours["messages"] = append(append(list, "},"...), messages.Raw[1:]...)
 	}
 }
 

@@ -16,20 +16,14 @@ import (
 // WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
 // defaults.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
-	var e jsonbody.Edit
-	e.Remove(chosenBy)
-	for _, key := range slices.Sorted(maps.Keys(defaults)) {
-		switch {
-		case key == chosenBy, hasOwn(b, key):
-		case key == request.SystemPrompt:
-			if messages := withSystemPrompt(b.Value("messages"), defaults[key]); messages != nil {
-				e.Set("messages", string(messages))
-			}
-		default:
-			e.Set(key, string(defaults[key]))
+	defaults = maps.Clone(defaults)
+	if prompt := defaults[request.SystemPrompt]; prompt != nil {
+		delete(defaults, request.SystemPrompt)
+		if messages := withSystemPrompt(b.Value("messages"), prompt); messages != nil {
+			defaults["messages"] = messages
 		}
 	}
-	return jsonbody.Scan(e.Apply(b))
+	return request.WithDefaults(b, chosenBy, defaults, func(name string) bool { return name != "messages" && hasOwn(b, name) })
 }
 
 // sameField are groups of fields with the same meaning. A default of one must not override another.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -79,18 +80,8 @@ func (w *base) address(e *jsonbody.Edit) {
 func withoutThoughts(messages []byte) []byte {
 	made := []byte{'['}
 	for message := range jsonbody.Elements(messages) {
-		made = append(jsonbody.AppendComma(made), '{')
-		gjson.ParseBytes(message).ForEach(func(key, v gjson.Result) bool {
-			if key.Str == "reasoning_content" {
-				return true
-			}
-			if made[len(made)-1] != '{' {
-				made = append(made, ',')
-			}
-			made = append(append(append(made, key.Raw...), ':'), v.Raw...)
-			return true
-		})
-		made = append(made, '}')
+		without, _ := sjson.DeleteBytes(message, "reasoning_content")
+		made = append(jsonbody.AppendComma(made), without...)
 	}
 	return append(made, ']')
 }

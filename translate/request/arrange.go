@@ -50,20 +50,14 @@ func (t *Template) isOdd() bool {
 func (t *Template) fits(body *jsonbody.Body) bool {
 	next, other := "user", "assistant"
 	for i, message := range body.Messages {
-		if !message.Plain {
+		switch {
+		case !message.Plain:
 			return false
-		}
-		for name, role := range jsonbody.Members(body.Raw[message.From:message.To]) {
-			switch {
-			case string(name) != "role": // the content comes first
-				continue
-			case i == 0 && string(role) == `"system"` && !t.NoSystem:
-			case string(role) != `"`+next+`"`:
-				return false
-			default:
-				next, other = other, next
-			}
-			break
+		case i == 0 && message.Role == "system" && !t.NoSystem:
+		case message.Role != next:
+			return false
+		default:
+			next, other = other, next
 		}
 	}
 	return true

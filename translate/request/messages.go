@@ -54,7 +54,8 @@ func (m *Messages) open(role translate.Role) {
 	if len(m.all) > 0 {
 		m.json = append(m.json, ',')
 	}
-	m.current = jsonbody.Message{From: len(m.json), Plain: jsonbody.IsPlainRole(string(role))}
+	plain := jsonbody.PlainRole([]byte(role))
+	m.current = jsonbody.Message{From: len(m.json), Plain: plain != "", Role: plain}
 	m.json = append(append(append(m.json, `{"role":"`...), role...), '"')
 }
 

@@ -15,12 +15,12 @@ import (
 // WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
 // defaults. The names of the defaults are those of chats. A system prompt is added unless the request has one.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
-	ours := map[string]string{}
+	ours := map[string]json.RawMessage{}
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
-		name, value := key, string(defaults[key])
+		name, value := key, defaults[key]
 		switch {
 		case slices.Contains(request.Limits, key):
-			if name = "max_output_tokens"; ours[name] != "" || gjson.Parse(value).Num < 1 { // no limit
+			if name = "max_output_tokens"; ours[name] != nil || gjson.ParseBytes(value).Num < 1 { // no limit
 				continue
 			}
 		case key == request.SystemPrompt:
@@ -28,20 +28,13 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 				continue
 			}
 		case key == "reasoning_effort":
-			name, value = "reasoning", `{"effort":`+value+`}`
+			name, value = "reasoning", slices.Concat([]byte(`{"effort":`), value, []byte(`}`))
 		case key == "response_format":
 			continue // the Responses API has another form of it
 		}
 		ours[name] = value
 	}
-	var e jsonbody.Edit
-	e.Remove(chosenBy)
-	for _, name := range slices.Sorted(maps.Keys(ours)) {
-		if name != chosenBy && !jsonbody.IsGiven(b.Value(name)) {
-			e.Set(name, ours[name])
-		}
-	}
-	return jsonbody.Scan(e.Apply(b))
+	return request.WithDefaults(b, chosenBy, ours, func(name string) bool { return jsonbody.IsGiven(b.Value(name)) })
 }
 
 // beginsWithSystem reports whether the first item of an input is a system prompt.

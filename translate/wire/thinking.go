@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -31,28 +32,16 @@ func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (wo
 		return t.Default
 	}
 	to := t.Thinking[word]
-	merged := []byte{'{'}
-	add := func(key, value string) {
-		merged = jsonbody.AppendString(jsonbody.AppendComma(merged), key)
-		merged = append(append(merged, ':'), value...)
-	}
-	own := map[string]bool{}
-	given.ForEach(func(key, value gjson.Result) bool {
-		if key.Str != switchName {
-			own[key.Str] = true
-			add(key.Str, value.Raw)
-		}
-		return true
-	})
+	merged, _ := sjson.Delete(given.Raw, switchName)
 	gjson.ParseBytes(to.Arguments).ForEach(func(key, value gjson.Result) bool {
-		if !own[key.Str] {
-			add(key.Str, value.Raw)
+		if name := gjson.Escape(key.Str); !gjson.Get(merged, name).Exists() {
+			merged, _ = sjson.SetRaw(merged, name, value.Raw)
 		}
 		return true
 	})
 	e.Remove(effortField)
-	if e.Remove(argumentsField); len(merged) > 1 {
-		e.Set(argumentsField, string(append(merged, '}')))
+	if e.Remove(argumentsField); gjson.Get(merged, "@keys.0").Exists() {
+		e.Set(argumentsField, merged)
 	}
 	if to.System != "" {
 		e.SetLarge("messages", withSystemLine(e.Value(body, "messages"), to.System))
@@ -81,12 +70,10 @@ func withSystemLine(messages []byte, line string) []byte {
 	var made []byte
 	switch {
 	case isSystem && content.Type == gjson.String:
-		made = replaced(messages, content, jsonbody.AppendString(nil, content.Str+"\n"+line))
+		made, _ = sjson.SetRawBytes(messages, "0.content", jsonbody.AppendString(nil, content.Str+"\n"+line))
 	case isSystem && content.IsArray():
-		parts := []byte(content.Raw)
-		parts = jsonbody.AppendComma(parts[:len(parts)-1])
-		parts = jsonbody.AppendString(append(parts, `{"type":"text","text":`...), "\n"+line)
-		made = replaced(messages, content, append(parts, "}]"...))
+		part := jsonbody.AppendString([]byte(`{"type":"text","text":`), "\n"+line)
+		made, _ = sjson.SetRawBytes(messages, "0.content.-1", append(part, '}'))
 	default:
 		made = jsonbody.AppendString(append(made, `[{"role":"system","content":`...), line)
 		if made = append(made, '}'); first.Exists() {
@@ -95,10 +82,4 @@ func withSystemLine(messages []byte, line string) []byte {
 		made = append(made, messages[1:]...)
 	}
 	return made
-}
-
-// replaced returns messages with another value in the place of one of them.
-func replaced(messages []byte, value gjson.Result, with []byte) []byte {
-	made := append(make([]byte, 0, len(messages)+len(with)), messages[:value.Index]...)
-	return append(append(made, with...), messages[value.Index+len(value.Raw):]...)
 }
