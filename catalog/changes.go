@@ -29,7 +29,7 @@ func differing(before, after []Model) (changed []Model) {
 			changed = append(changed, *a)
 		case order > 0:
 			changed = append(changed, *b)
-		case a.differs(b):
+		case differs(a, b):
 			changed = append(changed, *b)
 		}
 		if order <= 0 {
@@ -43,6 +43,6 @@ func differing(before, after []Model) (changed []Model) {
 }
 
 // differs reports whether two models of one key aren't of the same files.
-func (m *Model) differs(o *Model) bool {
+func differs(m, o *Model) bool {
 	return m.Path != o.Path || m.Projector != o.Projector || m.SizeBytes != o.SizeBytes || !m.Changed.Equal(o.Changed) || (m.Err == nil) != (o.Err == nil)
 }

@@ -46,15 +46,15 @@ type License struct {
 // maxDetail bounds each text of Details except the template, in bytes.
 const maxDetail = 1 << 10
 
-// Details reads a model's files. It reads the whole header, so it takes milliseconds. The error says why the files can't be used.
-func (m Model) Details() (Details, error) {
+// ReadDetails reads a model's files. It reads the whole header, so it takes milliseconds. The error says why the files can't be used.
+func ReadDetails(m *Model) (Details, error) {
 	if m.Err != nil {
 		return Details{}, m.Err
 	}
 	if m.Format == FormatMLX {
-		return m.mlxDetails()
+		return mlxDetails(m)
 	}
-	d := Details{Files: m.files()}
+	d := Details{Files: filesOf(m)}
 	if m.Format != FormatGGUF {
 		return d, nil
 	}
@@ -106,7 +106,7 @@ func singleValues(f *gguf.GGUFFile) map[string]any {
 }
 
 // files returns the parts and the projector of a model that is made of files.
-func (m Model) files() []ModelFile {
+func filesOf(m *Model) []ModelFile {
 	all := []ModelFile{{Path: m.Path, Role: "model"}}
 	for _, path := range filename.OtherParts(m.Path) {
 		all = append(all, ModelFile{Path: path, Role: "model"})
@@ -132,7 +132,7 @@ func measured(all []ModelFile) []ModelFile {
 // licenseLine is the license in a model card's description of itself.
 var licenseLine = regexp.MustCompile(`(?m)^license:[ \t]*["']?([A-Za-z0-9.+_-]+)["']?[ \t]*\r?$`)
 
-func (m Model) mlxDetails() (Details, error) {
+func mlxDetails(m *Model) (Details, error) {
 	entries, err := os.ReadDir(m.Path)
 	if err != nil {
 		return Details{}, fmt.Errorf("reading %s: %w", m.Key, err)

@@ -30,7 +30,7 @@ func TestDetails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := m.Details()
+		got, err := ReadDetails(&m)
 		metadata := got.Metadata
 		got.Metadata = nil
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -53,7 +53,7 @@ func TestDetails_OfSeveralFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Details()
+	got, err := ReadDetails(&m)
 	var roles []string
 	for _, f := range got.Files {
 		roles = append(roles, f.Role)
@@ -65,7 +65,7 @@ func TestDetails_OfSeveralFiles(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	m.Path = filepath.Join(t.TempDir(), "gone.gguf")
-	if _, err := m.Details(); err == nil {
+	if _, err := ReadDetails(&m); err == nil {
 		t.Error("a file that is gone has details")
 	}
 }
@@ -87,7 +87,7 @@ func TestDetails_OfAnMLXFolder(t *testing.T) {
 			if tt.card != "" {
 				write(t, root, "README.md", []byte(tt.card))
 			}
-			got, err := Model{Key: "a/b", Path: root, Format: FormatMLX}.Details()
+			got, err := ReadDetails(&Model{Key: "a/b", Path: root, Format: FormatMLX})
 			if err != nil || got.License.ID != tt.license || got.ChatTemplate != "{{ messages }}" || len(got.Files) != 3 {
 				t.Errorf("%+v, %v", got, err)
 			}

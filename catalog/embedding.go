@@ -43,7 +43,7 @@ var diffusion = []string{"dream", "llada", "llada-moe", "rnd1"}
 
 // makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or, if it says nothing
 // of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that of others.
-func (m *Model) makesEmbeddings(f *gguf.GGUFFile, path string) bool {
+func makesEmbeddings(m *Model, f *gguf.GGUFFile, path string) bool {
 	p, hasSome := pooling(f)
 	m.Pooling = p
 	if slices.Contains(diffusion, m.Architecture) {
@@ -70,7 +70,7 @@ func (m *Model) makesEmbeddings(f *gguf.GGUFFile, path string) bool {
 }
 
 // becomeEmbedding makes an embedding model of one whose header says nothing of pooling, if the name of its file or repository says that it is one.
-func (m *Model) becomeEmbedding(names ...string) {
+func becomeEmbedding(m *Model, names ...string) {
 	isNamed := func(name string) bool { return embeddingWord.MatchString(name) }
 	if m.Type == TypeLLM && m.Pooling == "" && slices.ContainsFunc(names, isNamed) {
 		m.Type, m.Pooling, m.Reasoning = TypeEmbedding, PoolingLast, Reasoning{}

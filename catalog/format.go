@@ -6,15 +6,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// Format is a model's file format, which determines the engine that runs it.
-type Format string
-
-// The built-in formats.
-const (
-	FormatGGUF Format = "gguf" // llama.cpp's: a file, or its parts
-	FormatMLX  Format = "mlx"  // Apple's: a folder
-)
-
 // Files describes how to find and read models of another format, in which each model is one file.
 type Files struct {
 	Format Format

@@ -194,7 +194,7 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	meta, arch := f.Metadata(), f.Architecture()
 	m.Architecture, m.DisplayName = meta.Architecture, meta.Name
 	m.Type = TypeLLM
-	if m.makesEmbeddings(f, path) {
+	if makesEmbeddings(m, f, path) {
 		m.Type = TypeEmbedding
 	}
 	m.Reranker = m.Pooling == PoolingRank

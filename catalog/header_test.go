@@ -90,7 +90,7 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 	model := func(change func(*Model)) Model {
 		m := Model{
 			Key: "pub/tiny", Publisher: "Pub", DisplayName: "Tiny", Layout: LayoutPlain, Format: FormatGGUF, Type: TypeLLM,
-			Architecture: "llama", Quantization: Quantization{"F32", 32}, Parameters: 576, MaxContextLength: 2048,
+			Architecture: "llama", Quantization: Quantization{Name: "F32", BitsPerWeight: 32}, Parameters: 576, MaxContextLength: 2048,
 		}
 		change(&m)
 		return m
@@ -116,7 +116,7 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 		},
 		"a template that lets it think": {
 			map[string]any{"tokenizer.chat_template": "{% if enable_thinking %}"},
-			model(func(m *Model) { m.Reasoning = Reasoning{[]string{"off", "on"}, "on"} }),
+			model(func(m *Model) { m.Reasoning = Reasoning{Options: []string{"off", "on"}, Default: "on"} }),
 		},
 		"a description": {map[string]any{"general.description": "For tests."}, model(func(m *Model) { m.Description = "For tests." })},
 		"a long description": {

@@ -36,14 +36,14 @@ type Memory struct {
 // Total returns the sum, without checkpoints.
 func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.Compute + m.Projector }
 
-// Estimate returns the memory that the model takes in a shape. It reads the headers of the files, unless they are cached
+// Estimate returns the memory that a model takes in a shape. It reads the headers of the files, unless they are cached
 // from a recent call and the files haven't changed. The error says why the files can't be used.
-func (m Model) Estimate(s Shape) (Memory, error) {
+func Estimate(m *Model, s Shape) (Memory, error) {
 	if m.Err != nil {
 		return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, m.Err)
 	}
 	if m.Format == FormatMLX {
-		memory, err := m.mlxMemory(s)
+		memory, err := mlxMemory(m, s)
 		if err != nil {
 			return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, err)
 		}

@@ -15,7 +15,7 @@ type account struct{ weights, cache, compute float64 }
 // layer is the smaller.
 func checkMemory(t *testing.T, m Model, s Shape, want account, more float64) {
 	t.Helper()
-	got, err := m.Estimate(s)
+	got, err := Estimate(&m, s)
 	if err != nil {
 		t.Fatal(err)
 	}

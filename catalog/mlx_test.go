@@ -61,8 +61,8 @@ func TestMLX(t *testing.T) {
 	weights := int64(len(whole["model.safetensors"]))
 	base := Model{
 		Key: "mlx-community/qwen3-4b-4bit", Publisher: "mlx-community", DisplayName: "Qwen3-4B-4bit", Layout: LayoutPlain,
-		SizeBytes: weights, Format: FormatMLX, Type: TypeLLM, Architecture: "qwen3", Quantization: Quantization{"4bit", 4.64},
-		Parameters: 8292, MaxContextLength: 40960, ToolUse: true, Reasoning: Reasoning{[]string{"off", "on"}, "on"},
+		SizeBytes: weights, Format: FormatMLX, Type: TypeLLM, Architecture: "qwen3", Quantization: Quantization{Name: "4bit", BitsPerWeight: 4.64},
+		Parameters: 8292, MaxContextLength: 40960, ToolUse: true, Reasoning: Reasoning{Options: []string{"off", "on"}, Default: "on"},
 		Experts: 8, ExpertsUsed: 2,
 	}
 	model := func(change func(*Model)) *Model {
@@ -90,7 +90,7 @@ func TestMLX(t *testing.T) {
 		"without quantization": {
 			files{"config.json": []byte(`{"model_type":"llama","max_position_embeddings":2048}`), "model.safetensors": plain},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{"BF16", 16}, 100
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{Name: "BF16", BitsPerWeight: 16}, 100
 				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(plain)), 0, 0
 			}),
 		},
@@ -106,7 +106,7 @@ func TestMLX(t *testing.T) {
 				"model.safetensors": sees,
 			},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "qwen2_vl", 1024, Quantization{"BF16", 16}, 104
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "qwen2_vl", 1024, Quantization{Name: "BF16", BitsPerWeight: 16}, 104
 				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(sees)), 0, 0
 			}),
 		},
@@ -129,7 +129,7 @@ func TestMLX(t *testing.T) {
 				"README.md": []byte("---\ntags:\n- a\nlibrary_name: mlx\n---\n# x"),
 			},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{"BF16", 16}, 100
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{Name: "BF16", BitsPerWeight: 16}, 100
 				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(torch)), 0, 0
 			}),
 		},
@@ -142,7 +142,7 @@ func TestMLX(t *testing.T) {
 		"quantized by another tool": {
 			files{"config.json": []byte(`{"model_type":"llama","max_position_embeddings":2048,"quantization":{"bits":8}}`), "model.safetensors": torch},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{"8bit", 16}, 100
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{Name: "8bit", BitsPerWeight: 16}, 100
 				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(torch)), 0, 0
 			}),
 		},
@@ -167,7 +167,7 @@ func TestMLX(t *testing.T) {
 			},
 			model(func(m *Model) {
 				m.Architecture, m.Vocabulary, m.MaxContextLength, m.Experts, m.ExpertsUsed = "llama", 4, 0, 0, 0
-				m.Quantization, m.Parameters, m.SizeBytes = Quantization{"BF16", 16}, 27, 362
+				m.Quantization, m.Parameters, m.SizeBytes = Quantization{Name: "BF16", BitsPerWeight: 16}, 27, 362
 			}),
 		},
 		"with a program": {

@@ -40,7 +40,7 @@ const (
 )
 
 // mlxMemory returns the memory that an MLX model takes. Figures that the configuration lacks make the cache a guess.
-func (m *Model) mlxMemory(s Shape) (Memory, error) {
+func mlxMemory(m *Model, s Shape) (Memory, error) {
 	var config mlxConfig
 	if err := readJSON(filepath.Join(m.Path, mlxConfigFile), maxMLXConfig, &config); err != nil {
 		return Memory{}, fmt.Errorf("its %s can't be read", mlxConfigFile)

@@ -65,20 +65,20 @@ func TestEstimate_MLX(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "config.json", []byte(tt.config))
 			m := Model{Key: "p/m", Format: FormatMLX, Path: dir, SizeBytes: 10_000, MaxContextLength: long, Vocabulary: 100}
-			got, err := m.Estimate(Shape{ContextLength: short})
+			got, err := Estimate(&m, Shape{ContextLength: short})
 			if err != nil || got.KVCache != tt.short || got.Rough != tt.rough || got.Weights != 10_000 || got.Compute < 0 {
 				t.Errorf("%+v, %v, want a cache of %d", got, err, tt.short)
 			}
-			if got, err = m.Estimate(Shape{}); err != nil || got.KVCache != tt.long {
+			if got, err = Estimate(&m, Shape{}); err != nil || got.KVCache != tt.long {
 				t.Errorf("with the whole context: %d, %v, want %d", got.KVCache, err, tt.long)
 			}
-			if two, err := m.Estimate(Shape{Parallel: 2}); err != nil || two.KVCache != min(2*got.KVCache, maxBytes) || two.Compute < got.Compute {
+			if two, err := Estimate(&m, Shape{Parallel: 2}); err != nil || two.KVCache != min(2*got.KVCache, maxBytes) || two.Compute < got.Compute {
 				t.Errorf("twice: %+v, %v", two, err)
 			}
 		})
 	}
 	gone := Model{Key: "p/m", Format: FormatMLX, Path: filepath.Join(t.TempDir(), "none")}
-	if _, err := gone.Estimate(Shape{}); err == nil || strings.Contains(err.Error(), gone.Path) {
+	if _, err := Estimate(&gone, Shape{}); err == nil || strings.Contains(err.Error(), gone.Path) {
 		t.Errorf("gone: %v", err)
 	}
 }
@@ -105,12 +105,12 @@ func TestMLX_OfTheShippedModel(t *testing.T) {
 	}
 	for _, shape := range []Shape{{}, {ContextLength: 1000, Parallel: 3}} {
 		folder.Path = filepath.Join(shippedMLX, "lmcaddy", "tinychat-mlx")
-		of, err := folder.Estimate(shape)
+		of, err := Estimate(&folder, shape)
 		if err != nil {
 			t.Fatal(err)
 		}
 		file.Path, file.Format = filepath.Join(shipped, "lmcaddy", "tinychat", "tinychat-f16.gguf"), FormatGGUF
-		if want, err := file.Estimate(shape); err != nil || of.KVCache != want.KVCache {
+		if want, err := Estimate(&file, shape); err != nil || of.KVCache != want.KVCache {
 			t.Errorf("%+v: a cache of %d, and %d of the file: %v", shape, of.KVCache, want.KVCache, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestMLX_OfTheShippedQuantizedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := w.parameters(mlxQuantization{Bits: 4})
-	if m.Parameters != counted || m.Quantization != (Quantization{"4bit", 4.51}) || m.Vocabulary != 765 || !m.ToolUse {
+	if m.Parameters != counted || m.Quantization != (Quantization{Name: "4bit", BitsPerWeight: 4.51}) || m.Vocabulary != 765 || !m.ToolUse {
 		t.Errorf("%+v, %d weights counted", m, counted)
 	}
 }

@@ -33,7 +33,7 @@ func TestEstimate_IsRough(t *testing.T) {
 			}
 			m := Model{Path: f.sparse(t)}
 			for _, s := range []Shape{{}, {ContextLength: 4096, Parallel: 2}, {ContextLength: math.MaxInt, Parallel: math.MaxInt, ExpertsUsed: math.MaxInt}} {
-				got, err := m.Estimate(s)
+				got, err := Estimate(&m, s)
 				if err != nil || !got.Rough {
 					t.Fatalf("%+v, %v", got, err)
 				}
@@ -50,7 +50,7 @@ func TestEstimate_KnowsPlainAttention(t *testing.T) {
 	t.Parallel()
 	f := llama("Tiny", map[string]any{"llama.block_count": uint32(3)})
 	f.tensors = map[string]int{"token_embd.weight": 64}
-	got, err := Model{Path: f.sparse(t)}.Estimate(Shape{ContextLength: 1000, Parallel: 2})
+	got, err := Estimate(&Model{Path: f.sparse(t)}, Shape{ContextLength: 1000, Parallel: 2})
 	if want := int64(3 * 2 * 2 * 8 * 1024 * 2); err != nil || !got.Rough || got.KVCache != want {
 		t.Errorf("%+v, %v; want a cache of %d bytes", got, err, want)
 	}
@@ -71,7 +71,7 @@ func TestEstimate_OfCheckpoints(t *testing.T) {
 		"a sliding window": {window.transformer(), 1.5625},
 		"a state":          {recipe{arch: "mamba", layers: 4, width: 256, kind: kindF16, tied: true}.recurrent(512, 16, 64), .1484},
 	} {
-		got, err := Model{Path: tt.file.sparse(t)}.Estimate(Shape{ContextLength: 32768, Parallel: 4})
+		got, err := Estimate(&Model{Path: tt.file.sparse(t)}, Shape{ContextLength: 32768, Parallel: 4})
 		if err != nil || math.Abs(float64(got.Checkpoint)/mebi-tt.want) > .001 {
 			t.Errorf("%s: %.4f MiB, %v; want %.4f", name, float64(got.Checkpoint)/mebi, err, tt.want)
 		}
@@ -84,18 +84,18 @@ func TestEstimate_GrowsWithoutEnd(t *testing.T) {
 	m := Model{Path: llama("Tiny", nil).sparse(t)}
 	const bytesPerToken = 2 * 2 * 8 // keys and values, of 16 bits, 8 numbers wide
 	for bits := range 63 {
-		got, err := m.Estimate(Shape{ContextLength: 1 << bits})
+		got, err := Estimate(&m, Shape{ContextLength: 1 << bits})
 		want := bounded(bytesPerToken * math.Ldexp(1, max(8, bits)))
 		if err != nil || got.Rough || got.KVCache != want || got.Total() < got.KVCache {
 			t.Fatalf("a context of 2^%d: %+v, %v; want %d", bits, got, err, want)
 		}
 	}
-	got, err := m.Estimate(Shape{ContextLength: math.MaxInt, Parallel: math.MaxInt, MicroBatch: math.MaxInt, BatchSize: math.MaxInt})
+	got, err := Estimate(&m, Shape{ContextLength: math.MaxInt, Parallel: math.MaxInt, MicroBatch: math.MaxInt, BatchSize: math.MaxInt})
 	if err != nil || got.KVCache != maxBytes || got.Compute != maxBytes {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = m.Estimate(Shape{ContextLength: -1, Parallel: -1, BatchSize: -1, MicroBatch: -1, ExpertsUsed: -1, KeyType: "x"})
-	if want, _ := m.Estimate(Shape{}); err != nil || got != want {
+	got, err = Estimate(&m, Shape{ContextLength: -1, Parallel: -1, BatchSize: -1, MicroBatch: -1, ExpertsUsed: -1, KeyType: "x"})
+	if want, _ := Estimate(&m, Shape{}); err != nil || got != want {
 		t.Errorf("of less than nothing: %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -118,13 +118,13 @@ func TestEstimate_SaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := tt.model.Estimate(Shape{})
+			got, err := Estimate(&tt.model, Shape{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || got != (Memory{}) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
-	if _, err := (Model{Path: none}).Estimate(Shape{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Estimate(&Model{Path: none}, Shape{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %v", err)
 	}
 }
@@ -145,7 +145,7 @@ func projectorFile(meta map[string]any) file {
 func TestEstimate_CountsTheProjector(t *testing.T) {
 	t.Parallel()
 	m := Model{Path: llama("Tiny", nil).sparse(t)}
-	without, err := m.Estimate(Shape{})
+	without, err := Estimate(&m, Shape{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestEstimate_CountsTheProjector(t *testing.T) {
 			t.Parallel()
 			m := m
 			m.Projector = projectorFile(tt.meta).sparse(t)
-			got, err := m.Estimate(Shape{})
+			got, err := Estimate(&m, Shape{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestPlans_AreKept(t *testing.T) {
 func TestEstimate_MayBeAskedByAll(t *testing.T) {
 	t.Parallel()
 	m := Model{Path: llama("Tiny", nil).sparse(t)}
-	want, err := m.Estimate(Shape{})
+	want, err := Estimate(&m, Shape{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestEstimate_MayBeAskedByAll(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 50 {
-				if got, err := m.Estimate(Shape{}); err != nil || got != want {
+				if got, err := Estimate(&m, Shape{}); err != nil || got != want {
 					t.Errorf("%+v, %v; want %+v", got, err, want)
 				}
 			}
@@ -273,7 +273,7 @@ func FuzzEstimate(f *testing.F) {
 func BenchmarkEstimate(b *testing.B) {
 	m := Model{Path: filepath.Join(shipped, "lmcaddy", "tinychat", "tinychat-f16.gguf")}
 	for b.Loop() {
-		if _, err := m.Estimate(Shape{ContextLength: 4096}); err != nil {
+		if _, err := Estimate(&m, Shape{ContextLength: 4096}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,15 +7,6 @@ import (
 	"strings"
 )
 
-// Reasoning describes the choice of reasoning effort that a model offers.
-type Reasoning struct {
-	// Options are some of the native API's words "off", "low", "medium", "high" and "on", in this order. "on" alone means that the
-	// model always thinks; no options mean that it never does, as far as its file says.
-	Options []string `json:",omitempty"`
-	// Default is the effort that an engine uses by default; empty if unknown.
-	Default string `json:",omitempty"`
-}
-
 var (
 	jinjaComment = regexp.MustCompile(`(?s)\{#.*?#\}`)
 	thinkingTag  = regexp.MustCompile(`(?i)<think>|\[THINK\]|<seed:think>|<\|START_THINKING\|>|<\|channel\|?>\s*(analysis|thought)|<thought>`)
@@ -27,13 +18,13 @@ func reasoningOf(template string) Reasoning {
 	hasSwitch := strings.Contains(template, "enable_thinking")
 	switch {
 	case strings.Contains(template, "reasoning_effort") && hasSwitch:
-		return Reasoning{[]string{"off", "low", "medium", "high"}, "medium"}
+		return Reasoning{Options: []string{"off", "low", "medium", "high"}, Default: "medium"}
 	case strings.Contains(template, "reasoning_effort"):
-		return Reasoning{[]string{"low", "medium", "high"}, "medium"}
+		return Reasoning{Options: []string{"low", "medium", "high"}, Default: "medium"}
 	case hasSwitch:
-		return Reasoning{[]string{"off", "on"}, "on"} // the default of engines that support the switch
+		return Reasoning{Options: []string{"off", "on"}, Default: "on"} // the default of engines that support the switch
 	case thinkingTag.MatchString(template):
-		return Reasoning{[]string{"on"}, "on"}
+		return Reasoning{Options: []string{"on"}, Default: "on"}
 	default:
 		return Reasoning{}
 	}

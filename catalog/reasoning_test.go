@@ -10,9 +10,9 @@ func TestReasoning(t *testing.T) {
 	t.Parallel()
 	var (
 		none   = Reasoning{}
-		always = Reasoning{[]string{"on"}, "on"}
-		both   = Reasoning{[]string{"off", "on"}, "on"}
-		levels = Reasoning{[]string{"low", "medium", "high"}, "medium"}
+		always = Reasoning{Options: []string{"on"}, Default: "on"}
+		both   = Reasoning{Options: []string{"off", "on"}, Default: "on"}
+		levels = Reasoning{Options: []string{"low", "medium", "high"}, Default: "medium"}
 	)
 	for name, tt := range map[string]struct {
 		template string
@@ -33,7 +33,7 @@ func TestReasoning(t *testing.T) {
 		"an effort that is passed on": {`{%- if reasoning_effort is defined %}{{- "Reasoning: " + reasoning_effort + '\n' }}{% endif %}<think>`, levels},
 		"a switch and efforts": {
 			`{% if not enable_thinking %}{% elif reasoning_effort in ("low", "medium", "xhigh") %}{% endif %}`,
-			Reasoning{[]string{"off", "low", "medium", "high"}, "medium"},
+			Reasoning{Options: []string{"off", "low", "medium", "high"}, Default: "medium"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

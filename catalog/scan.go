@@ -273,7 +273,7 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m := labelled{Model: h.model, label: f.label, scope: f.scope}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
-	m.becomeEmbedding(f.repo, f.label)
+	becomeEmbedding(&m.Model, f.repo, f.label)
 	_, named := filename.TrimQuantization(m.label)
 	plain := strings.TrimPrefix(strings.ToUpper(named), "UD-") // Unsloth's, which people call by the rest of the name
 	for _, variant := range []string{variantOf(&m.Model), m.Quantization.Name, named, plain, m.label} {

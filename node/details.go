@@ -24,7 +24,7 @@ func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
 	if m.IsRemote {
 		return ModelDetails{Engine: remoteEngine.Name, Settings: n.settingsOf(n.settings.Load(), m.Key)}, nil
 	}
-	read, err := m.Details()
+	read, err := catalog.ReadDetails(m)
 	if err != nil {
 		return ModelDetails{}, &BrokenModelError{m.Key, m.Path, err}
 	}

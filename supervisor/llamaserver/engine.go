@@ -67,7 +67,7 @@ func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 	if s.Model.Type == catalog.TypeEmbedding {
 		shape.BatchSize, shape.MicroBatch = s.ContextLength, s.ContextLength
 	}
-	return s.Model.Estimate(shape)
+	return catalog.Estimate(&s.Model, shape)
 }
 
 // templating matches the names of arguments that decide how prompts are made. Most have a value.

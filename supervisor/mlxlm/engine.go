@@ -57,7 +57,7 @@ func runs(m *catalog.Model) error {
 }
 
 func estimate(s *supervisor.Spec) (catalog.Memory, error) {
-	return s.Model.Estimate(catalog.Shape{ContextLength: s.ContextLength, Parallel: s.Parallel})
+	return catalog.Estimate(&s.Model, catalog.Shape{ContextLength: s.ContextLength, Parallel: s.Parallel})
 }
 
 // units are the units of sizes in arguments.
