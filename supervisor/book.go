@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
-	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // slotBook records what each slot of an instance holds and who uses it, so that a request gets the slot that has most of its
@@ -31,9 +30,18 @@ type slotState struct {
 	borrower *Waiter // to whom it is leased; nil: nobody
 }
 
-// content is the state of a prompt and its answer.
+// Content is what a slot holds: the state of a prompt and its answer.
+type Content struct {
+	Owner        string
+	Conversation string       // of stored conversations: the id of the first response; else empty
+	Prompt       prefix.Chain // of the request that made it
+	PromptTokens int          // tokens at the end of the Prompt
+	Tokens       int          // all tokens, with those of the answer
+}
+
+// content is a Content, and what is known of it.
 type content struct {
-	warm.State
+	Content
 	measured bool // the engine has counted its tokens, and completed the prompt; else they are estimated
 	unsaved  bool // it is never saved
 	saved    int  // tokens of it that are saved
@@ -43,11 +51,11 @@ type content struct {
 // loan is a leased slot.
 type loan struct {
 	slot    int
-	reuse   bool        // what it holds may be used: it is the borrower's own, or owners aren't isolated
-	common  int         // tokens of the request that it holds, estimated
-	cached  int         // tokens of the request that the engine's prompt cache holds, estimated
-	unsaved *warm.State // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
-	isMoved bool        // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
+	reuse   bool     // what it holds may be used: it is the borrower's own, or owners aren't isolated
+	common  int      // tokens of the request that it holds, estimated
+	cached  int      // tokens of the request that the engine's prompt cache holds, estimated
+	unsaved *Content // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
+	isMoved bool     // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
 }
 
 // lend leases n free slots to a waiter.
@@ -102,7 +110,7 @@ func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
 		var before content
 		switch {
 		case use.Restored > 0:
-			before = content{State: warm.State{Prompt: w.Prompt, PromptTokens: use.Restored, Tokens: use.Restored}, saved: use.Restored}
+			before = content{Content: Content{Prompt: w.Prompt, PromptTokens: use.Restored, Tokens: use.Restored}, saved: use.Restored}
 		case use.Emptied:
 		case b.mayReuse(s, w):
 			before = b.displaced.exchange(s.holds, w.Prompt)
@@ -110,7 +118,7 @@ func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
 		s.holds, s.known = before.followedBy(w, use), true
 		s.holds.goesOn = b.continues(w.Prompt)
 	case use.Restored > 0, use.Emptied:
-		s.holds, s.known = content{State: warm.State{Owner: w.Owner}}, true // a part of w's prompt
+		s.holds, s.known = content{Content: Content{Owner: w.Owner}}, true // a part of w's prompt
 	default: // the engine may have begun nevertheless
 		s.known = s.isOf(w.Owner)
 		if s.holds.Prompt.Common(w.Prompt) < len(s.holds.Prompt) {
@@ -153,7 +161,7 @@ func (c *content) followedBy(w *Waiter, use Use) content {
 // sharedWith returns the part of a content that it has in common with a request.
 func (c *content) sharedWith(w *Waiter) content {
 	n, tokens := c.Prompt.Common(w.Prompt), c.common(w.Prompt)
-	return content{unsaved: c.unsaved, State: warm.State{
+	return content{unsaved: c.unsaved, Content: Content{
 		Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt[:n], PromptTokens: tokens, Tokens: tokens,
 	}}
 }
@@ -198,7 +206,7 @@ func (st *State) loans(in *Instance, waiter uint64) (loans []loan) {
 		}
 		_, l.cached = in.book.displaced.recalled(&s.holds, s.borrower.Prompt)
 		if st.saves(in) && s.isWorthSaving(st.Limits.SaveTokens) {
-			unsaved := s.holds.State
+			unsaved := s.holds.Content
 			l.unsaved, l.isMoved = &unsaved, s.holds.isSavedBefore(s.borrower.Prompt)
 		}
 		loans = append(loans, l)

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"slices"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // Change is a step in the life of an instance.
@@ -156,6 +158,6 @@ func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
 	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id }) != nil:
 		return "The engine didn't find its GPU. It is loaded again on what is left."
 	default:
-		return errNoFiles.Message
+		return openfiles.Message
 	}
 }

@@ -122,3 +122,22 @@ func (w *Waiter) brings(o *Waiter) bool {
 func (w *Waiter) isNamedBy(o *Waiter) bool {
 	return w.Key == o.Key && w.Instance != "" && w.Instance == o.Instance
 }
+
+// loadingFor returns the loading instance that a waiter waits for, the one with the most progress. It is nil if there is none,
+// or if the waiter waits for a ready one.
+func (st *State) loadingFor(w *Waiter) *Instance {
+	var best *Instance
+	choice := st.choice(w)
+	for _, in := range st.Instances {
+		if !choice.has(in) {
+			continue
+		}
+		if in.Status == Ready {
+			return nil
+		}
+		if in.Status.IsLoading() && (best == nil || in.Progress > best.Progress) {
+			best = in
+		}
+	}
+	return best
+}

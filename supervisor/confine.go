@@ -15,15 +15,6 @@ import (
 // if the engine can't run in it.
 const SandboxOff = "off"
 
-// SandboxLevel is how much an engine with a GPU may do in its sandbox. Without a GPU the levels are the same.
-type SandboxLevel uint8
-
-// The levels.
-const (
-	SandboxNarrow SandboxLevel = iota // what drivers are known to need
-	SandboxWide                       // read all files, share memory under new names, and write all of its own files below /proc/self
-)
-
 // SandboxState describes the sandbox of this machine, or why there is none.
 func SandboxState() string {
 	state, err := sandbox.State()

@@ -45,30 +45,9 @@ type DeviceMemory struct {
 	Bytes  int64
 }
 
-// Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
-func (i Info) Devices() []DeviceMemory {
-	if i.Build.Devices == nil && len(i.OnGPUs) == 0 {
-		return nil
-	}
-	taken := load{memory: i.Memory - load{gpus: i.OnGPUs}.bytes(), gpus: i.OnGPUs}
-	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
-		if bytes := i.applied.bytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
-			taken.memory = max(0, taken.memory-bytes)
-			taken.gpus = added(taken.gpus, []DeviceMemory{{d.Name, bytes}}, 1)
-		}
-	}
-	return taken.devices()
-}
-
 // devices returns what a load takes of each device, the machine's memory first.
 func (l load) devices() []DeviceMemory {
 	return append([]DeviceMemory{{CPU, l.memory}}, l.gpus...)
-}
-
-// IsSplit reports whether a part of the model, or all of it, is on the processor although the engine has a GPU, and nobody has chosen that.
-func (i Info) IsSplit() bool {
-	isChosen := i.Spec.NoGPU || i.Spec.GPULayers != nil
-	return !isChosen && (i.on.isPartial() || i.applied.isShort(&i.on))
 }
 
 // isShort reports whether less of the model is on GPUs than there was to be.
@@ -82,10 +61,6 @@ func (a *Applied) isElsewhere(on *Placement) bool {
 	return len(on.Devices) > 0 && (a.AllLayers > 0 && a.Layers == 0 || a.Buffers > 0 && !slices.ContainsFunc(on.Devices, isThere))
 }
 
-// Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
-// nothing else than the processor comes into question.
-func (i Info) Placed() string { return describe(&i.on, &i.applied) }
-
 // String describes a plan, such as "CUDA0" or "82 % on CUDA0, the rest on the processor".
 func (p Placement) String() string {
 	where := strings.Join(p.Devices, ", ")
@@ -97,11 +72,6 @@ func (p Placement) String() string {
 	default:
 		return where
 	}
-}
-
-// IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
-func (i Info) IsOnProcessor() bool {
-	return i.on.Processor || i.applied.isElsewhere(&i.on)
 }
 
 func describe(on *Placement, a *Applied) string {
@@ -119,9 +89,4 @@ func describe(on *Placement, a *Applied) string {
 		text += fmt.Sprintf(" (%d %% of the weights)", 100*a.WeightsOnGPUs/a.Weights)
 	}
 	return text
-}
-
-// IsCPU reports whether the device is the processor itself, under a name that a library gives it.
-func (d Device) IsCPU() bool {
-	return strings.HasPrefix(d.Name, CPU) || strings.HasPrefix(d.Name, "BLAS")
 }

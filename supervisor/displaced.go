@@ -14,7 +14,7 @@ const maxDisplaced = 64
 type displaced []content
 
 // isDisplacedBy reports whether the engine moves a slot's content into its prompt cache when a prompt follows.
-func (c *content) isDisplacedBy(prompt prefix.Chain) bool { return 2*c.common(prompt) < c.Tokens }
+func (c *Content) isDisplacedBy(prompt prefix.Chain) bool { return 2*c.common(prompt) < c.Tokens }
 
 // recalled returns the index of the content that the engine takes from its cache for a prompt on a slot, and how many tokens
 // they have in common; -1: it takes none.

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-
-	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // Error is a refusal. It is comparable.
@@ -41,7 +39,6 @@ const (
 var (
 	errClosing   = Error{Kind: Closing, Message: "The server is shutting down."}
 	errCancelled = Error{Kind: Cancelled, Message: "the caller gave up"}
-	errNoFiles   = Error{Kind: NoFiles, Message: openfiles.Message, RetryAfter: firstDelay}
 )
 
 // UnknownInstance is the error of an order about an instance that there is not.
@@ -51,6 +48,10 @@ func UnknownInstance(id string) Error {
 
 func idTaken(id string) Error {
 	return Error{Kind: IDTaken, Message: fmt.Sprintf("The identifier %q is in use. Choose another, or unload the instance that has it.", id)}
+}
+
+func noFiles(message string) Error {
+	return Error{Kind: NoFiles, Message: message, RetryAfter: firstDelay}
 }
 
 func notLoaded(key string) Error {

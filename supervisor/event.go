@@ -48,8 +48,8 @@ type (
 		Killed bool // by SIGKILL from outside, as the system kills a process that takes too much memory
 		// OutOfMemory says that the system killed it because memory ran out.
 		OutOfMemory bool
-		// NoFiles says that the server was out of file descriptors.
-		NoFiles bool
+		// NoFiles says, as a sentence for clients, that the server was out of file descriptors; empty: it wasn't.
+		NoFiles string
 	}
 	// Configured sets new settings. Without Specs, these follow.
 	Configured struct {

@@ -37,10 +37,10 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		again.Spared, again.Unasked = true, in.Unasked
 		return
 	}
-	err := errNoFiles
+	err := noFiles(ev.NoFiles)
 	var until time.Time
-	if ev.NoFiles {
-		until = s.postpone(in.Spec)
+	if ev.NoFiles != "" {
+		until = s.postpone(in.Spec, ev.NoFiles)
 	} else {
 		err = loadFailed(in, ev.Reason, hadNoMemory)
 		until = s.failed(in.Spec, err.Message).Until
@@ -143,7 +143,7 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 }
 
 // postpone delays a model's next load without counting a failure, since the model didn't cause it.
-func (s *stepper) postpone(spec *Spec) time.Time {
+func (s *stepper) postpone(spec *Spec, message string) time.Time {
 	until := s.now.Add(firstDelay)
 	f := s.st.Failures[spec.Model.Key]
 	if f == nil {
@@ -157,7 +157,7 @@ func (s *stepper) postpone(spec *Spec) time.Time {
 		f.Until = until
 	}
 	if f.Count == 0 {
-		f.At, f.Message = s.now, errNoFiles.Message
+		f.At, f.Message = s.now, message
 	}
 	return f.Until
 }

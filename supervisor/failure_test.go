@@ -339,16 +339,18 @@ func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	none := func(gen uint64) Exited { return Exited{Gen: gen, Reason: "pipe2: too many open files", NoFiles: true} }
+	none := func(gen uint64) Exited {
+		return Exited{Gen: gen, Reason: "pipe2: too many open files", NoFiles: "no files"}
+	}
 	p.on(user(1, "a"), Spawn{"a", 1})
-	p.on(none(1), Refuse{1, errNoFiles})
+	p.on(none(1), Refuse{1, noFiles("no files")})
 	for gen := uint64(2); gen < 10; gen++ {
 		p.at(user(1, "a"))
 		p.at(user(2, "a"))
 		p.due(time.Second, Spawn{"a", gen})
-		p.at(none(gen), Refuse{1, errNoFiles}, Refuse{2, errNoFiles})
+		p.at(none(gen), Refuse{1, noFiles("no files")}, Refuse{2, noFiles("no files")})
 	}
-	if f := p.st.Failures["a"]; f.Count != 0 || f.Message != errNoFiles.Message {
+	if f := p.st.Failures["a"]; f.Count != 0 || f.Message != "no files" {
 		t.Errorf("%d failures are counted, and %q is told", f.Count, f.Message)
 	}
 	p.at(user(1, "a"))

@@ -29,8 +29,6 @@ const (
 	resampleAfter = 10 * time.Second
 	// yieldAfter is how long a model must be idle before it makes room for another program on a GPU.
 	yieldAfter = 30 * time.Second
-	// sampleTimeout bounds how long a report may take.
-	sampleTimeout = 5 * time.Second
 	// recoveryTime is how long a driver may take to free the memory of a process that has ended.
 	recoveryTime = 5 * time.Second
 	// growth is what a process may take of a GPU beyond what it reports, in bytes. It isn't taken for another program's.

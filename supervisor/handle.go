@@ -170,6 +170,9 @@ func (s *Supervisor) warnSplit(in *Instance) {
 	s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+advice, "instance", in.ID, "on", info.Placed())
 }
 
+// sampleTimeout bounds how long a report about the GPUs may take.
+const sampleTimeout = 5 * time.Second
+
 // sampleGPUs reports what is taken of the GPUs' memory.
 func (s *Supervisor) sampleGPUs(isUrgent bool) {
 	var ev Sampled

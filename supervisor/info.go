@@ -188,3 +188,40 @@ func (s *Supervisor) info(in *Instance) Info {
 	}
 	return info
 }
+
+// Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
+func (i Info) Devices() []DeviceMemory {
+	if i.Build.Devices == nil && len(i.OnGPUs) == 0 {
+		return nil
+	}
+	taken := load{memory: i.Memory - load{gpus: i.OnGPUs}.bytes(), gpus: i.OnGPUs}
+	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
+		if bytes := i.applied.bytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
+			taken.memory = max(0, taken.memory-bytes)
+			taken.gpus = added(taken.gpus, []DeviceMemory{{d.Name, bytes}}, 1)
+		}
+	}
+	return taken.devices()
+}
+
+// IsSplit reports whether a part of the model, or all of it, is on the processor although the engine has a GPU, and nobody has chosen that.
+func (i Info) IsSplit() bool {
+	isChosen := i.Spec.NoGPU || i.Spec.GPULayers != nil
+	return !isChosen && (i.on.isPartial() || i.applied.isShort(&i.on))
+}
+
+// Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
+// nothing else than the processor comes into question.
+func (i Info) Placed() string { return describe(&i.on, &i.applied) }
+
+// IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
+func (i Info) IsOnProcessor() bool {
+	return i.on.Processor || i.applied.isElsewhere(&i.on)
+}
+
+// Outlook returns what a load would do now. It changes nothing.
+func (s *Supervisor) Outlook(spec *Spec) Outlook {
+	o := Outlook{Refused: &errClosing}
+	s.look(func() { o = s.state.outlook(spec, time.Now()) })
+	return o
+}

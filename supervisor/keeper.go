@@ -54,6 +54,11 @@ type keeper struct {
 	until   time.Time // nothing is saved before
 }
 
+// stateOf returns what is known of a content before the engine has written it.
+func stateOf(c *Content) warm.State {
+	return warm.State{Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt, PromptTokens: c.PromptTokens, Tokens: c.Tokens}
+}
+
 // keep is a state on its way from a slot onto the shelf.
 type keep struct {
 	slot      int
@@ -322,7 +327,7 @@ func (s *Supervisor) keep(e Save) {
 		return
 	}
 	launched.keeper.begin(&keep{
-		slot: e.Slot, state: in.book.slots[e.Slot].holds.State, hurried: e.Leaving, ctx: p.ctx,
+		slot: e.Slot, state: stateOf(&in.book.slots[e.Slot].holds.Content), hurried: e.Leaving, ctx: p.ctx,
 		done: func(tokens int) { p.report(Saved{Gen: e.Gen, Slot: e.Slot, Tokens: tokens}) },
 	})
 }

@@ -23,13 +23,6 @@ type Outlook struct {
 	Waits   bool           // it has to wait until requests have ended or other models are loaded
 }
 
-// Outlook returns what a load would do now. It changes nothing.
-func (s *Supervisor) Outlook(spec *Spec) Outlook {
-	o := Outlook{Refused: &errClosing}
-	s.look(func() { o = s.state.outlook(spec, time.Now()) })
-	return o
-}
-
 // OutlookDevice is what a load would take of a device, in bytes.
 type OutlookDevice struct {
 	Device        string

@@ -76,3 +76,11 @@ func (r *payloadReader) Close() error {
 	}
 	return nil
 }
+
+// Used records what the answer to a body that [Lease.Pinned] returned has told so far. The last call counts.
+func (p Payload) Used(u Use) {
+	if p.pin != nil {
+		u.Slot = p.pin.slot
+		p.pin.tell(u)
+	}
+}

@@ -100,13 +100,15 @@ func (p *process) run(engine Process, l Launch) {
 	}
 	p.end = p.kindOfEnd(err)
 	ended.OutOfMemory = p.end == OutOfMemory
-	ended.NoFiles = p.launched.Load() == nil && openfiles.AreExhausted(err)
+	if p.launched.Load() == nil && openfiles.AreExhausted(err) {
+		ended.NoFiles = openfiles.Message
+	}
 	if words := p.output.last(lastWords); words != "" && (why == "" || !p.loading.knowsTrouble()) {
 		ended.Reason += "; its last words: " + words
 	}
 	ended.Reason += p.sandboxHint(err)
 	if p.ctx.Err() != nil {
-		ended.Reason, ended.Killed, ended.OutOfMemory, ended.NoFiles = p.loading.whyStopped(), false, false, false
+		ended.Reason, ended.Killed, ended.OutOfMemory, ended.NoFiles = p.loading.whyStopped(), false, false, ""
 	}
 	p.transport.Drain()
 	p.cancel()

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -17,31 +16,7 @@ type Server interface {
 	// Alive asks whether it answers, since a request to it has failed, and returns why it doesn't. Before that, whoever watches the server has
 	// it placed as away, and finds out when it is back.
 	Alive(ctx context.Context) error
-	// Silence returns how long it may send nothing while it answers; 0: for ever.
-	Silence() time.Duration
-}
-
-// Remote is the part of a Spec that says which model of which server an instance is. Such an instance has no process: it is neither
-// loaded nor stopped by the supervisor, takes no memory here, and is never evicted.
-type Remote struct {
-	Server  Server
-	Name    string   // of the remote, in the configuration
-	Address string   // for administrators; without a secret
-	Kind    string   // of the server, such as "vllm"
-	Version string   // of the server; empty: unknown
-	Model   string   // what the server calls the model
-	Prefer  int      // places with a lower number come first; this machine has 0
-	Loaded  bool     // the server has the model loaded, as far as it tells
-	Via     []string // the ids of the servers like this one that every request to it passes, itself included
-	Peer    bool     // the server is another node of this machine's cluster
-}
-
-// place returns the number by which places are ordered.
-func (s *Spec) place() int {
-	if s.Remote == nil {
-		return 0
-	}
-	return s.Remote.Prefer
+	Connection
 }
 
 // Place sets the models of a remote: an instance each. away is why the remote can't be reached; empty: it can. Without specs the
@@ -59,14 +34,14 @@ var errSilent = errors.New("the remote has sent nothing for too long")
 // link is what a lease of a remote's instance sends its requests on.
 type link struct {
 	supervisor *Supervisor
-	remote     *Remote
+	server     Server
 	silent     atomic.Bool // an answer has stalled
 }
 
 func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(errClosing) })
-	watch := newWatch(k.remote.Server.Silence(), func() {
+	watch := newWatch(k.server.Silence(), func() {
 		k.silent.Store(true)
 		cancel(errSilent)
 	})
@@ -77,7 +52,7 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 	}
 	watch.resume()
 	body.Owner, body.TTL, body.Keep, body.moving = l.owner, l.ttl, l.keep, watch.renew
-	resp, err := k.remote.Server.Post(ctx, path, body)
+	resp, err := k.server.Post(ctx, path, body)
 	if err != nil {
 		end()
 		if k.silent.Load() {
@@ -101,7 +76,7 @@ func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
 	}
 	asking, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
-	if err := k.remote.Server.Alive(asking); err == nil || ctx.Err() != nil {
+	if err := k.server.Alive(asking); err == nil || ctx.Err() != nil {
 		return Loss{}
 	}
 	return Loss{Kind: Unreachable}
@@ -185,28 +160,4 @@ func (b *watchedBody) Close() error {
 	err := b.body.Close()
 	b.end()
 	return err
-}
-
-func unreachable(in *Instance) Error {
-	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
-		"The model %s is on the remote %s, which can't be reached now: %s. It is tried again every second.", in.Spec.Model.Key, in.Spec.Remote.Name, in.Away)}
-}
-
-func heldBack(in *Instance, now time.Time) Error {
-	after := max(in.HeldUntil.Sub(now).Round(time.Second), time.Second)
-	if in.HeldWhy != "" {
-		return Error{Kind: RemoteAway, RetryAfter: after, Message: fmt.Sprintf("%s It is tried again in %s.", in.HeldWhy, after)}
-	}
-	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
-		"The remote %s takes no more requests for the model %s at the moment. Try again in %s.", in.Spec.Remote.Name, in.Spec.Model.Key, after)}
-}
-
-func notThere(key string) Error {
-	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
-		"The model %s was on a remote, which no longer has it. GET /api/v1/models lists the models that there are.", key)}
-}
-
-func notOurs(in *Instance) Error {
-	return Error{Kind: NotOurs, Message: fmt.Sprintf(
-		"The instance %s is on the remote %s, which loads and unloads its models by itself.", in.ID, in.Spec.Remote.Name)}
 }

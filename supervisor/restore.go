@@ -29,9 +29,9 @@ func (l *Lease) warm(ctx context.Context, d *Demand) error {
 	query := warm.Query{Owner: d.Owner, Private: l.Instance.Spec.Private, Prompt: d.Prompt, Context: l.Instance.Spec.ContextLength}
 	for i := range l.pins {
 		pin := &l.pins[i]
-		keeper.settling.wait(ctx, keeper.key, func(c *content) bool {
+		keeper.settling.wait(ctx, keeper.key, func(c *Content, bytes int64) bool {
 			mayUse := !query.Private || c.Owner == query.Owner
-			return mayUse && keeper.weigh(&pin.loan, c.common(query.Prompt), c.Bytes) > 0
+			return mayUse && keeper.weigh(&pin.loan, c.common(query.Prompt), bytes) > 0
 		})
 		found, ok := keeper.shelf.Find(query)
 		patience := keeper.weigh(&pin.loan, found.Common, found.Bytes)
@@ -149,7 +149,7 @@ func (k *keeper) saveNow(ctx, process context.Context, slot *pin) {
 	defer cancel()
 	defer context.AfterFunc(process, cancel)()
 	done := make(chan struct{})
-	k.begin(&keep{slot: slot.slot, state: *slot.unsaved, hurried: true, ctx: ctx, done: func(tokens int) {
+	k.begin(&keep{slot: slot.slot, state: stateOf(slot.unsaved), hurried: true, ctx: ctx, done: func(tokens int) {
 		slot.saved.Store(int64(tokens))
 		close(done)
 	}})

@@ -438,7 +438,7 @@ func (w *world) exit(gen uint64) {
 	w.leases = slices.DeleteFunc(w.leases, func(l Grant) bool {
 		return l.Gen == gen && w.rand.IntN(2) == 0 // returned late, when nobody asks any more; the others now and then
 	})
-	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0, NoFiles: w.rand.IntN(8) == 0})
+	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0, NoFiles: []string{7: "no files"}[w.rand.IntN(8)]})
 }
 
 // settle lets everything that is in progress come to its end, and checks that nobody waits any more.

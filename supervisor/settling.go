@@ -21,13 +21,15 @@ type settling struct {
 // unsettled is such a state.
 type unsettled struct {
 	key     string // of the model
-	content content
+	content Content
+	bytes   int64
 	done    chan struct{} // closed when it is kept, or won't be
 }
 
 // begin adds a state. The caller calls end when it is kept, or won't be.
 func (s *settling) begin(key string, state warm.State) (end func()) {
-	u := &unsettled{key, content{State: state}, make(chan struct{})}
+	u := &unsettled{key: key, bytes: state.Bytes, done: make(chan struct{})}
+	u.content = Content{state.Owner, state.Conversation, state.Prompt, state.PromptTokens, state.Tokens}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.states == nil {
@@ -43,7 +45,7 @@ func (s *settling) begin(key string, state warm.State) (end func()) {
 }
 
 // wait waits for the states of a model that match, as a rule for one at most.
-func (s *settling) wait(ctx context.Context, key string, match func(*content) bool) {
+func (s *settling) wait(ctx context.Context, key string, match func(c *Content, bytes int64) bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for _, u := range s.find(key, match) {
@@ -55,11 +57,11 @@ func (s *settling) wait(ctx context.Context, key string, match func(*content) bo
 	}
 }
 
-func (s *settling) find(key string, match func(*content) bool) (all []*unsettled) {
+func (s *settling) find(key string, match func(c *Content, bytes int64) bool) (all []*unsettled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for u := range s.states {
-		if u.key == key && match(&u.content) {
+		if u.key == key && match(&u.content, u.bytes) {
 			all = append(all, u)
 		}
 	}

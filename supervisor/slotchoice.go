@@ -23,7 +23,7 @@ const (
 )
 
 // common estimates how many tokens of a prompt the content has.
-func (c *content) common(prompt prefix.Chain) int {
+func (c *Content) common(prompt prefix.Chain) int {
 	switch n := c.Prompt.Common(prompt); n {
 	case 0:
 		return 0

@@ -106,3 +106,12 @@ func ToggleOf(on bool) Toggle {
 	}
 	return Off
 }
+
+// SandboxLevel is how much an engine with a GPU may do in its sandbox. Without a GPU the levels are the same.
+type SandboxLevel uint8
+
+// The levels.
+const (
+	SandboxNarrow SandboxLevel = iota // what drivers are known to need
+	SandboxWide                       // read all files, share memory under new names, and write all of its own files below /proc/self
+)

@@ -188,7 +188,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 		lease.pins = make([]pin, len(a.loans))
 	}
 	if remote := a.info.Spec.Remote; remote != nil {
-		lease.upstream = &link{supervisor: s, remote: remote}
+		lease.upstream = &link{supervisor: s, server: remote.Server.(Server)}
 	}
 	for i, l := range a.loans {
 		lease.pins[i].loan = l

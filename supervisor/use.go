@@ -15,11 +15,3 @@ type Use struct {
 	Completion int           // tokens of the answer so far
 	PromptTime time.Duration // spent on the other tokens of the prompt
 }
-
-// Used records what the answer to a body that [Lease.Pinned] returned has told so far. The last call counts.
-func (p Payload) Used(u Use) {
-	if p.pin != nil {
-		u.Slot = p.pin.slot
-		p.pin.tell(u)
-	}
-}

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -52,9 +51,4 @@ func FormatVia(ids []string) string {
 		hops[i] = "1.1 " + viaPrefix + id
 	}
 	return strings.Join(hops, ", ")
-}
-
-// leadsTo reports whether every way to the instance passes one of the servers with these ids.
-func (in *Instance) leadsTo(ids []string) bool {
-	return in.isRemote() && len(ids) > 0 && slices.ContainsFunc(in.Spec.Remote.Via, func(id string) bool { return slices.Contains(ids, id) })
 }
