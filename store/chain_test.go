@@ -123,8 +123,8 @@ func plan(t *testing.T, s *Store, explain, query string) string {
 	for n := 9; n > 0; n-- { // arguments: at most so many
 		query = strings.ReplaceAll(query, fmt.Sprintf("$%d", n), argument(query, n))
 	}
-	must(t, s.db.read(t.Context(), func(q querier) error {
-		return each(t.Context(), q, explain+query, nil, func(scan func(...any) error) error {
+	must(t, s.db.read(t.Context(), func(tx *tx) error {
+		return tx.each(explain+query, nil, func(scan func(...any) error) error {
 			var step string
 			var number int
 			err := scan(&step)

@@ -96,15 +96,9 @@ func (s *Store) Conversation(ctx context.Context, owner, id string) (Conversatio
 		return Conversation{}, none
 	}
 	var families []string
-	err := s.read(ctx, func(q querier) error {
-		families = nil // it may run twice
-		collect := func(scan func(...any) error) error {
-			families = append(families, "")
-			return scan(&families[len(families)-1])
-		}
-		err := each(ctx, q, selectFamily, []any{id, owner}, collect)
-		if err == nil && len(families) == 0 && len(id) >= ShortestID {
-			err = each(ctx, q, selectBeginning, []any{id, id + "g", owner}, collect)
+	err := s.read(ctx, func(t *tx) (err error) {
+		if families, err = column[string](t, selectFamily, id, owner); err == nil && len(families) == 0 && len(id) >= ShortestID {
+			families, err = column[string](t, selectBeginning, id, id+"g", owner)
 		}
 		return err
 	})
@@ -130,17 +124,35 @@ func (s *Store) Conversation(ctx context.Context, owner, id string) (Conversatio
 // ShortestID is the length of the shortest beginning of an ID by which a conversation is found.
 const ShortestID = len("resp_") + 6
 
+// selectSomeFamilies is followed by a list of IDs.
+const selectSomeFamilies = `SELECT id FROM families WHERE id IN `
+
+// Families returns which of some conversations exist, in any order. They are named by their first turns.
+func (s *Store) Families(ctx context.Context, ids []string) ([]string, error) {
+	var all []string
+	err := inLists(ids, func(list string, args []any) error {
+		return s.read(ctx, func(t *tx) error {
+			found, err := column[string](t, selectSomeFamilies+list, args...)
+			if err == nil {
+				all = append(all, found...)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // conversations returns the conversations that a condition finds.
 func (s *Store) conversations(ctx context.Context, condition string, args ...any) (found []Conversation, err error) {
-	err = s.read(ctx, func(q querier) error {
-		var all []Conversation
-		err := each(ctx, q, fmt.Sprintf(selectConversations, condition), args, func(scan func(...any) error) error {
-			var c Conversation
+	err = s.read(ctx, func(t *tx) error {
+		all, err := collect(t, fmt.Sprintf(selectConversations, condition), args, func(c *Conversation, scan func(...any) error) error {
 			var updated, created int64
 			err := scan(&c.ID, &c.Owner, &c.Dialect, &c.Title, &updated, &created, &c.Last, &c.Model, &c.Status, &c.Turns)
 			c.Updated, c.Created = time.Unix(0, updated), time.Unix(0, created)
 			c.Turns++ // it was the depth
-			all = append(all, c)
 			return err
 		})
 		if err != nil {
@@ -148,7 +160,7 @@ func (s *Store) conversations(ctx context.Context, condition string, args ...any
 		}
 		found = all[:0]
 		for i := range all {
-			isThere, err := complete(ctx, q, &all[i])
+			isThere, err := complete(t, &all[i])
 			if err != nil {
 				return err
 			}
@@ -161,10 +173,10 @@ func (s *Store) conversations(ctx context.Context, condition string, args ...any
 	return found, err
 }
 
-// complete reads from the turns of a conversation what its family doesn't tell. It reports whether the conversation is still there.
-func complete(ctx context.Context, q querier, c *Conversation) (isThere bool, err error) {
+// complete reads from the turns of a conversation what its family doesn't have. It reports whether the conversation still exists.
+func complete(t *tx, c *Conversation) (isThere bool, err error) {
 	if c.Last == "" {
-		isThere, err = one(ctx, q, selectNewest, []any{c.ID}, &c.Last, &c.Model, &c.Status, &c.Turns)
+		isThere, err = t.row(selectNewest, []any{c.ID}, &c.Last, &c.Model, &c.Status, &c.Turns)
 		if err != nil || !isThere {
 			return false, err
 		}
@@ -174,7 +186,7 @@ func complete(ctx context.Context, q querier, c *Conversation) (isThere bool, er
 		return true, nil
 	}
 	var body []byte
-	if isThere, err = one(ctx, q, selectBody, []any{c.ID}, &body); err != nil || !isThere {
+	if isThere, err = t.row(selectBody, []any{c.ID}, &body); err != nil || !isThere {
 		return false, err
 	}
 	first := Turn{ID: c.ID}

@@ -29,11 +29,11 @@ func crowd(t testing.TB, s *Store, n int) {
 				`INSERT INTO families (id, newest, turns) SELECT ` + id("i") + `, i + 10, 10 FROM n WHERE i % 10 = 0`,
 				`INSERT INTO blobs (hash, refs, data) SELECT ` + id("i") + `, 1, CAST('image' AS {bytes}) FROM n WHERE i % 10 = 0`,
 			} {
-				if _, err := t.exec(numbers + s.db.schema(query)); err != nil {
+				if _, err := t.exec(numbers + query); err != nil {
 					return err
 				}
 			}
-			_, err := t.exec(numbers+s.db.schema(`INSERT INTO turns (id, parent, family, owner, model, status, created, depth, images, body)
+			_, err := t.exec(numbers+(`INSERT INTO turns (id, parent, family, owner, model, status, created, depth, images, body)
 				SELECT `+id("i")+`, CASE WHEN i % 10 > 0 THEN `+id("i - 1")+` END, `+id("i - i % 10")+`, '', 'lmcaddy/tinychat', 'completed',
 				i + 1, i % 10, CASE WHEN i % 10 > 0 THEN '' ELSE `+id("i")+` END, CAST($1 AS {bytes}) FROM n`), data)
 			if err == nil {

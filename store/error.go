@@ -74,8 +74,8 @@ type already struct {
 
 func (*already) Error() string { return "the response is stored already" }
 
-// ours reports whether err is about the request and not about the database.
-func ours(err error) bool {
+// isRefusal reports whether err is about the request and not about the database.
+func isRefusal(err error) bool {
 	switch err.(type) { //nolint:errorlint // never wrapped within the package
 	case *NotFound, *NoConversation, *Exists, *TooDeep, *Invalid, *Newer, *already:
 		return true

@@ -20,8 +20,8 @@ func TestSQLite_Locked(t *testing.T) {
 	at := backends[0].at(t)
 	s := open(t, at)
 	root := stored(t, s, turn(nil, "root"))
-	patience := s.patience
-	s.patience = 300 * time.Millisecond
+	patience := s.writer.patience
+	s.writer.patience = 300 * time.Millisecond
 	other, err := sql.Open("sqlite", patiently(at.Path))
 	must(t, err)
 	t.Cleanup(func() { must(t, other.Close()) })
@@ -40,7 +40,7 @@ func TestSQLite_Locked(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s.patience = patience
+	s.writer.patience = patience
 	_, err = s.Chain(t.Context(), "", root.ID)
 	must(t, err) // reading goes on
 	_, err = other.ExecContext(t.Context(), "COMMIT")
@@ -55,7 +55,7 @@ func TestSQLite_LockedForAWhile(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
 	s := open(t, at)
-	s.patience = time.Minute
+	s.writer.patience = time.Minute
 	other, err := sql.Open("sqlite", patiently(at.Path))
 	must(t, err)
 	t.Cleanup(func() { must(t, other.Close()) })
@@ -103,11 +103,11 @@ func TestSQLite_CloseWhileLocked(t *testing.T) {
 	other.SetMaxOpenConns(1)
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
 	must(t, err)
-	s.patience = time.Hour
+	s.writer.patience = time.Hour
 	taken, result := make(chan struct{}), make(chan error)
 	go func() {
 		j := &job{ctx: t.Context(), by: time.Now().Add(time.Hour), run: func(*tx) error { return nil }, done: make(chan error, 1)}
-		s.queue <- j
+		s.writer.queue <- j
 		close(taken)
 		result <- <-j.done
 	}()
@@ -159,7 +159,7 @@ func TestSQLite_OneBadTurn(t *testing.T) {
 			if fatal {
 				add(t.Context(), bad, func(t *tx) error { return errors.Join(second(t.exec("ROLLBACK")), bad) })
 			}
-			s.commit(group) // the writer has nothing to do; this decides what is in the group
+			s.writer.commit(group) // the writer has nothing to do; this decides what is in the group
 			for i, j := range group {
 				if err := <-j.done; !errors.Is(err, want[i]) {
 					t.Errorf("turn %d of the group: %v, not %v", i, err, want[i])
@@ -216,8 +216,8 @@ func TestPostgres_BrokenConnections(t *testing.T) {
 	at := Options{URL: server.schema(t)}
 	s := open(t, at)
 	var schema string
-	must(t, s.read(t.Context(), func(q querier) error {
-		_, err := one(t.Context(), q, "SELECT current_schema()", nil, &schema)
+	must(t, s.read(t.Context(), func(tx *tx) error {
+		_, err := tx.row("SELECT current_schema()", nil, &schema)
 		return err
 	}))
 	root := stored(t, s, turn(nil, "root"))

@@ -62,7 +62,7 @@ func open(t testing.TB, at Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.patience = 5 * time.Minute // what a test writes at once may take a busy machine longer than a client waits
+	s.writer.patience = 5 * time.Minute // what a test writes at once may take a busy machine longer than a client waits
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -129,8 +129,8 @@ func texts(t testing.TB, s *Store, owner, id string) []string {
 // rows returns the number of rows of a table, optionally with a condition.
 func rows(t testing.TB, s *Store, tableAndWhere string) (n int) {
 	t.Helper()
-	must(t, s.db.read(t.Context(), func(q querier) error {
-		_, err := one(t.Context(), q, "SELECT count(*) FROM "+tableAndWhere, nil, &n)
+	must(t, s.db.read(t.Context(), func(tx *tx) error {
+		_, err := tx.row("SELECT count(*) FROM "+tableAndWhere, nil, &n)
 		return err
 	}))
 	return n
@@ -140,8 +140,10 @@ func rows(t testing.TB, s *Store, tableAndWhere string) (n int) {
 func sound(t testing.TB, s *Store) {
 	t.Helper()
 	stored := rows(t, s, "turns")
-	if n, err := s.number(t.Context()); err != nil || n != stored {
-		t.Errorf("counters say %d turns (%v), there are %d", n, err, stored)
+	var n int
+	must(t, s.db.read(t.Context(), func(tx *tx) error { return second(tx.row(selectNumber, nil, &n)) }))
+	if n != stored {
+		t.Errorf("counters say %d turns, there are %d", n, stored)
 	}
 	for what, where := range map[string]string{
 		"families that miscount": "families f WHERE turns <> (SELECT count(*) FROM turns t WHERE t.family = f.id)",

@@ -19,8 +19,8 @@ func TestSQLite_WithoutFileDescriptors(t *testing.T) {
 			if _, err := Open(t.Context(), at); !openfiles.AreExhausted(err) {
 				t.Errorf("opening gives %v", err)
 			}
-			if err := s.read(t.Context(), func(q querier) error {
-				rows, err := q.QueryContext(t.Context(), "SELECT id FROM turns")
+			if err := s.read(t.Context(), func(tx *tx) error {
+				rows, err := tx.q.QueryContext(t.Context(), "SELECT id FROM turns")
 				if err != nil {
 					return err
 				}

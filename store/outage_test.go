@@ -20,7 +20,7 @@ func TestPing_ReadOnlyPostgres(t *testing.T) {
 	must(t, s.Close())
 	p, err := openPostgres(t.Context(), at.URL+"&default_transaction_read_only=on", slog.New(slog.DiscardHandler))
 	must(t, err)
-	s = start(p)
+	s = &Store{connection: connect(p)}
 	t.Cleanup(func() { must(t, s.Close()) })
 	troubled(t, s, s.Put(t.Context(), turn(nil, "x")), ErrUnavailable, "read")
 	_, err = s.Chain(t.Context(), "", root.ID) // reading goes on
@@ -41,7 +41,7 @@ func TestPing_NoConnectionsLeft(t *testing.T) {
 	limited.db.(*postgres).closeIdle()
 	troubled(t, limited, limited.Put(t.Context(), turn(nil, "x")), ErrUnavailable, "too few connections")
 	server.run(t, "ALTER ROLE "+name+" SUPERUSER CONNECTION LIMIT -1")
-	limited.troubleKept = 0
+	limited.health.failureFor = 0
 	must(t, limited.Ping(t.Context()))
 	stored(t, s, turn(nil, "x"))
 }
@@ -183,7 +183,7 @@ func TestPostgres_HalfOpenConnections(t *testing.T) {
 		t.Errorf("it was refused after %s", took)
 	}
 	between.hold(false)
-	s.troubleKept = 0
+	s.health.failureFor = 0
 	for begun := time.Now(); s.Ping(t.Context()) != nil; {
 		if time.Since(begun) > time.Minute {
 			t.Fatal("the server is back, but Ping fails")

@@ -101,7 +101,7 @@ func TestPing_DamagedPages(t *testing.T) {
 func TestPing_KnowsThatWritingFails(t *testing.T) {
 	t.Parallel()
 	s := open(t, backends[0].at(t))
-	s.troubleKept = time.Hour
+	s.health.failureFor = time.Hour
 	root := stored(t, s, turn(nil, "root"))
 	set := func(pragma string) {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestPing_KnowsThatWritingFails(t *testing.T) {
 	if err := s.Ping(t.Context()); !errors.Is(err, ErrFull) {
 		t.Errorf("just afterwards, Ping returns %v", err)
 	}
-	s.troubleKept = 0
+	s.health.failureFor = 0
 	must(t, s.Ping(t.Context()))
 	if n := rows(t, s, "blobs"); n != 0 {
 		t.Errorf("%d samples are left", n)

@@ -65,7 +65,7 @@ func openPostgres(ctx context.Context, address string, log *slog.Logger) (*postg
 func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 	for _, setting := range []string{"fsync", "synchronous_commit"} {
 		var value string
-		if _, err := one(ctx, p.db, "SELECT current_setting($1)", []any{setting}, &value); err != nil {
+		if _, err := p.reader(ctx).row(selectSetting, []any{setting}, &value); err != nil {
 			return err
 		}
 		if value == "off" {
@@ -101,18 +101,18 @@ func (p *postgres) once(ctx context.Context, loose bool, do func(*tx) error, aga
 			return err
 		}
 	}
-	if err := do(&tx{ctx: ctx, q: began, clock: p.clock(), skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
+	if err := do(&tx{ctx: ctx, q: began, dialect: postgresDialect, again: again}); err != nil {
 		_ = began.Rollback() // otherwise the server does it
 		return err
 	}
 	return began.Commit()
 }
 
-func (p *postgres) read(ctx context.Context, do func(querier) error) error {
+func (p *postgres) read(ctx context.Context, do func(*tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, p.silence.after+p.patience())
 	defer cancel()
 	try := func(isFirst bool) error {
-		return p.attempt(ctx, isFirst, func(ctx context.Context) error { return do(bounded{ctx, p.db}) })
+		return p.attempt(ctx, isFirst, func(ctx context.Context) error { return do(p.reader(ctx)) })
 	}
 	err := try(true)
 	if retry, dead := again(err); retry && ctx.Err() == nil {
@@ -125,7 +125,7 @@ func (p *postgres) read(ctx context.Context, do func(querier) error) error {
 // ping returns an error if the server doesn't answer, or can't be written to. Its connection isn't used again if it is found lost.
 func (p *postgres) ping(ctx context.Context) error {
 	var readOnly string
-	_, err := one(ctx, p.db, "SELECT current_setting($1)", []any{"transaction_read_only"}, &readOnly)
+	_, err := p.reader(ctx).row(selectSetting, []any{"transaction_read_only"}, &readOnly)
 	switch {
 	case err != nil:
 		p.closeIdle()
@@ -158,7 +158,7 @@ func again(err error) (retry, dead bool) {
 	switch {
 	case errors.As(err, &lost):
 		return errors.Is(lost.reason, errNoAnswer), true // a new connection was tried otherwise
-	case err == nil, ours(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, isRefusal(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return false, false
 	case errors.As(err, &refused):
 		switch code := refused.Code; {
@@ -186,7 +186,7 @@ const (
 func (p *postgres) explain(err error) error {
 	var refused *pgconn.PgError
 	switch {
-	case err == nil || ours(err) || errors.Is(err, context.Canceled):
+	case err == nil || isRefusal(err) || errors.Is(err, context.Canceled):
 		return err
 	case !errors.As(err, &refused):
 		said := fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
@@ -245,12 +245,13 @@ func (p *postgres) lock(t *tx) error {
 	return err
 }
 
-// clock counts from 1970, like the clocks of this machine.
-func (p *postgres) clock() string {
-	return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000000)::BIGINT"
+// postgresDialect has the words for placeholders. IDs are compared bytewise: that is faster, and a change of the system's collations
+// can't corrupt an index.
+var postgresDialect = strings.NewReplacer("{now}", "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000000)::BIGINT",
+	"{lock}", " FOR UPDATE SKIP LOCKED", "{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "")
+
+func (p *postgres) reader(ctx context.Context) *tx {
+	return &tx{ctx: ctx, q: p.db, dialect: postgresDialect}
 }
 
-func (p *postgres) schema(script string) string {
-	// Compare IDs bytewise: it is faster, and a change of the system's collations can't corrupt an index.
-	return strings.NewReplacer("{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "").Replace(script)
-}
+const selectSetting = "SELECT current_setting($1)"

@@ -37,7 +37,11 @@ func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 	}
 	if b.Number > 0 {
 		if err := pieces(func() (piece, error) {
-			stored, err := s.number(ctx)
+			stored := 0 // turns, including hidden ones
+			err := s.read(ctx, func(t *tx) error {
+				_, err := t.row(selectNumber, nil, &stored)
+				return err
+			})
 			return piece{before: math.MaxInt64, most: stored - b.Number}, err
 		}); err != nil {
 			return removed, err
@@ -49,15 +53,6 @@ func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 }
 
 const selectNumber = `SELECT CAST(sum(turns) AS BIGINT) FROM counters`
-
-// number returns the number of turns, including hidden ones.
-func (s *Store) number(ctx context.Context) (number int, err error) {
-	err = s.read(ctx, func(q querier) error {
-		_, err := one(ctx, q, selectNumber, nil, &number)
-		return err
-	})
-	return number, err
-}
 
 // piece says what to remove in one transaction: families whose newest turn was created before a time, in nanoseconds since
 // 1970, oldest first, up to a number of turns.
@@ -127,7 +122,7 @@ func oldest(t *tx, p piece) ([]family, error) {
 	if p.of != nil {
 		query, args = selectOldestOf, append(args, *p.of)
 	}
-	err := t.each(query+t.skip, args, func(scan func(...any) error) error {
+	err := t.each(query+"{lock}", args, func(scan func(...any) error) error {
 		var f family
 		if err := scan(&f.id, &f.turns); err != nil {
 			return err

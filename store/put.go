@@ -20,8 +20,8 @@ import (
 // Images must have Data. Their Hash is ignored.
 func (s *Store) Put(ctx context.Context, t *Turn) error { return s.put(ctx, t, false) }
 
-// Announce is Put for a turn in progress whose client waits for its answer. What it has stored when it returns nil outlives this process, but
-// perhaps not the machine: it costs no flush to disk.
+// Announce is Put for a turn in progress whose client waits for its answer. What it has stored when it returns nil outlives this process,
+// but perhaps not the machine: it costs no flush to disk.
 func (s *Store) Announce(ctx context.Context, t *Turn) error { return s.put(ctx, t, true) }
 
 func (s *Store) put(ctx context.Context, t *Turn, loose bool) error {
@@ -29,7 +29,7 @@ func (s *Store) put(ctx context.Context, t *Turn, loose bool) error {
 	if err != nil {
 		return err
 	}
-	err = s.writeJob(&job{ctx: ctx, size: p.size(), loose: loose, run: p.run})
+	err = s.do(&job{ctx: ctx, size: p.size(), loose: loose, run: p.run})
 	if same, ok := errors.AsType[*already](err); ok {
 		p.family, p.created = same.family, same.created
 	} else if err != nil {
@@ -124,7 +124,7 @@ func (p *put) run(t *tx) error {
 		}
 	}
 	if p.Status == InProgress {
-		if _, err := t.exec(t.timed(insertUnfinished), p.ID, p.Maker); err != nil {
+		if _, err := t.exec(insertUnfinished, p.ID, p.Maker); err != nil {
 			return err
 		}
 	}

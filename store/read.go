@@ -43,9 +43,9 @@ func (s *Store) Chain(ctx context.Context, owner, id string) ([]*Turn, error) {
 	return s.turns(ctx, selectChain, owner, id)
 }
 
-// Branches returns the newest turns of a conversation in all of its branches, at most 1000, the oldest first, with the data of images. It
-// includes deleted turns that others continue. The conversation is named by its first turn. The error is *[NotFound] if the owner has no
-// such conversation.
+// Branches returns the newest turns of a conversation in all of its branches, at most 1000, the oldest first, with the data of images.
+// It includes deleted turns that others continue. The conversation is named by its first turn. The error is *[NotFound] if the owner has
+// no such conversation.
 func (s *Store) Branches(ctx context.Context, owner, id string) ([]*Turn, error) {
 	turns, err := s.turns(ctx, selectBranches, owner, id)
 	slices.SortStableFunc(turns, func(a, b *Turn) int { return a.Created.Compare(b.Created) }) // a turn is deeper than what it continues
@@ -58,19 +58,19 @@ func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, er
 		return nil, &NotFound{ID: id}
 	}
 	var turns []*Turn
-	err := s.read(ctx, func(q querier) error {
+	err := s.read(ctx, func(t *tx) error {
 		// Turns that are deleted between the two queries are gone in the second round.
 		for range 2 {
 			var missing *Turn
 			var err error
-			if turns, err = scan(ctx, q, query, owner, id); err != nil {
+			if turns, err = scan(t, query, owner, id); err != nil {
 				return err
 			}
-			if missing, err = fill(ctx, q, turns); err != nil || missing == nil {
+			if missing, err = readImages(t, turns); err != nil || missing == nil {
 				return err
 			}
 			err = fmt.Errorf("an image of the stored response %q is missing", missing.ID)
-			if again, _ := scan(ctx, q, query, owner, id); again != nil {
+			if again, _ := scan(t, query, owner, id); again != nil {
 				return err
 			}
 		}
@@ -80,24 +80,21 @@ func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, er
 }
 
 // scan returns turns sorted by depth.
-func scan(ctx context.Context, q querier, query, owner, id string) ([]*Turn, error) {
+func scan(t *tx, query, owner, id string) ([]*Turn, error) {
 	type row struct {
 		*Turn
 
 		depth int
 	}
-	var rows []row
-	err := each(ctx, q, query, []any{id, owner}, func(scan func(...any) error) error {
-		t := new(Turn)
+	rows, err := collect(t, query, []any{id, owner}, func(r *row, scan func(...any) error) error {
+		r.Turn = new(Turn)
 		var created int64
-		var depth int
 		var body []byte
-		if err := scan(&t.ID, &t.Parent, &t.Family, &t.Owner, &t.Model, &t.Status, &created, &depth, &body); err != nil {
+		if err := scan(&r.ID, &r.Parent, &r.Family, &r.Owner, &r.Model, &r.Status, &created, &r.depth, &body); err != nil {
 			return err
 		}
-		t.Created = time.Unix(0, created)
-		rows = append(rows, row{t, depth})
-		return decode(body, t)
+		r.Created = time.Unix(0, created)
+		return decode(body, r.Turn)
 	})
 	switch {
 	case err != nil:

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -99,18 +98,4 @@ func (p *postgres) probe() error {
 	}
 	p.silence.probed.Store(&probed{err, time.Now()})
 	return err
-}
-
-// bounded runs SQL in a context of its own.
-type bounded struct {
-	ctx context.Context //nolint:containedctx // that of the attempt, in place of those that statements are given
-	querier
-}
-
-func (b bounded) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
-	return b.querier.ExecContext(b.ctx, query, args...)
-}
-
-func (b bounded) QueryContext(_ context.Context, query string, args ...any) (*sql.Rows, error) {
-	return b.querier.QueryContext(b.ctx, query, args...)
 }

@@ -156,7 +156,7 @@ func (s *sqliteFile) transact(_ context.Context, loose bool, do func(*tx) error)
 		return s.explain(err)
 	}
 	// For a context that can be canceled, the driver starts a goroutine for each statement. These statements are short.
-	t := &tx{ctx: context.Background(), q: s.session, clock: s.clock()}
+	t := &tx{ctx: context.Background(), q: s.session, dialect: sqliteDialect}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return s.explain(err)
 	}
@@ -191,7 +191,9 @@ func (s *sqliteFile) loosen(loose bool) error {
 	return err
 }
 
-func (s *sqliteFile) read(_ context.Context, do func(querier) error) error { return do(s.reader) }
+func (s *sqliteFile) read(ctx context.Context, do func(*tx) error) error {
+	return do(&tx{ctx: ctx, q: s.reader, dialect: sqliteDialect})
+}
 
 func (s *sqliteFile) isLocked(err error) bool {
 	failure, ok := errors.AsType[*sqlite.Error](err)
@@ -201,7 +203,7 @@ func (s *sqliteFile) isLocked(err error) bool {
 // explain adds what to do about an error of SQLite.
 func (s *sqliteFile) explain(err error) error {
 	var failure *sqlite.Error
-	if err == nil || ours(err) || !errors.As(err, &failure) {
+	if err == nil || isRefusal(err) || !errors.As(err, &failure) {
 		return err
 	}
 	if code := failure.Code() & 0xff; code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_IOERR { // SQLite hides the cause
@@ -219,13 +221,16 @@ func (s *sqliteFile) explain(err error) error {
 	var advice string
 	switch failure.Code() & 0xff { // the high bits are details
 	case lib.SQLITE_NOTADB:
-		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a backup in its place"
+		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a backup " +
+			"in its place"
 	case lib.SQLITE_CORRUPT:
 		advice = "The database is damaged. Stop lmcaddy, then put a backup in its place, or save what can be read with `sqlite3 FILE .recover`"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_CANTOPEN, lib.SQLITE_AUTH:
-		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file and its folder"
+		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file " +
+			"and its folder"
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return fmt.Errorf("the store %s: %w: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup", s.path, ErrBusy, err)
+		return fmt.Errorf("the store %s: %w: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup",
+			s.path, ErrBusy, err)
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("the store %s: %w. %w", s.path, err, ErrFull)
 	case lib.SQLITE_IOERR:
@@ -234,15 +239,10 @@ func (s *sqliteFile) explain(err error) error {
 		return fmt.Errorf("the store %s: %w", s.path, err)
 	}
 	var said error = unavailable{fmt.Errorf("the store %s: %w. %s", s.path, err, advice)}
-	if isDamaged(failure) {
+	if code := failure.Code() & 0xff; code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB {
 		s.damage.CompareAndSwap(nil, &said)
 	}
 	return said
-}
-
-func isDamaged(e *sqlite.Error) bool {
-	code := e.Code() & 0xff
-	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
 }
 
 // ping returns what is wrong with the files. Pages that are damaged were found by an earlier operation.
@@ -253,8 +253,10 @@ func (s *sqliteFile) ping(ctx context.Context) error {
 	if found := s.damage.Load(); found != nil {
 		return *found
 	}
-	_, err := one(ctx, s.reader, selectSchema, nil, new(int))
-	return s.explain(err)
+	return s.explain(s.read(ctx, func(t *tx) error {
+		_, err := t.row(selectSchema, nil, new(int))
+		return err
+	}))
 }
 
 func (s *sqliteFile) patience() time.Duration { return 10 * time.Second }
@@ -263,11 +265,9 @@ func (s *sqliteFile) writers() int            { return 1 }
 func (s *sqliteFile) lock(*tx) error          { return nil } // BEGIN IMMEDIATE locks
 func (s *sqliteFile) name() string            { return s.path }
 
-func (s *sqliteFile) clock() string { return "CAST(unixepoch('subsec') * 1000000000 AS INTEGER)" }
-
-func (s *sqliteFile) schema(script string) string {
-	return strings.NewReplacer("{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID").Replace(script)
-}
+// sqliteDialect has the words for placeholders.
+var sqliteDialect = strings.NewReplacer("{now}", "CAST(unixepoch('subsec') * 1000000000 AS INTEGER)", "{lock}", "",
+	"{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID")
 
 // close closes the connections. The last one moves the write-ahead log into the file.
 func (s *sqliteFile) close() error {

@@ -1,3 +1,38 @@
+// Package store holds what must survive the process: conversations, tokens and usage. It uses a SQLite file, or a PostgreSQL
+// database that several servers may share. Both have the same schema and behave the same.
+//
+// A request and its answer are a [Turn]. Turns form trees: each turn but the first of a conversation names its parent, and
+// turns with the same parent are branches. A tree is called a family.
+//
+// # Durability
+//
+// When [Store.Put] returns nil, the turn is on disk. It survives crashes of the program and of the machine, and power
+// failures, provided that the disk keeps what it has confirmed. A turn is stored as a whole or not at all. SQLite does this by
+// write-ahead logging with synchronous=FULL, with one fsync for each group of waiting turns. For PostgreSQL it depends on the
+// server's settings: Open warns if fsync or synchronous_commit is off.
+//
+// # Deletion
+//
+// Shortly after [Store.Delete] and [Store.Prune], deleted data is gone from SQLite's files: it is overwritten, the write-ahead
+// log is truncated, and the file shrinks. The text of a turn that others continue remains until the last of these is deleted.
+// With PostgreSQL, the server's autovacuum reclaims the space.
+//
+// # Turns in progress
+//
+// A turn whose answer takes long can be stored before it is complete, with the status [InProgress], and is replaced at its end by
+// [Store.Finish]. The server that makes the answer calls [Store.Renew] from time to time. What a crashed server leaves becomes
+// [Failed] by [Store.FailUnfinished], which any server of the store may call.
+//
+// # Writers
+//
+// All writes go through writers, which are goroutines of the Store. SQLite has one, which commits all waiting writes in one
+// transaction. PostgreSQL has several, since it groups commits itself. Reads use connections of their own and don't wait for
+// writes.
+//
+// # Locks
+//
+// A PostgreSQL transaction locks rows of unfinished first, then those of families, then those of blobs in the order of their hashes,
+// then a counter. A change of a family requires the lock of its row, so no turn can be added below one that is being deleted.
 package store
 
 import (
@@ -5,9 +40,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,18 +59,17 @@ type Options struct {
 
 // Store is a database of conversations, tokens and usage. Its methods may be called from any goroutine.
 type Store struct {
-	db       database
-	patience time.Duration
-	pruned   func([]string)
-	queue    chan *job
-	closing  chan struct{}
-	once     sync.Once
-	writers  sync.WaitGroup
-	closed   error
-	latency  latency
+	*connection
 
-	trouble     atomic.Pointer[trouble] // the last that an operation met; nil: none since the last Ping
-	troubleKept time.Duration
+	pruned func([]string)
+}
+
+// connection runs reads and writes on a database.
+type connection struct {
+	db     database
+	writer *writer
+	health health
+	close  func() error
 }
 
 // database is what differs between SQLite and PostgreSQL.
@@ -46,7 +78,7 @@ type database interface {
 	// transaction outlives this process, but perhaps not the machine; a later one that isn't loose makes it as durable as itself.
 	transact(ctx context.Context, loose bool, do func(*tx) error) error
 	// read runs a function that reads, possibly twice.
-	read(ctx context.Context, do func(q querier) error) error
+	read(ctx context.Context, do func(*tx) error) error
 	// ping returns why the database can't be used, as far as can be found out without writing, explained.
 	ping(ctx context.Context) error
 	// explain adds what to do to the database's errors. It returns the store's own errors unchanged.
@@ -59,8 +91,6 @@ type database interface {
 	group() int              // the most jobs in a transaction
 	writers() int            // the most concurrent transactions
 	lock(*tx) error          // prevents migrations by other processes until the transaction ends
-	schema(string) string    // translates a migration to its SQL
-	clock() string           // an SQL expression for the time, in nanoseconds since 1970
 	name() string            // for messages
 	close() error
 }
@@ -87,56 +117,50 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	s := start(db)
-	s.pruned = o.Pruned
-	return s, nil
+	return &Store{connection: connect(db), pruned: o.Pruned}, nil
 }
 
-// start starts the writers.
-func start(db database) *Store {
-	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{}), latency: latency{Latency: NewLatency()}, troubleKept: troubleKept}
-	for range db.writers() {
-		s.writers.Go(s.writer)
-	}
-	return s
+// connect starts the writers.
+func connect(db database) *connection {
+	w := newWriter(db)
+	h := health{latency: NewLatency(), failureFor: failureFor}
+	return &connection{db: db, writer: w, health: h, close: sync.OnceValue(func() error {
+		w.close()
+		if err := db.close(); err != nil {
+			return fmt.Errorf("closing the store %s: %w", db.name(), err)
+		}
+		return nil
+	})}
 }
 
 // Close completes the current writes and closes the store. Waiting writes get ErrClosed. It may be called more than once.
-func (s *Store) Close() error {
-	s.once.Do(func() {
-		close(s.closing)
-		s.writers.Wait()
-		if err := s.db.close(); err != nil {
-			s.closed = fmt.Errorf("closing the store %s: %w", s.db.name(), err)
-		}
-	})
-	return s.closed
-}
+func (s *connection) Close() error { return s.close() }
 
-// read runs a function that reads, and returns the error for the caller.
-func (s *Store) read(ctx context.Context, do func(q querier) error) (err error) {
+// read runs a function that reads, possibly twice, and returns the error for the caller.
+func (s *connection) read(ctx context.Context, do func(*tx) error) (err error) {
 	begun := time.Now()
-	defer func() { s.latency.read(begun, err); s.note(err) }()
+	defer func() { s.health.observe(false, begun, err) }()
 	err = s.db.read(ctx, do)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err() // drivers wrap it in various ways
-	case s.isClosed():
+	case s.writer.isClosed():
 		return ErrClosed
 	}
 	return s.db.explain(err)
 }
 
-// timed returns a query with the database's clock in place of {now}.
-func (s *Store) timed(query string) string { return strings.ReplaceAll(query, "{now}", s.db.clock()) }
+// write runs a function in a transaction, whose approximate size is given in bytes. An error of ctx means that nothing was written. The
+// function may run more than once; the last run counts. Even without a deadline, write waits no longer than the database's patience.
+func (s *connection) write(ctx context.Context, size int, run func(*tx) error) error {
+	return s.do(&job{ctx: ctx, size: size, run: run})
+}
 
-func (s *Store) isClosed() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
+// do is write for a job without a deadline and a channel.
+func (s *connection) do(j *job) (err error) {
+	begun := time.Now()
+	defer func() { s.health.observe(true, begun, err) }()
+	return s.writer.write(j)
 }

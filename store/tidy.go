@@ -29,7 +29,7 @@ func (s *sqliteFile) tidy() (pause time.Duration) {
 	if !s.untidy {
 		return 0
 	}
-	t := &tx{ctx: context.Background(), q: s.session}
+	t := &tx{ctx: context.Background(), q: s.session, dialect: sqliteDialect}
 	var empty int
 	if _, err := t.row("PRAGMA freelist_count", nil, &empty); err != nil {
 		return tidyRetry
@@ -51,7 +51,7 @@ func (s *sqliteFile) tidy() (pause time.Duration) {
 
 // makeOver converts a database of an older version, so that it returns space. A failure is logged, and the database used as it is.
 func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
-	t := &tx{ctx: ctx, q: s.session}
+	t := &tx{ctx: ctx, q: s.session, dialect: sqliteDialect}
 	var mode, pages, size int64
 	for pragma, value := range map[string]*int64{"auto_vacuum": &mode, "page_count": &pages, "page_size": &size} {
 		if _, err := t.row("PRAGMA "+pragma, nil, value); err != nil {

@@ -125,8 +125,8 @@ func TestSQLite_AReaderDelaysTidying(t *testing.T) {
 	at := backends[0].at(t)
 	s := open(t, at)
 	made := stored(t, s, marked(nil, "secret", 5000))
-	must(t, s.db.read(t.Context(), func(q querier) error {
-		return each(t.Context(), q, "SELECT id FROM turns UNION ALL SELECT 'another'", nil, func(func(...any) error) error {
+	must(t, s.db.read(t.Context(), func(tx *tx) error {
+		return tx.each("SELECT id FROM turns UNION ALL SELECT 'another'", nil, func(func(...any) error) error {
 			if made == nil {
 				return nil
 			}

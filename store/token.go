@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -69,19 +71,15 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(c
 
 func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token, error) {
 	var all []Token
-	err := s.read(ctx, func(q querier) error {
-		all = nil
-		return each(ctx, q, query, args, func(scan func(...any) error) error {
-			var t Token
+	err := s.read(ctx, func(tx *tx) (err error) {
+		all, err = collect(tx, query, args, func(t *Token, scan func(...any) error) error {
 			var rights string
 			var created, expires, used int64
-			if err := scan(&t.ID, &t.Hash, &t.Name, &rights, &created, &expires, &used); err != nil {
-				return err
-			}
-			t.Rights, t.Created, t.Expires, t.LastUsed = json.RawMessage(rights), moment(created), moment(expires), moment(used)
-			all = append(all, t)
-			return nil
+			err := scan(&t.ID, &t.Hash, &t.Name, &rights, &created, &expires, &used)
+			t.Rights, t.Created, t.Expires, t.LastUsed = json.RawMessage(rights), timeOf(created), timeOf(expires), timeOf(used)
+			return err
 		})
+		return err
 	})
 	return all, err
 }
@@ -141,17 +139,30 @@ func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) erro
 	})
 }
 
-// nanoseconds returns the nanoseconds since 1970; 0 for the zero time.
-func nanoseconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
+// mostListed is the most IDs in one query.
+const mostListed = 500
 
-func moment(nanoseconds int64) time.Time {
-	if nanoseconds == 0 {
-		return time.Time{}
+// inLists calls do with lists of IDs for queries: a list's text, and its arguments. IDs that nothing can have are left out.
+func inLists(ids []string, do func(list string, args []any) error) error {
+	for some := range slices.Chunk(ids, mostListed) {
+		var list strings.Builder
+		args := make([]any, 0, len(some))
+		for _, id := range some {
+			if !possible(id) {
+				continue
+			}
+			if len(args) > 0 {
+				list.WriteString(", ")
+			}
+			args = append(args, id)
+			fmt.Fprintf(&list, "$%d", len(args))
+		}
+		if len(args) == 0 {
+			continue
+		}
+		if err := do("("+list.String()+")", args); err != nil {
+			return err
+		}
 	}
-	return time.Unix(0, nanoseconds)
+	return nil
 }

@@ -1,7 +1,15 @@
 package store
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -54,4 +62,186 @@ type Bounds struct {
 	// Number is the number of turns to keep. If there are more, whole conversations are removed, those with the oldest newest turn
 	// first. 0: no limit.
 	Number int
+}
+
+// body is the part of a turn that is stored as one value, since it isn't searched.
+type body struct {
+	In      []translate.Item `json:"in,omitempty"`
+	Out     []translate.Item `json:"out,omitempty"`
+	Request json.RawMessage  `json:"request,omitempty"`
+	Usage   usage            `json:"usage,omitzero"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt,omitempty"`
+	Cached     int `json:"cached,omitempty"`
+	Completion int `json:"completion,omitempty"`
+	Reasoning  int `json:"reasoning,omitempty"`
+}
+
+// blob is an image to store.
+type blob struct {
+	hash string
+	data []byte
+}
+
+// encode returns the body of a turn and its images, without duplicates, sorted by hash. It doesn't modify the turn.
+func encode(t *Turn) ([]byte, []blob, error) {
+	var blobs []blob
+	in, err := hashed(t.In, &blobs)
+	if err != nil {
+		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
+	}
+	out, err := hashed(t.Out, &blobs)
+	if err != nil {
+		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
+	}
+	encoded, err := json.Marshal(body{In: in, Out: out, Request: t.Request, Usage: usage(t.Usage)})
+	if err != nil {
+		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
+	}
+	slices.SortFunc(blobs, func(a, b blob) int { return cmp.Compare(a.hash, b.hash) })
+	return encoded, slices.CompactFunc(blobs, func(a, b blob) bool { return a.hash == b.hash }), nil
+}
+
+// hashed returns items with the hashes of images, and appends the images to blobs. It copies only items with images.
+func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
+	copied := false
+	for i := range items {
+		parts := items[i].Parts
+		if !slices.ContainsFunc(parts, func(p translate.Part) bool { return p.Image != nil }) {
+			continue
+		}
+		parts = slices.Clone(parts)
+		for k := range parts {
+			if parts[k].Image == nil {
+				continue
+			}
+			image := *parts[k].Image
+			if len(image.Data) == 0 {
+				return nil, fmt.Errorf("item %d has an image without its bytes", i)
+			}
+			sum := sha256.Sum256(image.Data)
+			image.Hash = hex.EncodeToString(sum[:])
+			*blobs = append(*blobs, blob{image.Hash, image.Data})
+			parts[k].Image = &image
+		}
+		if !copied {
+			items, copied = slices.Clone(items), true
+		}
+		items[i].Parts = parts
+	}
+	return items, nil
+}
+
+// decode sets the fields of a turn from its body.
+func decode(data []byte, t *Turn) error {
+	var b body
+	if err := json.Unmarshal(data, &b); err != nil {
+		return fmt.Errorf("the stored response %q can't be read: %w", t.ID, err)
+	}
+	t.In, t.Out, t.Request, t.Usage = b.In, b.Out, b.Request, translate.Usage(b.Usage)
+	return nil
+}
+
+// images calls do for each image of a turn.
+func images(t *Turn, do func(*translate.Image)) {
+	for _, items := range [][]translate.Item{t.In, t.Out} {
+		for _, item := range items {
+			for _, part := range item.Parts {
+				if part.Image != nil {
+					do(part.Image)
+				}
+			}
+		}
+	}
+}
+
+// joined returns the hashes of blobs in the form of the column turns.images.
+func joined(blobs []blob) string {
+	hashes := make([]string, len(blobs))
+	for i, b := range blobs {
+		hashes[i] = b.hash
+	}
+	return strings.Join(hashes, " ")
+}
+
+const (
+	shareBlob = `UPDATE blobs SET refs = refs + 1 WHERE hash = $1`
+
+	insertBlob = `INSERT INTO blobs (hash, refs, data) VALUES ($1, 1, $2) ON CONFLICT (hash) DO UPDATE SET refs = blobs.refs + 1`
+
+	dropBlob = `DELETE FROM blobs WHERE hash = $1 AND refs <= $2`
+
+	releaseBlob = `UPDATE blobs SET refs = refs - $2 WHERE hash = $1`
+
+	selectBlob = `SELECT data FROM blobs WHERE hash = $1`
+)
+
+// putBlob stores a blob, or adds a reference to it.
+func putBlob(t *tx, b blob) error {
+	n, err := t.exec(shareBlob, b.hash) // without the data at first
+	if err != nil || n == 1 {
+		return err
+	}
+	_, err = t.exec(insertBlob, b.hash, b.data)
+	return err
+}
+
+// released counts the references that removed turns had to blobs, by hash.
+type released map[string]int
+
+// add adds the images of a removed turn, as in the column turns.images.
+func (r released) add(images string) {
+	for hash := range strings.FieldsSeq(images) {
+		r[hash]++
+	}
+}
+
+// run removes the references, and blobs without any.
+func (r released) run(t *tx) error {
+	for _, hash := range slices.Sorted(maps.Keys(r)) { // always locked in the same order
+		n, err := t.exec(dropBlob, hash, r[hash])
+		if err == nil && n == 0 {
+			_, err = t.exec(releaseBlob, hash, r[hash])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readImages reads the data of the turns' images. missing is a turn with an image whose data isn't there.
+func readImages(t *tx, turns []*Turn) (missing *Turn, err error) {
+	read := map[string][]byte{}
+	for _, turn := range turns {
+		images(turn, func(image *translate.Image) {
+			data, known := read[image.Hash]
+			if !known && err == nil {
+				_, err = t.row(selectBlob, []any{image.Hash}, &data)
+				read[image.Hash] = data
+			}
+			if image.Data = data; data == nil {
+				missing = turn
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading images: %w", err)
+	}
+	return missing, nil
+}
+
+const countTurns = `UPDATE counters SET turns = turns + $2 WHERE shard = $1`
+
+// shards is the number of counters.
+const shards = 16
+
+// count adds to the number of turns. It should come last, because other transactions wait for the counter.
+func count(t *tx, family string, more int) error {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(family))
+	_, err := t.exec(countTurns, int64(h.Sum32()%shards), more)
+	return err
 }

@@ -118,7 +118,7 @@ func (s *Store) Renew(ctx context.Context, ids []string) (gone []string, err err
 	err = s.write(ctx, 0, func(t *tx) error {
 		gone = nil
 		for _, id := range ids {
-			n, err := t.exec(t.timed(renewUnfinished), id)
+			n, err := t.exec(renewUnfinished, id)
 			if err != nil {
 				return err
 			}
@@ -131,15 +131,15 @@ func (s *Store) Renew(ctx context.Context, ids []string) (gone []string, err err
 	return gone, err
 }
 
-// FailUnfinished gives the status [Failed] to the turns in progress whose makers have crashed: those that were not renewed for an age, by the
-// database's clock, or for a shorter age if the maker is a server of a cluster that isn't listed any more. It returns the number of these turns.
-// If there are none, nothing is written.
+// FailUnfinished gives the status [Failed] to the turns in progress whose makers have crashed: those that were not renewed for an age, by
+// the database's clock, or for a shorter age if the maker is a server of a cluster that isn't listed any more. It returns the number of
+// these turns. If there are none, nothing is written.
 func (s *Store) FailUnfinished(ctx context.Context, age, unlisted time.Duration) (failed int, err error) {
 	return s.fail(ctx, selectUnfinished, age.Nanoseconds(), unlisted.Nanoseconds())
 }
 
-// GiveUp gives the status [Failed] to a turn in progress if its maker is a server of a cluster that isn't listed any more, or has not written
-// its row for some time. It reports whether it did.
+// GiveUp gives the status [Failed] to a turn in progress if its maker is a server of a cluster that isn't listed any more, or has not
+// written its row for some time. It reports whether it did.
 func (s *Store) GiveUp(ctx context.Context, id string, unseen time.Duration) (bool, error) {
 	failed, err := s.fail(ctx, selectLost, id, unseen.Nanoseconds())
 	return failed > 0, err
@@ -148,15 +148,15 @@ func (s *Store) GiveUp(ctx context.Context, id string, unseen time.Duration) (bo
 // fail fails the turns in progress that a query finds.
 func (s *Store) fail(ctx context.Context, query string, args ...any) (failed int, err error) {
 	var ids []string
-	if err := s.read(ctx, func(q querier) (err error) {
-		ids, err = unfinished(ctx, q, s.timed(query), args)
+	if err := s.read(ctx, func(t *tx) (err error) {
+		ids, err = column[string](t, query, args...)
 		return err
 	}); err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	err = s.write(ctx, 0, func(t *tx) error {
 		failed = 0
-		ids, err := unfinished(t.ctx, t.q, t.timed(query)+t.skip, args)
+		ids, err := column[string](t, query+"{lock}", args...)
 		if err != nil {
 			return err
 		}
@@ -173,12 +173,4 @@ func (s *Store) fail(ctx context.Context, query string, args ...any) (failed int
 		return nil
 	})
 	return failed, err
-}
-
-func unfinished(ctx context.Context, q querier, query string, args []any) (ids []string, err error) {
-	err = each(ctx, q, query, args, func(scan func(...any) error) error {
-		ids = append(ids, "")
-		return scan(&ids[len(ids)-1])
-	})
-	return ids, err
 }

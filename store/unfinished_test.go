@@ -221,7 +221,7 @@ func TestAnnounce_OutlivesTheProcess(t *testing.T) {
 	s := open(t, Options{Path: filepath.Join(t.TempDir(), "lmcaddy.db")})
 	db := s.db.(*sqliteFile)
 	flushes := func() (level int) {
-		_, err := one(t.Context(), db.conn, "PRAGMA synchronous", nil, &level)
+		err := db.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&level)
 		must(t, err)
 		return level
 	}

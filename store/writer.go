@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -33,55 +34,78 @@ func (j *job) do(t *tx) error {
 	return j.run(t)
 }
 
-// write runs a function in a transaction of a writer. Once a writer has taken it, it runs to its end, so an error of ctx means
-// that nothing was written. The function may run more than once; the last run counts. Even without a deadline, write waits no
-// longer than the store's patience for a database that is locked or busy.
-func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
-	return s.writeJob(&job{ctx: ctx, size: size, run: run})
+// writer has the queue of a store's writes, and the goroutines that commit them.
+type writer struct {
+	db       database
+	patience time.Duration // the longest wait of a job
+	queue    chan *job
+	closing  chan struct{}
+	running  sync.WaitGroup
 }
 
-// writeJob is write for a job without a deadline and a channel.
-func (s *Store) writeJob(j *job) (err error) {
-	ctx, begun := j.ctx, time.Now()
-	defer func() { s.latency.write(begun, err); s.note(err) }()
-	j.by, j.done = begun.Add(s.patience), make(chan error, 1)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(j.by) {
+func newWriter(db database) *writer {
+	w := &writer{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
+	for range db.writers() {
+		w.running.Go(w.run)
+	}
+	return w
+}
+
+// close completes the current writes. Waiting ones get ErrClosed.
+func (w *writer) close() {
+	close(w.closing)
+	w.running.Wait()
+}
+
+func (w *writer) isClosed() bool {
+	select {
+	case <-w.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// write carries out a job. Once a writer has taken it, it runs to its end, so an error of its context means that nothing was written.
+func (w *writer) write(j *job) error {
+	j.by, j.done = time.Now().Add(w.patience), make(chan error, 1)
+	if deadline, ok := j.ctx.Deadline(); ok && deadline.Before(j.by) {
 		j.by = deadline
 	}
-	if err := ctx.Err(); err != nil {
+	if err := j.ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case s.queue <- j:
+	case w.queue <- j:
 		return <-j.done
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(s.patience):
-		return fmt.Errorf("the store %s was busy for %s with what came before: %w", s.db.name(), s.patience, ErrBusy)
-	case <-s.closing:
+	case <-j.ctx.Done():
+		return j.ctx.Err()
+	case <-time.After(w.patience):
+		return fmt.Errorf("the store %s was busy for %s with what came before: %w", w.db.name(), w.patience, ErrBusy)
+	case <-w.closing:
 		return ErrClosed
 	}
 }
 
-// writer commits jobs until the store is closed, and tidies up after them.
-func (s *Store) writer() {
+// run commits jobs until the store is closed, and tidies up after them.
+func (w *writer) run() {
 	var group []*job
 	tidying, isDue := time.NewTimer(tidyPause), true
 	defer tidying.Stop()
 	for {
 		select {
-		case <-s.closing:
+		case <-w.closing:
 			return
-		case j := <-s.queue:
-			group = s.gather(append(group[:0], j))
-			s.commit(group)
+		case j := <-w.queue:
+			group = w.gather(append(group[:0], j))
+			w.commit(group)
 			clear(group)
 			if !isDue { // resetting a timer that is due would delay tidying under constant load
 				tidying.Reset(tidyPause)
 				isDue = true
 			}
 		case <-tidying.C:
-			pause := s.db.tidy()
+			pause := w.db.tidy()
 			if isDue = pause > 0; isDue {
 				tidying.Reset(pause)
 			}
@@ -90,14 +114,14 @@ func (s *Store) writer() {
 }
 
 // gather adds waiting jobs to a group.
-func (s *Store) gather(group []*job) []*job {
+func (w *writer) gather(group []*job) []*job {
 	size := 0
 	for _, j := range group {
 		size += j.size
 	}
-	for len(group) < s.db.group() && size < groupBytes {
+	for len(group) < w.db.group() && size < groupBytes {
 		select {
-		case j := <-s.queue:
+		case j := <-w.queue:
 			group = append(group, j)
 			size += j.size
 		default:
@@ -109,35 +133,35 @@ func (s *Store) gather(group []*job) []*job {
 
 // commit writes a group and sends the results. While another program keeps the database locked, jobs that arrive join the
 // group, and those that can't wait any longer are answered.
-func (s *Store) commit(group []*job) {
-	results, err := s.attempt(group)
-	for s.db.isLocked(err) {
-		if group = s.gather(s.patient(group, err)); len(group) == 0 {
+func (w *writer) commit(group []*job) {
+	results, err := w.attempt(group)
+	for w.db.isLocked(err) {
+		if group = w.gather(w.patient(group, err)); len(group) == 0 {
 			return
 		}
-		results, err = s.attempt(group)
+		results, err = w.attempt(group)
 	}
 	if err != nil && len(group) > 1 { // one job may be the cause, such as a large one on an almost full disk
 		for i := range group {
-			s.commit(group[i : i+1 : i+1])
+			w.commit(group[i : i+1 : i+1])
 		}
 		return
 	}
 	for i, j := range group {
-		j.done <- cmp.Or(err, s.db.explain(results[i]))
+		j.done <- cmp.Or(err, w.db.explain(results[i]))
 	}
 }
 
 // attempt runs a group as one transaction. It returns the error of the transaction, or else the result of each job.
-func (s *Store) attempt(group []*job) (results []error, err error) {
+func (w *writer) attempt(group []*job) (results []error, err error) {
 	ctx, cancel := context.WithDeadline(context.Background(), group[0].by)
 	defer cancel()
 	results = make([]error, len(group))
 	if len(group) == 1 { // no savepoint needed
-		return results, s.db.transact(ctx, group[0].loose, group[0].do)
+		return results, w.db.transact(ctx, group[0].loose, group[0].do)
 	}
 	loose := !slices.ContainsFunc(group, func(j *job) bool { return !j.loose })
-	return results, s.db.transact(ctx, loose, func(t *tx) (fatal error) {
+	return results, w.db.transact(ctx, loose, func(t *tx) (fatal error) {
 		for i, j := range group {
 			if results[i], fatal = t.attempt(j.do); fatal != nil {
 				return fatal
@@ -148,19 +172,18 @@ func (s *Store) attempt(group []*job) (results []error, err error) {
 }
 
 // patient returns the jobs of a group that can wait longer, and answers the others.
-func (s *Store) patient(group []*job, err error) []*job {
-	var left []*job
-	for _, j := range group {
+func (w *writer) patient(group []*job, err error) []*job {
+	return slices.DeleteFunc(slices.Clone(group), func(j *job) bool {
 		switch {
-		case s.isClosed():
+		case w.isClosed():
 			j.done <- ErrClosed
 		case errors.Is(j.ctx.Err(), context.Canceled):
 			j.done <- j.ctx.Err()
 		case j.ctx.Err() != nil, time.Now().After(j.by):
 			j.done <- err
 		default:
-			left = append(left, j)
+			return false
 		}
-	}
-	return left
+		return true
+	})
 }

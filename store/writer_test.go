@@ -15,7 +15,7 @@ func TestGather_IsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Store{db: &sqliteFile{}, queue: make(chan *job, c.waiting)}
+			s := &writer{db: &sqliteFile{}, queue: make(chan *job, c.waiting)}
 			for range c.waiting {
 				s.queue <- &job{size: c.size}
 			}

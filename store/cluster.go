@@ -39,10 +39,10 @@ func (s *Store) Beat(ctx context.Context, n *Node, forget time.Duration) ([]Node
 		if n.Leaving {
 			leaving = 1
 		}
-		if _, err := t.exec(s.timed(beatNode), n.Name, n.Boot, n.Address, n.Key, n.Version, n.About, leaving); err != nil {
+		if _, err := t.exec(beatNode, n.Name, n.Boot, n.Address, n.Key, n.Version, n.About, leaving); err != nil {
 			return err
 		}
-		_, err := t.exec(s.timed(deleteOldNodes), forget.Nanoseconds())
+		_, err := t.exec(deleteOldNodes, forget.Nanoseconds())
 		return err
 	})
 	if err != nil {
@@ -62,19 +62,57 @@ func (s *Store) Leave(ctx context.Context, name, boot string) error {
 // Nodes returns the servers of the cluster, by name.
 func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
 	var all []Node
-	err := s.read(ctx, func(q querier) error {
-		all = nil
-		return each(ctx, q, s.timed(selectNodes), nil, func(scan func(...any) error) error {
-			var n Node
+	err := s.read(ctx, func(t *tx) (err error) {
+		all, err = collect(t, selectNodes, nil, func(n *Node, scan func(...any) error) error {
 			var leaving int
-			var started, age int64
-			if err := scan(&n.Name, &n.Boot, &n.Address, &n.Key, &n.Version, &n.About, &leaving, &started, &age); err != nil {
-				return err
-			}
-			n.Leaving, n.Started, n.Age = leaving != 0, moment(started), time.Duration(age)
-			all = append(all, n)
-			return nil
+			var started int64
+			err := scan(&n.Name, &n.Boot, &n.Address, &n.Key, &n.Version, &n.About, &leaving, &started, &n.Age)
+			n.Leaving, n.Started = leaving != 0, timeOf(started)
+			return err
 		})
+		return err
 	})
 	return all, err
+}
+
+const (
+	// lockLimits returns an owner's row, which is locked until the transaction ends, and makes it if there is none.
+	lockLimits = `INSERT INTO limits (owner, state, seen) VALUES ($1, '', {now})
+		ON CONFLICT (owner) DO UPDATE SET seen = excluded.seen RETURNING state, seen`
+
+	setLimits = `UPDATE limits SET state = $2 WHERE owner = $1`
+
+	deleteOldLimits = `DELETE FROM limits WHERE seen < {now} - $1`
+)
+
+// ChangeLimits changes what the servers of a cluster have counted of an owner. change gets the state, which is empty at first, and the time
+// by the database's clock, and returns the new state. It may run twice. If it returns an error, nothing changes, and ChangeLimits
+// returns that error.
+func (s *Store) ChangeLimits(ctx context.Context, owner string, change func(state string, now time.Time) (string, error)) error {
+	var refusal error
+	err := s.write(ctx, 0, func(t *tx) error {
+		var state string
+		var now int64
+		if _, err := t.row(lockLimits, []any{owner}, &state, &now); err != nil {
+			return err
+		}
+		var changed string
+		if changed, refusal = change(state, timeOf(now)); refusal != nil {
+			return nil
+		}
+		_, err := t.exec(setLimits, owner, changed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+// PruneLimits deletes what nobody has changed for some time.
+func (s *Store) PruneLimits(ctx context.Context, kept time.Duration) error {
+	return s.write(ctx, 0, func(t *tx) error {
+		_, err := t.exec(deleteOldLimits, kept.Nanoseconds())
+		return err
+	})
 }
