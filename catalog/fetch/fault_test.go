@@ -12,11 +12,11 @@ import (
 
 // stalling makes a stall noticed soon. On a busy machine there may be false alarms.
 func stalling(w *world) {
-	w.tune.stall, w.tune.tries, w.tune.apiTries = 2*time.Second, 1000, 8
+	w.tune.stall, w.tune.attempts, w.tune.tries = 2*time.Second, 1000, 8
 }
 
 // fewTries makes a job fail soon.
-func fewTries(w *world) { w.tune.tries = 2 }
+func fewTries(w *world) { w.tune.attempts = 2 }
 
 // oneLane downloads in one stream.
 func oneLane(w *world) { w.opts.Parallel = 1 }
@@ -115,7 +115,7 @@ func (w *world) endsWith(job Job, reason string) {
 func TestFault_AJobThatFailedGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.tune.tries = 1
+	w.tune.attempts = 1
 	oneLane(w)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", Cut: 1 << 20, Times: 1})
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", CutAtOnce: true})

@@ -38,7 +38,7 @@ type hub struct {
 	base   *url.URL // without a trailing slash
 	token  string
 	mirror bool
-	stall  time.Duration // 0: the default of tuning
+	stall  time.Duration // 0: that of limits
 }
 
 func newHub(h Hub) (*hub, error) {

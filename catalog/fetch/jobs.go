@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
@@ -63,26 +61,22 @@ type Options struct {
 
 // Jobs manages the downloads into one models folder. Its methods may be called from any goroutine.
 type Jobs struct {
+	*finder
+
 	models    string
 	root      *os.Root // the models folder
 	state     *os.Root
 	listed    func(ctx context.Context, file string) error
-	memory    func() int64
 	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)
 	changed   func(Job)
-	formats   func() []catalog.Format
-	prefers   catalog.Format
 	lanes     int
 	log       *slog.Logger
 	tune      tuning
-	transport *http.Transport
-	hubs      atomic.Pointer[hubs]
 	claims    claims
 	gates     gates
 	queue     queue
-	searching chan struct{} // a semaphore of searches
 
 	ctx     context.Context //nolint:containedctx // of all runs; it ends with Close
 	cancel  context.CancelCauseFunc
@@ -98,16 +92,15 @@ type Jobs struct {
 func Open(o Options) (*Jobs, error) { return open(o, standard) }
 
 func open(o Options, tune tuning) (*Jobs, error) {
-	known, err := newHubs(o.Hubs)
+	f, err := newFinder(o.Hubs, tune.limits)
 	if err != nil {
 		return nil, err
 	}
+	f.memory, f.formats, f.prefers = o.Memory, o.Formats, o.Prefers
 	s := &Jobs{
-		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed, formats: o.Formats, prefers: o.Prefers,
-		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
-		searching: make(chan struct{}, searches),
+		finder: f, models: o.Models, listed: o.Listed, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed,
+		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, jobs: map[string]*job{},
 	}
-	s.hubs.Store(known)
 	s.SetAtOnce(o.AtOnce)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -158,26 +151,6 @@ func (s *Jobs) Close() error {
 	}
 	return errors.Join(s.root.Close(), s.state.Close())
 }
-
-// SetHubs replaces the hubs. Running downloads are not affected.
-func (s *Jobs) SetHubs(all []Hub) error {
-	known, err := newHubs(all)
-	if err != nil {
-		return err
-	}
-	s.hubs.Store(known)
-	return nil
-}
-
-// hubOf returns the hub with the base URL of a job.
-func (s *Jobs) hubOf(base string) (*hub, error) {
-	if h := s.hubs.Load().find(base); h != nil {
-		return h, nil
-	}
-	return nil, errorf(Invalid, "The hub %s that this model comes from is configured no more. Add it with `hub %s`, and resume the download.", base, base)
-}
-
-func (s *Jobs) api(h *hub) *api { return &api{hub: h, client: h.client(s.transport), tune: s.tune} }
 
 // dir returns the absolute path of a job's folder.
 func (s *Jobs) dir(folder string) string { return filepath.Join(s.models, filepath.FromSlash(folder)) }

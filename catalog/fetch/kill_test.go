@@ -20,7 +20,7 @@ import (
 // child downloads a model in a process of its own. It resumes a job, or starts one.
 func child(home, hub, model string) int {
 	tune := quick
-	tune.tries = 1000
+	tune.attempts = 1000
 	jobs, err := open(Options{
 		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: hub}},
 	}, tune)

@@ -65,7 +65,7 @@ func (l *lane) progress() {
 func (l *lane) again(ctx context.Context, f *fault) error {
 	l.progress()
 	l.failures++
-	if l.failures > l.tune.tries {
+	if l.failures > l.tune.attempts {
 		return &fault{why: &Error{
 			Kind: f.why.Kind, RetryAfter: f.why.RetryAfter, cause: f.why,
 			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is fixed.", l.failures, f.why.Message),

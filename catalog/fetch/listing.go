@@ -41,7 +41,7 @@ const mlx = "mlx"
 type api struct {
 	hub    *hub
 	client *http.Client
-	tune   tuning
+	limits limits
 }
 
 // list requests the list of a repository's files. It pins the commit, so that the files downloaded later are those listed. If
@@ -202,8 +202,8 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if err == nil {
 			return header, nil
 		}
-		wait := max(a.tune.firstRetry<<(try-1), err.why.RetryAfter)
-		if !err.again || try >= a.tune.apiTries || wait > a.tune.apiPatience {
+		wait := max(a.limits.firstRetry<<(try-1), err.why.RetryAfter)
+		if !err.again || try >= a.limits.tries || wait > a.limits.patience {
 			return nil, err.why
 		}
 		if canceled := sleep(ctx, wait); canceled != nil {
@@ -216,7 +216,7 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 }
 
 func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
-	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.stall, a.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.stall, a.limits.stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -31,7 +31,7 @@ type Variant struct {
 // Offered returns the variants of the model that a request names, best first. The errors are those of Start. May is asked for each variant; those
 // that it forbids are left out.
 func (s *Jobs) Offered(ctx context.Context, request Request) (Offer, error) {
-	r, err := s.hubs.Load().parse(request.Model)
+	r, err := s.known.Load().parse(request.Model)
 	if err != nil {
 		return Offer{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Jobs) Offered(ctx context.Context, request Request) (Offer, error) {
 			return Offer{}, err
 		}
 	}
-	l, err := s.locate(ctx, &r, m)
+	l, err := s.locate(ctx, &r, m, s.log)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Offer{}, context.Cause(ctx)

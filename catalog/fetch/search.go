@@ -54,7 +54,7 @@ type Query struct {
 
 // Search finds models that can be run here, at all hubs: those of the built-in list first, then the most downloaded. The names of models
 // match all words of the query. The error is an [*Error] or that of the context; it isn't returned if one of several hubs has answered.
-func (s *Jobs) Search(ctx context.Context, q Query) ([]Result, error) {
+func (s *finder) Search(ctx context.Context, q Query) ([]Result, error) {
 	words := strings.Join(strings.Fields(q.Words), " ")
 	if words == "" || len(words) > maxQuery || strings.ContainsFunc(words, filename.IsInvisible) {
 		return nil, errorf(Invalid, "A search needs some words of a model's name, such as \"qwen3 4b\", of at most %d characters.", maxQuery).about("query")
@@ -77,8 +77,8 @@ func (s *Jobs) Search(ctx context.Context, q Query) ([]Result, error) {
 
 // inTime returns a context for a step of a search, which ends like one of a server that sends nothing: a client is waiting, and so are
 // the other searches.
-func (s *Jobs) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.tune.search, fmt.Errorf("%w within %v", outbound.ErrStalled, s.tune.search))
+func (s *finder) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.limits.search, fmt.Errorf("%w within %v", outbound.ErrStalled, s.limits.search))
 }
 
 // atMost is how many candidates are asked for and looked at for a number of results, since some can't be run.
@@ -92,8 +92,8 @@ type candidate struct {
 }
 
 // candidates returns the models that may be results, best first.
-func (s *Jobs) candidates(ctx context.Context, words string, limit int, m machine) ([]candidate, error) {
-	known := s.hubs.Load()
+func (s *finder) candidates(ctx context.Context, words string, limit int, m machine) ([]candidate, error) {
+	known := s.known.Load()
 	var found []candidate
 	for _, e := range WellKnown() {
 		if matches(e.ID+" "+e.Repo, words) {
@@ -167,7 +167,7 @@ var unrunnable = []string{
 }
 
 // ask has a hub search for models of a format. isFirst says that names without a URL are those of this hub.
-func (s *Jobs) ask(ctx context.Context, h *hub, isFirst bool, f catalog.Format, words string, limit int) ([]candidate, error) {
+func (s *finder) ask(ctx context.Context, h *hub, isFirst bool, f catalog.Format, words string, limit int) ([]candidate, error) {
 	query := url.Values{
 		"search": {words}, "filter": {string(f)}, "sort": {"downloads"}, "direction": {"-1"}, "limit": {strconv.Itoa(atMost(limit))},
 		"expand[]": {"downloads", "likes", "lastModified", "gated", "tags", "pipeline_tag"},
@@ -219,7 +219,7 @@ func notSearched(h *hub, err error) error {
 
 // lookAt asks the hubs what would be downloaded of each candidate, and returns as many as fit the limit. Those that turn out to have
 // no model that can be run are left out.
-func (s *Jobs) lookAt(ctx context.Context, found []candidate, limit int, m machine) ([]Result, error) {
+func (s *finder) lookAt(ctx context.Context, found []candidate, limit int, m machine) ([]Result, error) {
 	inTime, stop := s.inTime(ctx)
 	defer stop()
 	usable := make([]bool, len(found))
@@ -265,7 +265,7 @@ func count(all []bool) int {
 
 // measure finds out what would be downloaded of a candidate. It returns false if there is nothing that can be run. If the hub doesn't
 // say, such as of a gated model, the size stays unknown.
-func (s *Jobs) measure(ctx context.Context, c *candidate, m machine) bool {
+func (s *finder) measure(ctx context.Context, c *candidate, m machine) bool {
 	c.Hub, c.SizeBytes, c.Fits = c.hub.String(), -1, true
 	l := listing{repo: c.Repo}
 	if slices.Contains(c.tags, mlx) {

@@ -26,13 +26,9 @@ const patience = 60 * time.Second
 
 // quick is the tuning of tests.
 var quick = tuning{
-	stall:        10 * time.Second,
-	firstRetry:   2 * time.Millisecond,
+	limits:       limits{stall: 10 * time.Second, firstRetry: 2 * time.Millisecond, tries: 3, patience: time.Second, search: patience},
 	lastRetry:    20 * time.Millisecond,
-	tries:        6,
-	apiTries:     3,
-	apiPatience:  time.Second,
-	search:       patience,
+	attempts:     6,
 	checkpoint:   5 * time.Millisecond,
 	tick:         2 * time.Millisecond,
 	chunk:        256 << 10,

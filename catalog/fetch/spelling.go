@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func isAnotherName(err error) bool {
 
 // locate lists the repository that a request means. If the hub doesn't have it, or it holds nothing that runs here, such as a publisher's own
 // with the weights for other programs, it is another repository of the same model, which the request then means.
-func (s *Jobs) locate(ctx context.Context, r *ref, m machine) (listing, error) {
+func (s *finder) locate(ctx context.Context, r *ref, m machine, log *slog.Logger) (listing, error) {
 	api := s.api(r.hub)
 	first, err := api.list(ctx, r.repo, r.revision)
 	why := err
@@ -74,7 +75,7 @@ func (s *Jobs) locate(ctx context.Context, r *ref, m machine) (listing, error) {
 		}
 		switch {
 		case failed == nil:
-			s.log.Info("a model is taken from another repository", "model", r.folder, "repo", l.repo)
+			log.Info("a model is taken from another repository", "model", r.folder, "repo", l.repo)
 			r.repo, r.folder = l.repo, strings.ToLower(r.folder)
 			return l, nil
 		case !isAnotherName(failed):

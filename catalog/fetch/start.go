@@ -42,7 +42,7 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 
 // prepare chooses the files for a request. If the model is on disk, there is no record, but the answer.
 func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, error) {
-	r, err := s.hubs.Load().parse(request.Model)
+	r, err := s.known.Load().parse(request.Model)
 	if err != nil {
 		return nil, Job{}, err
 	}
@@ -68,7 +68,7 @@ func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, erro
 		}
 		return nil, there, err
 	}
-	listed, err := s.locate(ctx, &r, s.machine())
+	listed, err := s.locate(ctx, &r, s.machine(), s.log)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, Job{}, context.Cause(ctx)
@@ -101,7 +101,7 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 // isHere finds the model in the catalog by the names of the repository. Only names of the first hub are looked up, since other
 // hubs may have other models of the same name.
 func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
-	if s.here == nil || r.dir != "" || r.hub.String() != s.hubs.Load().all[0].String() {
+	if s.here == nil || r.dir != "" || r.hub.String() != s.known.Load().all[0].String() {
 		return Job{}, false
 	}
 	folders := []string{r.folder}
@@ -127,18 +127,6 @@ func (s *Jobs) already(r *record) Job {
 
 func (s *Jobs) areThere(files []file) bool {
 	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
-}
-
-// machine returns what is known of this machine now, except the files that it has.
-func (s *Jobs) machine() machine {
-	m := machine{prefers: s.prefers}
-	if s.formats != nil {
-		m.formats = s.formats()
-	}
-	if s.memory != nil {
-		m.memory = s.memory()
-	}
-	return m
 }
 
 // plan chooses the files of a new job.

@@ -44,7 +44,7 @@ func TestToken_IsNotCarriedToAnotherName(t *testing.T) {
 		http.NotFound(rw, r)
 	}))
 	defer other.Close()
-	w.tune.tries = 1
+	w.tune.attempts = 1
 	for _, to := range []string{other.URL, strings.Replace(w.hub.URL, "127.0.0.1", "localhost", 1)} {
 		w.hub.Fault(fakehub.Fault{Path: "/resolve/", Redirect: to + "*", Times: 2})
 	}
