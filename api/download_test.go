@@ -25,17 +25,17 @@ import (
 // shipped model under two names.
 func serveWithHub(t *testing.T) (*server, *fakehub.Hub) {
 	t.Helper()
-	hub := fakehub.Start(t)
+	server := fakehub.Start(t)
 	model, err := os.ReadFile(shipped)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub.Add("acme/tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model), "more/tiny-Q8_0.gguf": fakehub.Bytes(model)})
+	server.Add("acme/tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model), "more/tiny-Q8_0.gguf": fakehub.Bytes(model)})
 	s := serve(t, nil, func(c *Config, s *node.Settings) {
-		s.Hubs = []fetch.Hub{{URL: hub.URL}}
+		s.Hubs = []fetch.Hub{{URL: server.URL}}
 		c.KeepAlive = 20 * time.Millisecond
 	})
-	return s, hub
+	return s, server
 }
 
 const (
@@ -89,8 +89,8 @@ func keysOf(v gjson.Result) []string {
 
 func TestDownload_HasTheSpecificationsFields(t *testing.T) {
 	t.Parallel()
-	s, hub := serveWithHub(t)
-	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	s, server := serveWithHub(t)
+	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	started := s.do("POST", downloadPath, `{"model":"acme/tiny-GGUF"}`)
 	if diff := cmp.Diff([]string{"job_id", "status", "total_size_bytes", "started_at"}, keysOf(gjson.Parse(started.body))); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)
@@ -116,7 +116,7 @@ func TestDownload_HasTheSpecificationsFields(t *testing.T) {
 	if e := gjson.Get(s.do("GET", statusPath+id, "").body, "error"); e.Get("code").Str != "cancelled" || e.Get("message").Str == "" || e.Get("type").Str == "" {
 		t.Errorf("the error is %s", e)
 	}
-	hub.Mend()
+	server.Mend()
 	s.do("POST", downloadPath+"/"+id+"/resume", "")
 	s.events(id)
 	done := s.do("GET", statusPath+id, "")
@@ -139,9 +139,9 @@ func TestDownload_HasTheSpecificationsFields(t *testing.T) {
 
 func TestDownload_EventsBeginAtOnceAndEndWithTheJob(t *testing.T) {
 	t.Parallel()
-	s, hub := serveWithHub(t)
-	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
-	id := s.start(hub.URL + "/acme/tiny-GGUF")
+	s, server := serveWithHub(t)
+	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	id := s.start(server.URL + "/acme/tiny-GGUF")
 	resp, err := s.Client().Get(s.URL + downloadPath + "/" + id + "/events")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestDownload_EventsBeginAtOnceAndEndWithTheJob(t *testing.T) {
 			t.Fatal(err, whole)
 		}
 	}
-	hub.Mend()
+	server.Mend()
 	rest, err := io.ReadAll(from)
 	if whole += string(rest); err != nil {
 		t.Fatal(err, whole)
@@ -178,13 +178,13 @@ func TestDownload_EventsBeginAtOnceAndEndWithTheJob(t *testing.T) {
 
 func TestDownload_TheNewestIsListedFirst(t *testing.T) {
 	t.Parallel()
-	s, hub := serveWithHub(t)
+	s, server := serveWithHub(t)
 	if list := s.do("GET", downloadPath, ""); list.body != `{"jobs":[]}` {
 		t.Error(list.body)
 	}
 	var want []string
 	for _, quantization := range []string{"Q4_K_M", "Q8_0"} {
-		a := s.do("POST", downloadPath, fmt.Sprintf(`{"model":%q,"quantization":%q}`, hub.URL+"/acme/tiny-GGUF", quantization))
+		a := s.do("POST", downloadPath, fmt.Sprintf(`{"model":%q,"quantization":%q}`, server.URL+"/acme/tiny-GGUF", quantization))
 		id := gjson.Get(a.body, "job_id").Str
 		s.events(id)
 		want = append([]string{id}, want...)
@@ -203,14 +203,14 @@ func TestDownload_TheNewestIsListedFirst(t *testing.T) {
 
 func TestDownload_Refuses(t *testing.T) {
 	t.Parallel()
-	s, hub := serveWithHub(t)
-	hub.Fault(fakehub.Fault{Path: "acme/denied", Status: http.StatusForbidden})
-	hub.Fault(fakehub.Fault{Path: "acme/login", Status: http.StatusUnauthorized})
-	hub.Fault(fakehub.Fault{Path: "acme/busy", Status: http.StatusTooManyRequests, Header: map[string]string{"Retry-After": "100"}})
-	hub.Fault(fakehub.Fault{Path: "acme/ill", Status: http.StatusInternalServerError, Header: map[string]string{"Retry-After": "100"}})
-	hub.Add("acme/unsafe", fakehub.Files{"../../x.gguf": fakehub.Text("x")})
-	hub.Add("acme/none", fakehub.Files{"README.md": fakehub.Text("x")})
-	hub.Add("acme/mlx", fakehub.Files{"config.json": fakehub.Text("{}"), "model.safetensors": fakehub.Text("x")})
+	s, server := serveWithHub(t)
+	server.Fault(fakehub.Fault{Path: "acme/denied", Status: http.StatusForbidden})
+	server.Fault(fakehub.Fault{Path: "acme/login", Status: http.StatusUnauthorized})
+	server.Fault(fakehub.Fault{Path: "acme/busy", Status: http.StatusTooManyRequests, Header: map[string]string{"Retry-After": "100"}})
+	server.Fault(fakehub.Fault{Path: "acme/ill", Status: http.StatusInternalServerError, Header: map[string]string{"Retry-After": "100"}})
+	server.Add("acme/unsafe", fakehub.Files{"../../x.gguf": fakehub.Text("x")})
+	server.Add("acme/none", fakehub.Files{"README.md": fakehub.Text("x")})
+	server.Add("acme/mlx", fakehub.Files{"config.json": fakehub.Text("{}"), "model.safetensors": fakehub.Text("x")})
 	for name, tt := range map[string]struct {
 		method, path, body string
 		status             int
@@ -220,7 +220,7 @@ func TestDownload_Refuses(t *testing.T) {
 		"model is a number":         {"POST", downloadPath, `{"model":1}`, 400, `"code":"invalid_type","param":"model"`},
 		"quantization is a number":  {"POST", downloadPath, `{"model":"a/b","quantization":4}`, 400, `"code":"invalid_type","param":"quantization"`},
 		"quantization of no URL":    {"POST", downloadPath, `{"model":"acme/tiny-GGUF","quantization":"Q8_0"}`, 400, `"type":"not_implemented"…"code":"not_implemented","param":"quantization"`},
-		"unknown quantization":      {"POST", downloadPath, `{"model":"` + hub.URL + `/acme/tiny-GGUF","quantization":"Q2"}`, 400, `There are: Q4_K_M…Q8_0…"code":"invalid_value","param":"quantization"`},
+		"unknown quantization":      {"POST", downloadPath, `{"model":"` + server.URL + `/acme/tiny-GGUF","quantization":"Q2"}`, 400, `There are: Q4_K_M…Q8_0…"code":"invalid_value","param":"quantization"`},
 		"not https":                 {"POST", downloadPath, `{"model":"http://huggingface.co/a/b"}`, 400, `only https…"param":"model"`},
 		"another host":              {"POST", downloadPath, `{"model":"https://elsewhere.example/a/b"}`, 400, `no hub that is known here…"param":"model"`},
 		"unknown repository":        {"POST", downloadPath, `{"model":"acme/unknown"}`, 404, `"type":"model_not_found"`},

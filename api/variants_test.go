@@ -14,13 +14,13 @@ import (
 
 func TestVariants(t *testing.T) {
 	t.Parallel()
-	s, hub := serveWithHub(t)
-	hub.Add("acme/many-GGUF", fakehub.Files{
+	s, server := serveWithHub(t)
+	server.Add("acme/many-GGUF", fakehub.Files{
 		"many-Q4_K_M.gguf": fakehub.Random(1, 4000), "many-Q8_0.gguf": fakehub.Random(2, 8000), "many-UD-IQ2_XXS.gguf": fakehub.Random(3, 2000),
 		"many-BF16-00001-of-00002.gguf": fakehub.Random(4, 9000), "many-BF16-00002-of-00002.gguf": fakehub.Random(5, 7000), "many-Q5_K_M-00001-of-00002.gguf": fakehub.Random(6, 10),
 		"mmproj-many-F16.gguf": fakehub.Random(7, 500), "imatrix.gguf": fakehub.Random(8, 10), "README.md": fakehub.Random(9, 10),
 	})
-	page := hub.URL + "/acme/many-GGUF"
+	page := server.URL + "/acme/many-GGUF"
 	for _, name := range []string{"acme/many-GGUF", "acme/many-gguf@q8_0", page} {
 		got := s.do("GET", "/api/v1/models/variants?model="+url.QueryEscape(name), "")
 		answer := gjson.Parse(got.body)
@@ -52,7 +52,7 @@ func TestVariants(t *testing.T) {
 			t.Errorf("%.50s: %d %s", query, got.status, got.body)
 		}
 	}
-	hub.Kill()
+	server.Kill()
 	if got := s.do("GET", "/api/v1/models/variants?model=acme/tiny-GGUF", ""); got.status != 502 || got.code() != "hub_failed" {
 		t.Errorf("without a hub: %d %s", got.status, got.body)
 	}
@@ -61,10 +61,10 @@ func TestVariants(t *testing.T) {
 // What doesn't fit is shown, and not recommended.
 func TestVariants_WhatFits(t *testing.T) {
 	t.Parallel()
-	hub := fakehub.Start(t)
-	hub.Add("acme/many-GGUF", fakehub.Files{"many-Q4_K_M.gguf": fakehub.Random(1, 4000), "many-Q2_K.gguf": fakehub.Random(3, 2000)})
+	server := fakehub.Start(t)
+	server.Add("acme/many-GGUF", fakehub.Files{"many-Q4_K_M.gguf": fakehub.Random(1, 4000), "many-Q2_K.gguf": fakehub.Random(3, 2000)})
 	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
-		settings.Hubs = []fetch.Hub{{URL: hub.URL}}
+		settings.Hubs = []fetch.Hub{{URL: server.URL}}
 		settings.MemoryBudget.Bytes = 3000
 	})
 	got := s.do("GET", "/api/v1/models/variants?model=acme/many-GGUF", "")

@@ -20,16 +20,16 @@ const shippedFile = shipped + "/tinychat-f16.gguf"
 // the catalog's meta/llama-3.2-1b-instruct is.
 func withHub(t *testing.T) (*Node, *fakehub.Hub) {
 	t.Helper()
-	hub := fakehub.Start(t)
+	server := fakehub.Start(t)
 	model, err := os.ReadFile(shippedFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub.Add("acme/Tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model)})
-	hub.Add("bartowski/Llama-3.2-1B-Instruct-GGUF", fakehub.Files{"Llama-3.2-1B-Instruct-Q4_K_M.gguf": fakehub.Bytes(model)})
+	server.Add("acme/Tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model)})
+	server.Add("bartowski/Llama-3.2-1B-Instruct-GGUF", fakehub.Files{"Llama-3.2-1B-Instruct-Q4_K_M.gguf": fakehub.Bytes(model)})
 	n := open(t, home.Dir(t.TempDir()))
-	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: hub.URL}}})
-	return n, hub
+	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: server.URL}}})
+	return n, server
 }
 
 func jobsOf(t *testing.T, n *Node) *fetch.Jobs {
@@ -77,7 +77,7 @@ func TestDownloads_AModelIsFoundByTheNameItWasAskedBy(t *testing.T) {
 	} {
 		t.Run(asked, func(t *testing.T) {
 			t.Parallel()
-			n, hub := withHub(t)
+			n, server := withHub(t)
 			job := awaitDownload(t, n, startDownload(t, n, asked).ID)
 			if job.State != fetch.Completed || n.DownloadedKey(t.Context(), job) != want.key {
 				t.Fatalf("%+v is %s", job, n.DownloadedKey(t.Context(), job))
@@ -87,7 +87,7 @@ func TestDownloads_AModelIsFoundByTheNameItWasAskedBy(t *testing.T) {
 					t.Errorf("%s: %s, %v", name, target.Model.Key, err)
 				}
 			}
-			for _, name := range []string{asked, hub.URL + "/" + job.Repo, job.Repo} { // whichever it was
+			for _, name := range []string{asked, server.URL + "/" + job.Repo, job.Repo} { // whichever it was
 				if again := startDownload(t, n, name); again.State != fetch.AlreadyDownloaded {
 					t.Errorf("%s: %+v", name, again)
 				}
@@ -99,8 +99,8 @@ func TestDownloads_AModelIsFoundByTheNameItWasAskedBy(t *testing.T) {
 // TestDownloads_GoOnWithTheFirstSettings after a restart, since only they say where from.
 func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 	t.Parallel()
-	n, hub := withHub(t)
-	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	n, server := withHub(t)
+	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	job := startDownload(t, n, "acme/tiny-gguf")
 	eventually(t, "something has come", func() bool {
 		now, err := jobsOf(t, n).Get(job.ID)
@@ -116,17 +116,17 @@ func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hub.Mend()
+	server.Mend()
 	n = open(t, again)
 	if _, err := n.Downloads(); err == nil {
 		t.Error("there are downloads before there are settings")
 	}
-	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: hub.URL}}})
+	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: server.URL}}})
 	if done := awaitDownload(t, n, job.ID); done.State != fetch.Completed {
 		t.Errorf("%+v", done)
 	}
 	push(t, n, 2, Settings{}) // without the hub
-	if _, err := jobsOf(t, n).Start(t.Context(), fetch.Request{Model: hub.URL + "/acme/Tiny-GGUF"}); err == nil {
+	if _, err := jobsOf(t, n).Start(t.Context(), fetch.Request{Model: server.URL + "/acme/Tiny-GGUF"}); err == nil {
 		t.Error("a hub is known that is configured no more")
 	}
 }
@@ -161,7 +161,7 @@ func TestDownloads_WhatAnotherProgramHasIsNotFetched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, hub := withHub(t)
+			n, server := withHub(t)
 			root := t.TempDir()
 			copyTo(t, shippedFile, filepath.Join(root, filepath.FromSlash(place)))
 			if name == "llama.cpp" { // whose manifests tell of which repository a file is
@@ -169,7 +169,7 @@ func TestDownloads_WhatAnotherProgramHasIsNotFetched(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			push(t, n, 2, Settings{Hubs: []fetch.Hub{{URL: hub.URL}}, ModelsDirs: []string{root}})
+			push(t, n, 2, Settings{Hubs: []fetch.Hub{{URL: server.URL}}, ModelsDirs: []string{root}})
 			want := fetch.AlreadyDownloaded
 			if name == "another's file" {
 				want = fetch.Downloading
@@ -185,7 +185,7 @@ func TestDownloads_WhatAnotherProgramHasIsNotFetched(t *testing.T) {
 // TestDownloads_TheHubIsNotAskedForWhatIsHere: however it came here, and by whichever of its names.
 func TestDownloads_TheHubIsNotAskedForWhatIsHere(t *testing.T) {
 	t.Parallel()
-	n, hub := withHub(t)
+	n, server := withHub(t)
 	copyTo(t, shippedFile, filepath.Join(n.Home().Models(), "acme", "Tiny-GGUF", "tiny-Q4_K_M.gguf"))
 	if err := n.catalog.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -193,18 +193,18 @@ func TestDownloads_TheHubIsNotAskedForWhatIsHere(t *testing.T) {
 	start := func(model, quantization string) (fetch.Job, error) {
 		return jobsOf(t, n).Start(t.Context(), fetch.Request{Model: model, Quantization: quantization})
 	}
-	url := hub.URL + "/acme/Tiny-GGUF"
+	url := server.URL + "/acme/Tiny-GGUF"
 	for _, asked := range [][2]string{{"acme/tiny-gguf", ""}, {url, ""}, {url, "q4_K_M"}, {url + "/blob/main/tiny-Q4_K_M.gguf", ""}} {
 		if job, err := start(asked[0], asked[1]); err != nil || job.State != fetch.AlreadyDownloaded {
 			t.Errorf("%s: %+v, %v", asked, job, err)
 		}
 	}
-	if asked := hub.Requests(); len(asked) > 0 {
+	if asked := server.Requests(); len(asked) > 0 {
 		t.Errorf("the hub was asked: %+v", asked)
 	}
 	for _, asked := range [][2]string{{url, "Q8_0"}, {url + "/blob/main/tiny-Q8_0.gguf", ""}, {url + "/tree/other", ""}} {
-		before := len(hub.Requests())
-		if job, err := start(asked[0], asked[1]); err == nil && job.State == fetch.AlreadyDownloaded || len(hub.Requests()) == before {
+		before := len(server.Requests())
+		if job, err := start(asked[0], asked[1]); err == nil && job.State == fetch.AlreadyDownloaded || len(server.Requests()) == before {
 			t.Errorf("%s: %+v, %v", asked, job, err)
 		}
 	}
@@ -227,14 +227,14 @@ func copyTo(t *testing.T, from, to string) {
 // TestRemove_NotWhileItIsDownloaded, and only what is the home's.
 func TestRemove_NotWhileItIsDownloaded(t *testing.T) {
 	t.Parallel()
-	n, hub := withHub(t)
-	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	n, server := withHub(t)
+	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	job := startDownload(t, n, "acme/tiny-gguf")
 	var used *InUseError
 	if _, err := n.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &used) || !strings.Contains(err.Error(), job.ID) {
 		t.Error(err)
 	}
-	hub.Mend()
+	server.Mend()
 	awaitDownload(t, n, job.ID)
 	if key, err := n.Remove(t.Context(), "Acme/Tiny-GGUF", anyone); err != nil || key != "acme/tiny" {
 		t.Error(key, err)

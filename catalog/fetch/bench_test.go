@@ -25,14 +25,14 @@ func BenchmarkThroughput(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	hub := fakehub.Start(b)
-	hub.Add("acme/big", fakehub.Files{"big-Q4_K_M.gguf": content})
-	address := hub.URL + "/acme/big/resolve/main/big-Q4_K_M.gguf"
+	server := fakehub.Start(b)
+	server.Add("acme/big", fakehub.Files{"big-Q4_K_M.gguf": content})
+	address := server.URL + "/acme/big/resolve/main/big-Q4_K_M.gguf"
 	for _, held := range []int64{0, 40 << 20} {
-		hub.Mend()
+		server.Mend()
 		speed := "unbounded"
 		if held > 0 {
-			hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: held})
+			server.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: held})
 			speed = fmt.Sprintf("%dMiB-per-connection", held>>20)
 		}
 		var curl time.Duration
@@ -40,7 +40,7 @@ func BenchmarkThroughput(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/lanes=%d", speed, lanes), func(b *testing.B) {
 				var ours, theirs time.Duration
 				for b.Loop() {
-					ours += download(b, hub, lanes)
+					ours += download(b, server, lanes)
 					if held == 0 || curl == 0 {
 						curl = curled(b, address)
 					}
@@ -76,11 +76,11 @@ func fill(b *testing.B, path string, size int) {
 }
 
 // download downloads the repository into a new home and returns the time until the job is completed.
-func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
+func download(b *testing.B, server *fakehub.Hub, lanes int) time.Duration {
 	b.Helper()
 	home := b.TempDir()
 	jobs, err := Open(Options{
-		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: hub.URL}},
+		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: server.URL}},
 		Parallel: lanes, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
 	defer func() { _ = os.RemoveAll(home) }()
 	defer func() { _ = jobs.Close() }()
 	begun := time.Now()
-	job, err := jobs.Start(b.Context(), Request{Model: hub.URL + "/acme/big"})
+	job, err := jobs.Start(b.Context(), Request{Model: server.URL + "/acme/big"})
 	if err != nil {
 		b.Fatal(err)
 	}

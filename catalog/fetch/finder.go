@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,11 @@ func (s *finder) hubOf(base string) (*hub, error) {
 
 func (s *finder) api(h *hub) *api {
 	return &api{hub: h, client: h.client(s.transport), limits: s.limits}
+}
+
+// list returns the files of a repository, in a revision or, if that is empty, in the default one.
+func (s *finder) list(ctx context.Context, h *hub, repo, revision string) (listing, error) {
+	return s.api(h).list(ctx, repo, revision)
 }
 
 // machine returns what is known of this machine now, except the files that it has.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 // gate delays requests while the hub asks for a pause.
@@ -24,22 +26,7 @@ func (g *gate) wait(ctx context.Context) error {
 	g.mu.Lock()
 	left := time.Until(g.until)
 	g.mu.Unlock()
-	return sleep(ctx, left)
-}
-
-// sleep waits for d, or until the context ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
+	return outbound.Sleep(ctx, left)
 }
 
 // every calls do at each interval until stop is called. stop waits for a running call.
@@ -47,7 +34,7 @@ func every(ctx context.Context, interval time.Duration, do func()) (stop func())
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		for sleep(ctx, interval) == nil {
+		for outbound.Sleep(ctx, interval) == nil {
 			do()
 		}
 	})

@@ -18,11 +18,11 @@ import (
 )
 
 // child downloads a model in a process of its own. It resumes a job, or starts one.
-func child(home, hub, model string) int {
+func child(home, server, model string) int {
 	tune := quick
 	tune.attempts = 1000
 	jobs, err := open(Options{
-		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: hub}},
+		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: server}},
 	}, tune)
 	if err != nil {
 		fmt.Println("open:", err)

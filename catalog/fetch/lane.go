@@ -78,7 +78,7 @@ func (l *lane) again(ctx context.Context, f *fault) error {
 		l.gate.shut(time.Now().Add(wait))
 	}
 	l.retry(f.why)
-	return sleep(ctx, wait)
+	return outbound.Sleep(ctx, wait)
 }
 
 // span downloads a span, or the beginning of it.

@@ -206,7 +206,7 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if !err.again || try >= a.limits.tries || wait > a.limits.patience {
 			return nil, err.why
 		}
-		if canceled := sleep(ctx, wait); canceled != nil {
+		if canceled := outbound.Sleep(ctx, wait); canceled != nil {
 			if errors.Is(context.Cause(ctx), outbound.ErrStalled) { // the time for all tries is up
 				return nil, err.why
 			}

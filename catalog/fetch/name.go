@@ -9,6 +9,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
+// The endings of files that are being downloaded, and of those that say how far.
+const (
+	partSuffix       = ".part"
+	checkpointSuffix = ".part.json"
+)
+
 // localPath converts a file's path in a repository into a path below the folder of a model. It rejects unsafe paths, and the
 // names of partial files.
 func localPath(path string) (string, error) {

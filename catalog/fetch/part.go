@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	partSuffix       = ".part"
-	checkpointSuffix = ".part.json"
 	// Models aren't secret, but the folders below the home are private.
 	fileMode, folderMode = 0o644, 0o700
 )

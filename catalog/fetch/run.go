@@ -252,8 +252,7 @@ var errRelisted = errors.New("the hub's files have changed")
 
 // relist reads the hub's list again. If it has changed, the job takes the new list, and the error is errRelisted.
 func (r *run) relist(ctx context.Context) error {
-	a := r.jobs.api(r.hub)
-	l, err := a.list(ctx, r.record.Repo, r.record.Branch)
+	l, err := r.jobs.list(ctx, r.hub, r.record.Repo, r.record.Branch)
 	if err != nil {
 		return err
 	}

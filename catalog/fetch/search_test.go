@@ -135,8 +135,8 @@ func TestSearch_OfSeveralHubs(t *testing.T) {
 	if diff := cmp.Diff(want, names(found)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for hub, token := range map[*fakehub.Hub]string{w.hub: "Bearer first", second: "Bearer second"} {
-		for _, r := range hub.Requests() {
+	for server, token := range map[*fakehub.Hub]string{w.hub: "Bearer first", second: "Bearer second"} {
+		for _, r := range server.Requests() {
 			if r.Token != token {
 				t.Errorf("%s got the token %q", r.Path, r.Token)
 			}
@@ -201,16 +201,16 @@ func TestSearch_OfAHubThatLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				said := tt.list
 				if strings.Contains(r.URL.Path, "/tree/") {
 					said = tt.tree
 				}
 				_, _ = rw.Write([]byte(said))
 			}))
-			t.Cleanup(hub.Close)
+			t.Cleanup(server.Close)
 			w := newWorld(t)
-			w.opts.Hubs = []Hub{{URL: hub.URL}}
+			w.opts.Hubs = []Hub{{URL: server.URL}}
 			found, err := w.open().Search(t.Context(), Query{Words: "tiny"})
 			if tt.says != "" {
 				if kindOf(err) != HubFailed || !strings.Contains(fmt.Sprint(err), tt.says) || strings.Contains(fmt.Sprint(err), "struct") {

@@ -18,15 +18,15 @@ func TestToken_GoesToItsHubAlone(t *testing.T) {
 	w.hub.RequireToken("hf_secret")
 	w.completes(w.start(tiny))
 	w.hub.Quiet(t)
-	hub, cdn := strings.TrimPrefix(w.hub.URL, "http://"), strings.TrimPrefix(w.hub.CDN, "http://")
+	own, cdn := strings.TrimPrefix(w.hub.URL, "http://"), strings.TrimPrefix(w.hub.CDN, "http://")
 	seen := map[string]int{}
 	for _, r := range w.hub.Requests() {
 		seen[r.Host]++
-		if want := map[string]string{hub: "Bearer hf_secret"}[r.Host]; r.Token != want {
+		if want := map[string]string{own: "Bearer hf_secret"}[r.Host]; r.Token != want {
 			t.Errorf("%s%s got the token %q", r.Host, r.Path, r.Token)
 		}
 	}
-	if seen[hub] < 3 || seen[cdn] < 1 {
+	if seen[own] < 3 || seen[cdn] < 1 {
 		t.Errorf("requests: %v", seen)
 	}
 }

@@ -134,3 +134,18 @@ func (w *Watchdog) Stop() {
 	w.timer.Stop()
 	w.cancel(nil)
 }
+
+// Sleep waits for a duration, or until the context ends. The error is the context's cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
