@@ -1,16 +1,17 @@
 package caddymodule
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -22,7 +23,7 @@ func init() { caddy.RegisterModule(new(Auth)) }
 type Auth struct {
 	// Identities from another authentication, such as basic_auth, forward_auth or client certificates. The first whose user
 	// isn't empty is used. A token takes precedence over all of them.
-	Trusted []Trusted `json:"trusted,omitempty"`
+	Trusted []Trusted `json:"trusted,omitempty" word:"trust"`
 
 	api *api.API
 }
@@ -30,13 +31,13 @@ type Auth struct {
 // Trusted is an identity from another authentication.
 type Trusted struct {
 	// A placeholder for the user, such as {http.auth.user.id} or {http.request.tls.client.subject}.
-	User string `json:"user"`
+	User string `json:"user" head:"<placeholder> [<scope...>]"`
 
 	// What the user may do. Default: all but admin.
-	Scopes []node.Scope `json:"scopes,omitempty"`
+	Scopes []node.Scope `json:"scopes,omitempty" word:"-"`
 
 	// Only the user of this name. Default: any.
-	Only string `json:"only,omitempty"`
+	Only string `json:"only,omitempty" args:"<user>"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -61,16 +62,25 @@ var placeholder = regexp.MustCompile(`^\{[^{}]+\}$`)
 const noPlaceholder = "is not a placeholder: give one for the user, without other text, such as {http.auth.user.id}"
 
 // Validate checks the users and the scopes.
-func (h *Auth) Validate() error {
-	for _, t := range h.Trusted {
-		if err := t.validate(); err != nil {
-			return err
-		}
+func (h *Auth) Validate() error { return option.Check(h) }
+
+// Head reads the user and the scopes.
+func (t *Trusted) Head(args []string) error {
+	if len(args) == 0 {
+		return errors.New("give a placeholder for the user, such as {http.auth.user.id}")
+	}
+	t.User = args[0]
+	for _, scope := range args[1:] {
+		t.Scopes = append(t.Scopes, node.Scope(scope))
 	}
 	return nil
 }
 
-func (t Trusted) validate() error {
+// String returns the user.
+func (t Trusted) String() string { return t.User }
+
+// Check checks the user and the scopes.
+func (t *Trusted) Check() error {
 	if !placeholder.MatchString(t.User) {
 		return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
 	}
@@ -120,47 +130,6 @@ func (h *Auth) trusted(r *http.Request) *node.Identity {
 		return &node.Identity{Owner: "user:" + user, Name: user, Scopes: scopes}
 	}
 	return nil
-}
-
-// parseAuth reads
-//
-//	lm_auth {
-//		trust <placeholder> [<scope...>] {   # may be repeated
-//			only <user>
-//		}
-//	}
-func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	auth := new(Auth)
-	h.Next() // lm_auth
-	if h.NextArg() {
-		return nil, h.ArgErr()
-	}
-	for nesting := h.Nesting(); h.NextBlock(nesting); {
-		if h.Val() != "trust" {
-			return nil, unknownOption(h.Dispenser, "lm_auth", []string{"trust"})
-		}
-		args := h.RemainingArgs()
-		if len(args) == 0 {
-			return nil, h.ArgErr()
-		}
-		t := Trusted{User: args[0]}
-		for _, scope := range args[1:] {
-			t.Scopes = append(t.Scopes, node.Scope(scope))
-		}
-		if err := t.validate(); err != nil {
-			return nil, h.WrapErr(err)
-		}
-		for inner := h.Nesting(); h.NextBlock(inner); {
-			if h.Val() != "only" {
-				return nil, unknownOption(h.Dispenser, "lm_auth: trust", []string{"only"})
-			}
-			if err := oneArg(h.Dispenser, &t.Only); err != nil {
-				return nil, err
-			}
-		}
-		auth.Trusted = append(auth.Trusted, t)
-	}
-	return auth, nil
 }
 
 // Interface guards

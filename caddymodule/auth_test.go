@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	caddyfileformat "github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -201,14 +200,6 @@ func TestAuth_Validate(t *testing.T) {
 	}
 	if err := (&Auth{Trusted: []Trusted{{User: "{x}", Scopes: []node.Scope{"all"}}}}).Validate(); err == nil || !strings.Contains(err.Error(), "all") {
 		t.Error(err)
-	}
-}
-
-func TestStore_Settings(t *testing.T) {
-	t.Parallel()
-	s := Store{PostgresURL: "{env.X}", MaxAge: caddy.Duration(time.Hour), MaxTurns: 5}.settings(func(s string) string { return "resolved " + s })
-	if s.PostgresURL != "resolved {env.X}" || s.Bounds.Age != time.Hour || s.Bounds.Number != 5 {
-		t.Errorf("%+v", s)
 	}
 }
 

@@ -15,8 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/lmcaddy/lmcaddy/node"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -177,34 +175,6 @@ func wantNoOtherPorts(t *testing.T, file, text string) {
 			if _, port, err := net.SplitHostPort(listen); err != nil || !strings.Contains(text, ":"+port) {
 				t.Errorf("%s: server %s listens on %s, which the Caddyfile doesn't name:\n%s", file, name, listen, text)
 			}
-		}
-	}
-}
-
-// TestCaddyfile_OptionsAreKnown: errors name no option that there isn't.
-func TestCaddyfile_OptionsAreKnown(t *testing.T) {
-	t.Parallel()
-	parse := func(block, option string) error {
-		_, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(strings.Replace(block, "%", option, 1)), nil)
-		return err
-	}
-	for block, options := range map[string][]string{
-		"{\nlm {\n%\n}\n}":                             appOptions,
-		"{\nlm {\nengine llama_server {\n%\n}\n}\n}":   engineOptions(node.Engines()[0]),
-		"{\nlm {\nengine mlx_lm {\n%\n}\n}\n}":         engineOptions(node.Engines()[1]),
-		"{\nlm {\nmodel a/b {\n%\n}\n}\n}":             modelOptions,
-		"{\nlm {\nhub https://a.example {\n%\n}\n}\n}": hubOptions,
-		"{\nlm {\nstore sqlite {\n%\n}\n}\n}":          storeOptions,
-		"{\nlm {\nwarm {\n%\n}\n}\n}":                  warmOptions,
-		"http://:1234 {\nlm_api {\n%\n}\n}":            handlerOptions,
-	} {
-		for _, option := range options {
-			if err := parse(block, option); err != nil && strings.Contains(err.Error(), "unknown option") {
-				t.Error(err)
-			}
-		}
-		if err := parse(block, "nonsense 1"); err == nil || !strings.Contains(err.Error(), strings.Join(options, ", ")) {
-			t.Errorf("an unknown option: %v", err)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package caddymodule
 
 import (
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,31 +12,48 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
-// A new option has to be described, too.
-func TestOptions_AreAllOfTheApp(t *testing.T) {
+// A field is all that an option needs: what is set of it in a Caddyfile gets through JSON, and is shown; where it isn't set, its default is
+// shown and is in force.
+func TestOptions_AreTheirFields(t *testing.T) {
 	t.Parallel()
-	var described []string
-	for _, o := range options {
-		described = append(described, o.name)
-	}
-	blocks := []string{"engine", "model", "remote"} // which are described by themselves
-	for _, name := range appOptions {
-		if !slices.Contains(described, name) && !slices.Contains(blocks, name) {
-			t.Errorf("%s isn't described", name)
+	unset := describeText(t, "{\nlm\n}\n").Settings
+	for _, f := range option.Fields(reflect.TypeFor[config.Settings]()) {
+		if f.IsBlock() && f.MayBeRepeated() {
+			continue
 		}
-	}
-	for block, words := range map[string][]string{"store": storeOptions, "warm": warmOptions, "cluster": clusterOptions} {
-		for _, word := range words {
-			if !slices.Contains(described, block+" "+word) {
-				t.Errorf("%s %s isn't described", block, word)
+		blocks := map[string][]option.Field{f.Word + " %s\n": {f}}
+		if f.IsBlock() && f.Type.Kind() == reflect.Struct {
+			head := map[string]string{"store": "sqlite"}[f.Word]
+			blocks[f.Word+" "+head+" {\n%s\n}\n"] = option.Fields(f.Type)
+		}
+		for block, fields := range blocks {
+			for _, o := range fields {
+				name := strings.TrimSpace(strings.TrimSuffix(f.Word, o.Word) + " " + o.Word)
+				if o.Word == "" || name == "cluster" {
+					continue
+				}
+				if got := settingOf(unset, name); got.Value == "" || got.Source == "file" {
+					t.Errorf("%s: if it isn't set, %+v is shown", name, got)
+				}
+				if o.Example() == "" {
+					t.Errorf("%s has no example", name)
+					continue
+				}
+				line := o.Word + " " + o.Example()
+				if o.Word == f.Word {
+					line = o.Example()
+				}
+				set := describeText(t, "{\nlm {\n"+fmt.Sprintf(block, line)+"}\n}\n").Settings
+				if got := settingOf(set, name); got.Value == "" || got.Source != "file" {
+					t.Errorf("%s: with its example, %+v is shown", name, got)
+				}
 			}
 		}
-	}
-	if !slices.IsSorted(described) {
-		t.Error("the options aren't sorted")
 	}
 }
 
@@ -57,11 +76,15 @@ func TestModelOptions_AreDescribed(t *testing.T) {
 			}
 		}
 	}`)
-	var names []string
+	var names, want []string
 	for _, s := range described.Models[0].Settings {
 		names = append(names, s.Name)
 	}
-	if diff := cmp.Diff(modelOptions, names); diff != "" {
+	for _, f := range option.Fields(reflect.TypeFor[config.Model]()) {
+		want = append(want, f.Word)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
 }

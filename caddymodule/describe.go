@@ -49,3 +49,10 @@ func Describe(config []byte) (Described, error) {
 	a := app.(*App)
 	return Described{a.describe(ctx), a.settings.Store.PostgresURL}, nil
 }
+
+// describe returns the configuration with its sites.
+func (a *App) describe(ctx caddy.Context) resource.Configuration {
+	c := a.InForce(a.settings.Hubs)
+	c.File, c.Sites = program().ConfigFile, sitesOf(ctx)
+	return c
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -17,14 +18,14 @@ func init() { caddy.RegisterModule(new(Handler)) }
 // Handler serves the model server's endpoints: all below /api/ and /v1/, and /rerank and /v2/rerank. Other requests go to the next handler. If
 // no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take an empty answer for a success.
 type Handler struct {
-	// The API families that the site serves: "native", "v0", "openai", "anthropic", "ollama". Default: all.
-	Dialects []api.Family `json:"dialects,omitempty"`
+	// The API families that the site serves. Default: all.
+	Dialects []api.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
-	MaxBody int64 `json:"max_body,omitempty"`
+	MaxBody option.Size `json:"max_body,omitempty" args:"<size>" max:"2GiB"`
 
 	// The origins whose web pages may use the API from a browser, such as https://app.example; "*": all. Default: none.
-	CORS []string `json:"cors,omitempty"`
+	CORS []string `json:"cors,omitempty" args:"<origin...>"`
 
 	// Whether people who open the site in a browser get a page to use the server with, at the path / unless another handler answers
 	// that. Default: on, if the site serves the family "native", which the page needs.
@@ -32,18 +33,15 @@ type Handler struct {
 
 	// What the path / answers to clients that aren't browsers: "ollama" makes it say "Ollama is running", by which clients of Ollama's API
 	// recognize a server. Default: nothing else than to browsers.
-	Greeting string `json:"greeting,omitempty"`
+	Greeting string `json:"greeting,omitempty" args:"ollama"`
 
 	api *api.API
 	app *App
 }
 
-// greetingOllama is the only greeting.
-const greetingOllama = "ollama"
-
 // root is what the site answers at the path /.
 func (h *Handler) root() api.Root {
-	return api.Root{Page: h.hasPage(), Ollama: h.Greeting == greetingOllama}
+	return api.Root{Page: h.hasPage(), Ollama: h.Greeting == "ollama"}
 }
 
 // hasPage reports whether the site serves the page.
@@ -70,7 +68,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	c := configOf(ctx, app)
-	c.MaxBody, c.CORS, c.Families, c.Root = h.MaxBody, h.CORS, h.Dialects, h.root()
+	c.MaxBody, c.CORS, c.Families, c.Root = int64(h.MaxBody), h.CORS, h.Dialects, h.root()
 	h.api, h.app = api.New(c), app
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		app.countConnections(server)
@@ -81,15 +79,20 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Validate checks the names of the families, and that the page has the one that it needs.
-func (h *Handler) Validate() error {
-	for _, d := range h.Dialects {
-		if !slices.Contains(api.Families, d) {
-			return fmt.Errorf("lm_api: dialects: %q is not one of %v", d, api.Families)
+// Check checks the origins.
+func (h *Handler) Check() error {
+	for _, origin := range h.CORS {
+		if err := CheckCORS(origin); err != nil {
+			return err
 		}
 	}
-	if h.Greeting != "" && h.Greeting != greetingOllama {
-		return fmt.Errorf("lm_api: greeting: %q is not %s", h.Greeting, greetingOllama)
+	return nil
+}
+
+// Validate checks the options, and that the page has the family that it needs.
+func (h *Handler) Validate() error {
+	if err := option.Check(h); err != nil {
+		return fmt.Errorf("lm_api: %w", err)
 	}
 	if h.Page != nil && *h.Page && !h.servesNative() {
 		return errors.New(`lm_api: page on: the page needs the native API: add native to dialects`)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -18,7 +20,7 @@ func TestMCP(t *testing.T) {
 		options string
 		want    node.MCPSettings
 	}{
-		"nothing": {"", node.MCPSettings{}},
+		"nothing": {"", node.MCPSettings{CallTimeout: time.Minute, IdleTTL: 10 * time.Minute, MaxRounds: 25}},
 		"everything": {
 			"mcp_private_hosts tools.lan 10.0.0.0/8\nmcp_private_hosts [::1]:3001 {env.TOOLS}:3001\nmcp_timeout 90s\nmcp_idle 1h\nmcp_max_rounds 10",
 			node.MCPSettings{
@@ -45,13 +47,12 @@ func TestMCP(t *testing.T) {
 // TestMCP_JSON: a configuration in JSON is checked as a Caddyfile is.
 func TestMCP_JSON(t *testing.T) {
 	t.Parallel()
-	for name, app := range map[string]*App{
+	for name, app := range map[string]*config.Settings{
 		"mcp_private_hosts": {MCPPrivateHosts: []string{"http://tools.lan"}},
 		"mcp_timeout":       {MCPTimeout: -1},
 		"mcp_max_rounds":    {MCPMaxRounds: 1},
 	} {
-		app.settings.MCP = app.mcp(func(s string) string { return s })
-		if err := app.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+		if err := option.Check(app); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

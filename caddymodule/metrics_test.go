@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
@@ -127,9 +128,9 @@ func TestCollector_Golden(t *testing.T) {
 }
 
 // appWith is a provisioned app on a home, in a configuration of its own, with that configuration's registry.
-func appWith(t *testing.T, app *App) (*App, *prometheus.Registry) {
+func appWith(t *testing.T, s *config.Settings) (*App, *prometheus.Registry) {
 	t.Helper()
-	ctx, err := caddy.ProvisionContext(&caddy.Config{AppsRaw: caddy.ModuleMap{"lm": caddyconfig.JSON(app, nil)}})
+	ctx, err := caddy.ProvisionContext(&caddy.Config{AppsRaw: caddy.ModuleMap{"lm": caddyconfig.JSON(s, nil)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +198,8 @@ func values(t *testing.T, registry *prometheus.Registry, names ...string) map[st
 // Configurations change the log of the whole process, so this test isn't parallel.
 func TestMetrics_OutliveAReload(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
-	config := &App{Home: string(modelsHome(t)), MaxLoaded: 1, Engines: map[string]*Engine{"llama_server": {Path: fake.Path, Parallel: 2, Sandbox: new(bool)}}}
-	first, before := appWith(t, config)
+	settings := &config.Settings{Home: string(modelsHome(t)), MaxLoaded: 1, Engines: config.Engines{"llama_server": {Path: fake.Path, Parallel: 2, Sandbox: new(bool)}}}
+	first, before := appWith(t, settings)
 	if text := scrape(t, before); text != "" {
 		t.Errorf("before the start:\n%s", text)
 	}
@@ -213,7 +214,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 	acquire(t, n, "test/one").Release()
 	lease := acquire(t, n, "test/two") // for which the first has to go
 
-	second, after := appWith(t, config)
+	second, after := appWith(t, settings)
 	if err := second.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 		t.Errorf("after the request: %v", got)
 	}
 	report := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
-	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != defaultIdleTTL {
+	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != time.Hour {
 		t.Errorf("ps: %+v", report)
 	}
 }

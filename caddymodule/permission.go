@@ -15,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 )
 
@@ -24,9 +26,9 @@ func init() { caddy.RegisterModule(new(Permission)) }
 // localhost, and the names in the configuration. A client that asks for any other name gets no certificate.
 type Permission struct {
 	// Additional names and addresses, such as those from which a router forwards to this machine. Default: none.
-	Names []string `json:"names,omitempty"`
+	Names []config.Host `json:"names,omitempty" args:"<name or address...>"`
 
-	hosts []string // the app's
+	hosts []config.Host // the app's
 	sites func() []string
 }
 
@@ -46,9 +48,6 @@ func (p *Permission) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Validate checks the names.
-func (p *Permission) Validate() error { return checkHosts("permission lm: names", p.Names) }
-
 // CertificateAllowed returns nil for a name, or an address, that this machine serves.
 func (p *Permission) CertificateAllowed(ctx context.Context, name string) error {
 	hello, _ := ctx.Value(certmagic.ClientHelloInfoCtxKey).(*tls.ClientHelloInfo)
@@ -62,7 +61,7 @@ func (p *Permission) CertificateAllowed(ctx context.Context, name string) error 
 // allows reports whether a certificate may be issued for a name. Other machines can request only a short list of names:
 // each address has one spelling, and the many names and addresses of localhost are for connections from this machine.
 func (p *Permission) allows(name string, hello *tls.ClientHelloInfo) bool {
-	if slices.Contains(p.hosts, name) || slices.Contains(p.Names, name) {
+	if slices.Contains(p.hosts, config.Host(name)) || slices.Contains(p.Names, config.Host(name)) {
 		return true
 	}
 	if ip, err := netip.ParseAddr(name); err == nil {
@@ -104,49 +103,10 @@ func siteNames(ctx caddy.Context) (names []string) {
 	return names
 }
 
-// UnmarshalCaddyfile reads
-//
-//	permission lm {
-//		names <name or address...>
-//	}
+// UnmarshalCaddyfile reads the block of on_demand_tls.
 func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // lm
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		if d.Val() != "names" {
-			return unknownOption(d, "permission lm", []string{"names"})
-		}
-		if err := hostArgs(d, &p.Names); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hostArgs reads names of hosts, in their normal form.
-func hostArgs(d *caddyfile.Dispenser, to *[]string) error {
-	word, from := d.Val(), len(*to)
-	if err := someArgs(d, to); err != nil {
-		return err
-	}
-	for i, name := range (*to)[from:] {
-		(*to)[from+i] = machine.Normal(name)
-	}
-	return wrap(d, checkHosts(word, (*to)[from:]))
-}
-
-// checkHosts returns an error about the first name that isn't a host's name or address.
-func checkHosts(word string, names []string) error {
-	for _, name := range names {
-		ip, err := netip.ParseAddr(name)
-		isAddress := err == nil && ip.String() == name
-		if !isAddress && (name == "" || name != machine.Normal(name) || strings.ContainsAny(name, "*/:[]{}@ ")) {
-			return fmt.Errorf("%s: %q is not a name or an address of a host, such as server.lan or 192.168.1.7, without a port", word, name)
-		}
-	}
-	return nil
+	return option.Parse(d, "permission lm", p)
 }
 
 // warnOnDemand warns about TLS on demand for arbitrary names: each certificate takes three files, so clients could fill the
@@ -173,7 +133,6 @@ func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Permission)(nil)
-	_ caddy.Validator             = (*Permission)(nil)
 	_ caddyfile.Unmarshaler       = (*Permission)(nil)
 	_ caddytls.OnDemandPermission = (*Permission)(nil)
 )

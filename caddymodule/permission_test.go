@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 )
 
@@ -29,7 +30,7 @@ func (c connected) LocalAddr() net.Addr {
 func TestPermission_OnlyThisMachine(t *testing.T) {
 	t.Parallel()
 	p := &Permission{
-		Names: []string{"named.example", "203.0.113.7"}, hosts: []string{"host.lan"},
+		Names: []config.Host{"named.example", "203.0.113.7"}, hosts: []config.Host{"host.lan"},
 		sites: func() []string { return []string{"site.example", "*.wild.example"} },
 	}
 	const far = "192.0.2.1"

@@ -5,21 +5,20 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 )
 
-// referenceFile is made by this test with -update: from the syntax in the comments of what parses the Caddyfile, and from the
-// comments of the fields that it sets.
+// referenceFile is made by this test with -update, from the fields of the options and their comments.
 const referenceFile = "../docs/caddyfile.md"
 
 const referenceIntro = `# The Caddyfile
@@ -32,89 +31,74 @@ site, and ` + "`permission lm`" + ` belongs to the global option ` + "`on_demand
 ` + "`512MiB` or `20GB`" + `. A word that isn't here is an error, which names the words that there are.
 `
 
-// word is an option, or the head of a block of options.
-type word struct {
-	name, syntax, note string
-	inner              []*word
-}
+// optionsFile has the options for the page's settings. It is made with the other.
+const optionsFile = "../web/src/core/options.ts"
 
-// section is a block of options: where its syntax is written, and the type whose fields it sets.
+// section is a part of the page: a block that is in no other.
 type section struct {
-	title, function, typ string
+	title, syntax string
+	typ           reflect.Type
 }
 
 var sections = []section{
-	{"The global option lm", "UnmarshalCaddyfile App", "App"},
-	{"The directive lm_api", "parseHandler", "Handler"},
-	{"The directive lm_auth", "parseAuth", "Auth"},
-	{"permission lm", "UnmarshalCaddyfile Permission", "Permission"},
+	{"The global option lm", "lm", reflect.TypeFor[config.Settings]()},
+	{"The directive lm_api", "lm_api", reflect.TypeFor[Handler]()},
+	{"The directive lm_auth", "lm_auth", reflect.TypeFor[Auth]()},
+	{"permission lm", "permission lm", reflect.TypeFor[Permission]()},
 }
 
-// blockTypes are the types of blocks within blocks.
-var blockTypes = map[string]string{
-	"store": "Store", "warm": "Warm", "engine": "Engine", "model": "Model", "hub": "Hub", "remote": "Remote", "cluster": "Cluster", "preset": "Preset", "trust": "Trusted",
-}
+// presetSyntax is that of the only block that has no struct.
+const presetSyntax = `
 
-// otherNames are the words whose fields in JSON have another name, other than a plural.
-var otherNames = map[string]string{"trust": "trusted"}
+### preset
 
-// source has what is needed of this package's code.
-type source struct {
-	syntax map[string]string            // by function, and by method and type
-	types  map[string]string            // comments of types
-	fields map[string]map[string]string // comments of fields, by type and name in JSON
-}
+    preset <name> {
+        system_prompt <text>
+        <field> <value...>
+    }
+`
 
-func readSource(t *testing.T) *source {
+// comments are the comments of types, and of their fields as type and name in JSON.
+type comments map[string]string
+
+func readComments(t *testing.T, dirs ...string) comments {
 	t.Helper()
-	s := &source{map[string]string{}, map[string]string{}, map[string]map[string]string{}}
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), entry.Name(), nil, parser.ParseComments)
+	all := comments{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, decl := range file.Decls {
-			s.add(decl)
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, decl := range file.Decls {
+				if types, is := decl.(*ast.GenDecl); is {
+					all.add(types)
+				}
+			}
 		}
 	}
-	return s
+	return all
 }
 
-func (s *source) add(decl ast.Decl) {
-	switch decl := decl.(type) {
-	case *ast.FuncDecl:
-		name := decl.Name.Name
-		if decl.Recv != nil {
-			if star, is := decl.Recv.List[0].Type.(*ast.StarExpr); is {
-				name += " " + fmt.Sprint(star.X)
-			}
+func (c comments) add(types *ast.GenDecl) {
+	for _, spec := range types.Specs {
+		typ, is := spec.(*ast.TypeSpec)
+		if !is {
+			continue
 		}
-		s.syntax[name] = decl.Doc.Text()
-	case *ast.GenDecl:
-		for _, spec := range decl.Specs {
-			typ, is := spec.(*ast.TypeSpec)
-			if !is {
-				continue
-			}
-			fields, is := typ.Type.(*ast.StructType)
-			if !is {
-				continue
-			}
-			s.types[typ.Name.Name] = decl.Doc.Text()
-			s.fields[typ.Name.Name] = map[string]string{}
-			for _, f := range fields.Fields.List {
-				if f.Tag == nil {
-					continue
-				}
+		c[typ.Name.Name] = paragraph(strings.Split(types.Doc.Text(), "\n\n")[0])
+		fields, is := typ.Type.(*ast.StructType)
+		if !is {
+			continue
+		}
+		for _, f := range fields.Fields.List {
+			if f.Tag != nil {
 				name, _, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
-				s.fields[typ.Name.Name][name] = paragraph(f.Doc.Text())
+				c[typ.Name.Name+" "+name] = paragraph(f.Doc.Text())
 			}
 		}
 	}
@@ -129,205 +113,135 @@ func paragraph(text string) string {
 	return quoted.ReplaceAllString(strings.ReplaceAll(text, "|", `\|`), "`$1`")
 }
 
-// syntaxOf parses the indented lines of a comment.
-func syntaxOf(t *testing.T, comment string) *word {
-	t.Helper()
-	root := &word{}
-	open := []*word{root}
-	for line := range strings.Lines(comment) {
-		line, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
-		if !indented {
-			continue
-		}
-		text, note, _ := strings.Cut(strings.TrimSpace(line), "# ")
-		text = strings.TrimSpace(text)
-		if text == "}" {
-			open = open[:len(open)-1]
-			continue
-		}
-		syntax, opens := strings.CutSuffix(text, " {")
-		w := &word{name: strings.Fields(syntax)[0], syntax: strings.TrimSpace(syntax), note: strings.TrimSpace(note)}
-		top := open[len(open)-1]
-		top.inner = append(top.inner, w)
-		if opens {
-			open = append(open, w)
-		}
-	}
-	if len(open) != 1 || len(root.inner) != 1 {
-		t.Fatalf("the comment has no syntax of one block:\n%s", comment)
-	}
-	return root.inner[0]
-}
-
-// repeated is the note at a word that may be given more than once.
-const repeated = "may be repeated"
-
-// reference writes the page, and counts the fields that it has described.
+// reference writes the page.
 type reference struct {
-	*strings.Builder
+	strings.Builder
 	t    *testing.T
-	from *source
-	used map[string]map[string]bool
+	from comments
 }
 
 // block writes a block of options: its syntax, a table of its words, and the blocks in it.
-func (r *reference) block(level int, title, about, typ string, w *word) {
+func (r *reference) block(level int, title, about, syntax string, typ reflect.Type) {
 	fmt.Fprintf(r, "\n%s %s\n", strings.Repeat("#", level), title)
 	if about != "" {
 		fmt.Fprintf(r, "\n%s\n", about)
 	}
-	r.WriteString("\n")
-	r.syntax(w)
-	if typ == "Preset" {
-		r.WriteString("\nA value that is JSON is taken as such, and any other is a string. Several values are an array.\n")
-		return
-	}
-	r.WriteString("\n| word | meaning |\n|---|---|\n")
-	var blocks []*word
-	for _, inner := range w.inner {
-		meaning := r.meaning(typ, inner.name)
-		if strings.HasSuffix(inner.syntax, " on|off") {
-			meaning = strings.NewReplacer("Default: true", "Default: on", "Default: false", "Default: off").Replace(meaning)
+	fmt.Fprintf(r, "\n    %s {\n", syntax)
+	var lines, rows []string
+	var blocks []option.Field
+	for _, f := range option.Fields(typ) {
+		line := strings.TrimSpace(f.Word + " " + f.Args)
+		isOther := strings.Contains(r.String()+strings.Join(lines, "\n"), "\n        "+f.Word+" ") && f.Type.Kind() == reflect.Map && !f.IsBlock()
+		if f.Word == "" || isOther {
+			continue
 		}
-		if len(inner.inner) > 0 {
-			blocks = append(blocks, inner)
-			meaning += " See [below](#" + anchorOf(inner) + ")."
+		meaning := r.meaning(typ, &f)
+		if f.IsBlock() || f.Word == "preset" {
+			blocks, meaning = append(blocks, f), meaning+" See [below](#"+f.Word+")."
+			lines = append(lines, "\n        "+line+" { … }")
+		} else {
+			lines = append(lines, "\n        "+line)
 		}
-		if inner.note == repeated {
+		if f.MayBeRepeated() {
 			meaning += " It may be repeated."
 		}
-		fmt.Fprintf(r, "| `%s` | %s |\n", strings.ReplaceAll(inner.syntax, "|", `\|`), meaning)
+		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(line, "|", `\|`), meaning))
 	}
-	for _, inner := range blocks {
-		r.block(level+1, heading(inner), r.meaning(typ, inner.name), blockTypes[inner.name], inner)
-	}
-}
-
-// heading is the title of a block within a block.
-func heading(w *word) string {
-	if w.name == "engine" {
-		return w.syntax
-	}
-	return w.name
-}
-
-func anchorOf(w *word) string { return strings.ReplaceAll(heading(w), " ", "-") }
-
-// syntax writes the lines of a block, without those of the blocks in it.
-func (r *reference) syntax(w *word) {
-	fmt.Fprintf(r, "    %s {\n", w.syntax)
-	for _, inner := range w.inner {
-		more := ""
-		if len(inner.inner) > 0 {
-			more = " { … }"
+	r.WriteString(strings.TrimPrefix(strings.Join(lines, ""), "\n") + "\n    }\n\n| word | meaning |\n|---|---|\n" + strings.Join(rows, ""))
+	for _, f := range blocks {
+		if f.Word == "preset" {
+			r.WriteString(strings.TrimPrefix(presetSyntax, "\n"))
+			continue
 		}
-		fmt.Fprintf(r, "        %s%s\n", inner.syntax, more)
+		inner := f.Type
+		for inner.Kind() != reflect.Struct {
+			inner = inner.Elem()
+		}
+		r.block(level+1, f.Word, r.meaning(typ, &f), strings.TrimSpace(f.Word+" "+f.Args), inner)
 	}
-	r.WriteString("    }\n")
 }
 
-// meaning is the comment of the field that a word sets.
-func (r *reference) meaning(typ, name string) string {
+// meaning is the comment of a field, and its default.
+func (r *reference) meaning(typ reflect.Type, f *option.Field) string {
 	r.t.Helper()
-	for _, field := range []string{name, name + "s", name + "es", otherNames[name]} {
-		if text := r.from.fields[typ][field]; text != "" {
-			if r.used[typ] == nil {
-				r.used[typ] = map[string]bool{}
-			}
-			r.used[typ][field] = true
-			return text
-		}
+	text := r.from[typ.Name()+" "+f.Name]
+	if text == "" {
+		r.t.Errorf("the option %s of %s has no comment", f.Word, typ.Name())
 	}
-	r.t.Errorf("the word %q of %s sets no field that has a comment", name, typ)
-	return ""
+	if said := f.Otherwise(); said != "" {
+		text += " Default: " + said + "."
+	}
+	return text
 }
 
-// makeReference returns the page, and which fields it describes.
-func makeReference(t *testing.T) (string, map[string]map[string]bool, *source) {
+// makeReference returns the page.
+func makeReference(t *testing.T, from comments) string {
 	t.Helper()
-	r := &reference{new(strings.Builder), t, readSource(t), map[string]map[string]bool{}}
+	r := &reference{t: t, from: from}
 	r.WriteString(referenceIntro)
 	for _, s := range sections {
-		_, does, _ := strings.Cut(paragraph(strings.Split(r.from.types[s.typ], "\n\n")[0]), " ")
-		if s.typ == "App" {
+		_, does, _ := strings.Cut(from[s.typ.Name()], " ")
+		if s.syntax == "lm" {
 			does = ""
 		} else {
 			does = strings.ToUpper(does[:1]) + does[1:]
 		}
-		r.block(2, s.title, does, s.typ, syntaxOf(t, r.from.syntax[s.function]))
+		r.block(2, s.title, does, s.syntax, s.typ)
 	}
-	return r.String(), r.used, r.from
+	return r.String()
 }
 
-// The page about the Caddyfile is as the comments say.
-func TestReference_IsUpToDate(t *testing.T) {
-	t.Parallel()
-	got, used, from := makeReference(t)
-	if *update {
-		if err := os.WriteFile(referenceFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
-	}
-	inJSONOnly := map[string][]string{"App": {"gpu_memories"}, "Engine": {"options"}, "Hub": {"url"}, "Remote": {"url"}, "Cluster": {"url"}, "Store": {"postgres_url"}, "Trusted": {"user", "scopes"}, "Warm": {"off"}}
-	for typ := range used {
-		for _, field := range slices.Sorted(maps.Keys(from.fields[typ])) {
-			if !used[typ][field] && !slices.Contains(inJSONOnly[typ], field) {
-				t.Errorf("no word of the Caddyfile sets the field %s of %s", field, typ)
+// firstPart matches a comment up to the end of its first sentence, or to a colon after a word.
+var firstPart = regexp.MustCompile(`^.*?[^0-9][.:](?: |$)`)
+
+// makeOptions returns the file for the page's settings: what each option that GET /api/v1/settings lists is for, and an example of its value.
+func makeOptions(from comments) string {
+	var text strings.Builder
+	text.WriteString(`// make reference makes this file from the comments of the options.
+
+/** What can be set in a Caddyfile: what an option is for, and an example of its value. */
+export interface Option {
+	about: string;
+	example: string;
+}
+
+/** The options of the block lm, by the names in GET /api/v1/settings. A second word is an option of a block within it. */
+export const options: Record<string, Option> = {
+`)
+	var add func(typ reflect.Type, prefix string)
+	add = func(typ reflect.Type, prefix string) {
+		for _, f := range option.Fields(typ) {
+			isOther := strings.Contains(text.String(), fmt.Sprintf("\t%q:", prefix+f.Word))
+			if f.Example() != "" && f.Word != "" && !isOther {
+				about := firstPart.FindString(strings.NewReplacer("`", "", `\|`, "|").Replace(from[typ.Name()+" "+f.Name]))
+				fmt.Fprintf(&text, "\t%q: { about: %q, example: %q },\n", prefix+f.Word, strings.TrimRight(about, ".: "), f.Example())
+			}
+			if f.IsBlock() && !f.MayBeRepeated() && f.Type.Kind() == reflect.Struct {
+				add(f.Type, f.Word+" ")
 			}
 		}
 	}
+	add(reflect.TypeFor[config.Settings](), "")
+	text.WriteString("};\n")
+	return text.String()
 }
 
-// Every word that the parser knows is in the syntax, and the other way round.
-func TestReference_HasEveryWord(t *testing.T) {
+// The page about the Caddyfile, and that of the settings, are as the comments say.
+func TestReference_IsUpToDate(t *testing.T) {
 	t.Parallel()
-	from := readSource(t)
-	lm := syntaxOf(t, from.syntax["UnmarshalCaddyfile App"])
-	known := map[string][]string{
-		"lm": appOptions, "model": modelOptions, "hub": hubOptions, "remote": remoteOptions, "cluster": clusterOptions, "store": storeOptions, "warm": warmOptions,
-	}
-	for _, e := range node.Engines() {
-		known["engine "+e.Name] = engineOptions(e)
-	}
-	check := func(name string, w *word) {
-		got := map[string]bool{}
-		for _, inner := range w.inner {
-			got[inner.name] = true
+	from := readComments(t, ".", "config")
+	for file, got := range map[string]string{referenceFile: makeReference(t, from), optionsFile: makeOptions(from)} {
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
-		want := known[name]
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-			t.Errorf("%s: the words of the parser and of its comment differ (-parser +comment):\n%s", name, diff)
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		delete(known, name)
-	}
-	check("lm", lm)
-	for _, inner := range lm.inner {
-		if name := heading(inner); len(inner.inner) > 0 && inner.name != "preset" {
-			check(name, inner)
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s is stale: run make reference (-want +got):\n%s", file, diff)
 		}
-	}
-	known["lm_api"] = handlerOptions
-	check("lm_api", syntaxOf(t, from.syntax["parseHandler"]))
-	for name := range known {
-		t.Errorf("the comment has no block %s", name)
-	}
-	syntax := map[string]string{}
-	for _, inner := range lm.inner {
-		syntax[inner.name] = inner.syntax
-	}
-	for _, c := range choices {
-		if want := c.name + " " + strings.Join(c.values, "|"); syntax[c.name] != want {
-			t.Errorf("the comment has %q, and the parser takes %q", syntax[c.name], want)
-		}
-	}
-	if want := "allow " + strings.Join(Gates, "|") + "..."; syntax["allow"] != want {
-		t.Errorf("the comment has %q, and the parser takes %q", syntax["allow"], want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddypki"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 )
 
 // servesHost reports whether a site's matcher names the host that a request is for. Such a name was chosen by the operator,
@@ -190,7 +191,7 @@ func isReachable(listen string) bool {
 func configOf(ctx caddy.Context, a *App) api.Config {
 	return api.Config{
 		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
-		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: a.Hosts, ServesHost: servesHost,
+		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: config.Names(a.Hosts), ServesHost: servesHost,
 		RootCertificate: rootCertificate(ctx),
 	}
 }

@@ -37,7 +37,7 @@ func sitesOf(ctx caddy.Context) []resource.Site {
 			for _, d := range h.Dialects {
 				s.Dialects = append(s.Dialects, string(d))
 			}
-			if s.MaxBodyBytes = max(s.MaxBodyBytes, h.MaxBody); h.MaxBody == 0 {
+			if s.MaxBodyBytes = max(s.MaxBodyBytes, int64(h.MaxBody)); h.MaxBody == 0 {
 				s.MaxBodyBytes = max(s.MaxBodyBytes, api.DefaultMaxBody)
 			}
 		})

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,12 +28,6 @@ func (m MCPSettings) Validate() error {
 		if err := servers.CheckPrivateHost(host); err != nil {
 			return fmt.Errorf("mcp_private_hosts: %w", err)
 		}
-	}
-	if m.CallTimeout < 0 || m.IdleTTL < 0 || m.MaxRounds < 0 {
-		return errors.New("mcp_timeout, mcp_idle and mcp_max_rounds must not be negative")
-	}
-	if m.MaxRounds == 1 {
-		return errors.New("mcp_max_rounds must be at least 2: in the last round the model gets no tools")
 	}
 	return nil
 }

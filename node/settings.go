@@ -1,10 +1,8 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -115,41 +113,15 @@ type ModelSettings struct {
 // NoDevice in ModelSettings.Devices means that the model is on the processor.
 const NoDevice = "none"
 
-// Validate returns an error if the settings are invalid.
+// Validate returns an error if the settings are invalid in a way that no single value shows.
 func (s Settings) Validate() error {
 	for _, dir := range s.ModelsDirs {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("models_dir %s: the path must be absolute", dir)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
-		if n := s.Engines[name].Parallel; n < 0 {
-			return fmt.Errorf("engine %s: parallel %d: must be at least 1", name, n)
-		}
-	}
-	if s.MaxLoaded < 0 || s.MaxDownloads < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
-		return errors.New("max_loaded, max_downloads, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
-	}
-	if s.Inspect < 0 || s.Inspect > MaxInspect {
+	if s.Inspect > MaxInspect {
 		return fmt.Errorf("inspect: a number of requests from 0 to %d", MaxInspect)
-	}
-	if s.BodyMemory < 0 {
-		return errors.New("body_memory must not be negative")
-	}
-	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 || s.Store.TokenGrace < 0 {
-		return errors.New("store: max_age, max_turns and token_grace must not be negative")
-	}
-	if w := s.Warm; w.Size < 0 || w.Daily < 0 || w.MaxAge < 0 || w.SaveAfter < 0 || w.MinTokens < 0 {
-		return errors.New("warm: size, daily, max_age, save_after and min_tokens must not be negative")
-	}
-	budgets := map[string]Budget{"memory_budget": s.MemoryBudget, "gpu_memory": s.GPUMemory.Each}
-	for name, b := range s.GPUMemory.ByName {
-		budgets["gpu_memory "+name] = b
-	}
-	for _, name := range slices.Sorted(maps.Keys(budgets)) {
-		if b := budgets[name]; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
-			return fmt.Errorf("%s: a share must be between 0%% and 100%%, a size above 0", name)
-		}
 	}
 	if err := s.MCP.Validate(); err != nil {
 		return err
@@ -170,6 +142,11 @@ func (s Settings) Validate() error {
 	if err := s.Cluster.validate(&s.Store); err != nil {
 		return err
 	}
+	return s.checkModels()
+}
+
+// checkModels returns an error if the settings of a model are invalid.
+func (s Settings) checkModels() error {
 	names := map[string]string{}
 	for key, m := range s.Models {
 		for _, alias := range m.Aliases {
@@ -184,9 +161,6 @@ func (s Settings) Validate() error {
 		}
 		if slices.Contains(m.Devices, NoDevice) && len(m.Devices) > 1 {
 			return fmt.Errorf("model %s: devices: %s must not be combined with the names of GPUs", key, NoDevice)
-		}
-		if m.ContextLength < 0 || m.Parallel < 0 || m.GPULayers != nil && *m.GPULayers < 0 {
-			return fmt.Errorf("model %s: context_length, parallel and gpu_layers must not be negative", key)
 		}
 	}
 	return nil

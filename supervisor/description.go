@@ -41,10 +41,6 @@ type Engine struct {
 	ContextStep int
 	// MaxCheckpoints is how many checkpoints of a context it can keep for each slot; 0: it keeps none.
 	MaxCheckpoints int
-
-	// Words are options that its block in the configuration has beside those that every engine has. Each makes arguments of
-	// the process out of its values. The error says what is wrong with them.
-	Words map[string]func(values []string) (args []string, err error)
 }
 
 // Setup is what an engine's process is made with.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -105,9 +106,9 @@ func describeFile(file string) (json.RawMessage, error) {
 }
 
 func describedFile(file string) (d caddymodule.Described, err error) {
-	config, err := readConfig(file)
+	text, err := readConfig(file)
 	if err == nil {
-		d, err = caddymodule.Describe(config)
+		d, err = caddymodule.Describe(text)
 	}
 	if err != nil {
 		return d, fmt.Errorf("%s: %w", cmp.Or(file, "Caddyfile"), err)
@@ -133,13 +134,13 @@ func readConfig(file string) ([]byte, error) {
 	case err != nil, filepath.Ext(name) == ".json":
 		return content, err
 	}
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(content, map[string]any{"filename": name})
-	return config, err
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(content, map[string]any{"filename": name})
+	return adapted, err
 }
 
 // defaultConfig is the configuration of `lmcaddy serve` without flags.
 func defaultConfig() *caddy.Config {
-	return serveConfig(new(caddymodule.App), sites{"lmcaddy": newSite(defaultListen, caddymodule.Handler{}, false)})
+	return serveConfig(new(config.Settings), sites{"lmcaddy": newSite(defaultListen, caddymodule.Handler{}, false)})
 }
 
 // writeConfiguration shows a configuration to people.

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/home"
-	"github.com/lmcaddy/lmcaddy/internal/machine"
 )
 
 const (
@@ -28,14 +28,14 @@ func defineServe(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")
 	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
-	cmd.Flags().String("list-models", "", "What GET /v1/models lists: "+strings.Join(caddymodule.ListModels, " or ")+" (default loaded)")
+	cmd.Flags().String("list-models", "", "What GET /v1/models lists: "+strings.Join(config.Values("list_models"), " or ")+" (default loaded)")
 	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
 	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
-	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(caddymodule.Gates, ", ")+" (may be repeated)")
+	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(config.Values("allow"), ", ")+" (may be repeated)")
 	cmd.Flags().StringArray("mcp-private-hosts", nil, "A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
-	_ = cmd.RegisterFlagCompletionFunc("list-models", completeOneOf(caddymodule.ListModels...))
-	_ = cmd.RegisterFlagCompletionFunc("allow", completeOneOf(caddymodule.Gates...)) // it fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc("list-models", completeOneOf(config.Values("list_models")...))
+	_ = cmd.RegisterFlagCompletionFunc("allow", completeOneOf(config.Values("allow")...)) // it fails only if there is no such flag
 	cmd.Example = "  lmcaddy serve --list-models all\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true
@@ -57,15 +57,15 @@ func serve(flags caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	config := serveConfig(app, sites)
-	encoded, err := json.Marshal(config)
+	all := serveConfig(app, sites)
+	encoded, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
 	if err := preflight(encoded); err != nil {
 		return err
 	}
-	if err := caddy.Run(config); err != nil {
+	if err := caddy.Run(all); err != nil {
 		return err
 	}
 	select {}
@@ -76,17 +76,15 @@ func writeServeConfig(dir home.Dir) (string, error) {
 	if err := dir.Make(); err != nil {
 		return "", err
 	}
-	config := defaultConfig()
 	file := filepath.Join(dir.Run(), "serve.json")
-	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
+	return file, os.WriteFile(file, caddyconfig.JSON(defaultConfig(), nil), 0o600)
 }
 
 // appFlags returns the app that the flags ask for.
-func appFlags(flags caddycmd.Flags) (*caddymodule.App, error) {
-	app := &caddymodule.App{ListModels: flags.String("list-models")}
-	for name, to := range map[string]*[]string{
-		"models-dir": &app.ModelsDirs, "hosts": &app.Hosts, "allow": &app.Allow, "mcp-private-hosts": &app.MCPPrivateHosts,
-	} {
+func appFlags(flags caddycmd.Flags) (*config.Settings, error) {
+	var hosts []string
+	app := &config.Settings{ListModels: flags.String("list-models")}
+	for name, to := range map[string]*[]string{"models-dir": &app.ModelsDirs, "hosts": &hosts, "allow": &app.Allow, "mcp-private-hosts": &app.MCPPrivateHosts} {
 		given, err := flags.GetStringArray(name)
 		if err != nil {
 			return nil, err
@@ -96,8 +94,11 @@ func appFlags(flags caddycmd.Flags) (*caddymodule.App, error) {
 	for i, dir := range app.ModelsDirs {
 		app.ModelsDirs[i] = home.Absolute(dir)
 	}
-	for i, host := range app.Hosts {
-		app.Hosts[i] = machine.Normal(host)
+	app.Hosts = make([]config.Host, len(hosts))
+	for i, host := range hosts {
+		if err := app.Hosts[i].UnmarshalText([]byte(host)); err != nil {
+			return nil, fmt.Errorf("--hosts: %w", err)
+		}
 	}
 	return app, nil
 }
@@ -142,7 +143,7 @@ func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddy
 }
 
 // serveConfig returns a configuration with sites that serve the API.
-func serveConfig(app *caddymodule.App, all sites) *caddy.Config {
+func serveConfig(app *config.Settings, all sites) *caddy.Config {
 	site := caddyhttp.App{GracePeriod: caddy.Duration(caddymodule.DefaultGrace), Servers: all}
 	noPersist := false
 	return &caddy.Config{

@@ -22,8 +22,7 @@ func TestServe_Flags(t *testing.T) {
 				"--models-dir", "/srv/models", "--hosts", "Server.LAN", "--allow", "plugin_mcp", "--allow", "ephemeral_mcp",
 				"--mcp-private-hosts", "127.0.0.1:3001", "--mcp-private-hosts", "tools.lan",
 			},
-			`{"models_dirs":["/srv/models"],"allow":["plugin_mcp","ephemeral_mcp"],"mcp_private_hosts":["127.0.0.1:3001","tools.lan"],` +
-				`"hosts":["server.lan"]}`,
+			`{"models_dirs":["/srv/models"],"hosts":["server.lan"],"allow":["plugin_mcp","ephemeral_mcp"],"mcp_private_hosts":["127.0.0.1:3001","tools.lan"]}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/api"
-	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -51,7 +51,7 @@ func usesPostgres(saved string) bool {
 	var config struct {
 		Apps struct {
 			LM struct {
-				Store caddymodule.Store `json:"store"`
+				Store config.Store `json:"store"`
 			} `json:"lm"`
 		} `json:"apps"`
 	}

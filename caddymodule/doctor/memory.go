@@ -8,7 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/shirou/gopsutil/v3/mem"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -25,7 +25,7 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 	}
 	budget := total
 	if said := s.setting("memory_budget"); said != "" {
-		if b, err := caddymodule.ParseBudget("memory_budget", said); err == nil {
+		if b, err := config.Budget(said).Node(); err == nil {
 			budget = b.Bytes
 			if b.Share > 0 {
 				budget = int64(b.Share * float64(total))

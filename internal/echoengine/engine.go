@@ -32,7 +32,6 @@ func Engine() supervisor.Engine {
 		Estimate: func(s *supervisor.Spec) (catalog.Memory, error) {
 			return catalog.Memory{Weights: s.Model.SizeBytes + memory}, nil
 		},
-		Words: map[string]func([]string) ([]string, error){"greeting": greeting},
 	}
 }
 
@@ -41,14 +40,6 @@ func find(s supervisor.Setup) (string, error) {
 		return path, nil
 	}
 	return "", errors.New("no echo engine is configured")
-}
-
-// greeting is the option for what each answer begins with.
-func greeting(values []string) ([]string, error) {
-	if len(values) != 1 {
-		return nil, errors.New("give one text")
-	}
-	return []string{"--greeting", values[0]}, nil
 }
 
 // read reads a model's file.

@@ -5,8 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
-
-	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 )
 
 // A model of the engine is listed, loaded and unloaded as any other. Nothing can be chosen of its load, so nothing is told of
@@ -76,14 +74,10 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// The operator's option for the engine reaches its process.
-func TestEngine_Words(t *testing.T) {
+// The operator's arguments for the engine reach its process.
+func TestEngine_Args(t *testing.T) {
 	t.Parallel()
-	args, err := echoengine.Engine().Words["greeting"]([]string{"oh"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, args...)
+	s := serve(t, "--greeting", "oh")
 	if _, body := s.native("hello", ""); gjson.Get(body, "output.0.content").Str != "oh hello" {
 		t.Errorf("answer %s", body)
 	}

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
+import { gateLines, gates, lines, type Gate } from "../core/caddyfile";
 import { formatBytes, formatDuration } from "../core/format";
-import { gateLines, gates, lines, options, type Gate } from "../core/options";
+import { options } from "../core/options";
 import { useResource } from "../core/resource";
 import { lacks, offerToken } from "../core/session";
 import type { Configuration, Setting, Settings as All } from "../core/types";

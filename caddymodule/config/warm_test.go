@@ -1,6 +1,8 @@
-package caddymodule
+package config
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -29,8 +32,9 @@ func TestWarm_Settings(t *testing.T) {
 		"sizes":          {Warm{Size: 1, Daily: 2}, with(func(s *node.WarmSettings) { s.Size, s.Daily = 1, 2 })},
 		"sooner, longer": {Warm{SaveAfter: 3, MinTokens: 4}, with(func(s *node.WarmSettings) { s.SaveAfter, s.MinTokens = 3, 4 })},
 	} {
-		if diff := cmp.Diff(tt.want, tt.warm.settings()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		got, err := (&Settings{Warm: tt.warm}).NodeSettings(slog.New(slog.DiscardHandler), caddy.NewReplacer())
+		if diff := cmp.Diff(tt.want, got.Warm); err != nil || diff != "" {
+			t.Errorf("%s: error %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
@@ -44,7 +48,11 @@ func TestWarm_InJSON(t *testing.T) {
 		`{"max_age": -1}`:                   "must not be negative",
 		`{"min_tokens": -1}`:                "must not be negative",
 	} {
-		err := caddy.Validate(&caddy.Config{AppsRaw: caddy.ModuleMap{"lm": []byte(`{"warm": ` + config + `}`)}})
+		var warm Warm
+		if err := json.Unmarshal([]byte(config), &warm); err != nil {
+			t.Fatal(err)
+		}
+		err := option.Check(&Settings{Warm: warm})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)
 		}

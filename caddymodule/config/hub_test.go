@@ -1,4 +1,4 @@
-package caddymodule
+package config
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ func TestHubs_TheConfigurationGoesBeforeTheEnvironment(t *testing.T) {
 		"a mirror over http": {endpoint: "http://mirror.example", fails: "HF_ENDPOINT"},
 		"configured": {
 			hubs: []Hub{{URL: "https://{env.TEST_HUB}", Token: "{env.TEST_TOKEN}", StallTimeout: caddy.Duration(time.Second)}, {URL: fetch.PublicHub}}, endpoint: "https://mirror.example", token: "hf_1",
-			want: []fetch.Hub{{URL: "https://hub.example", Token: "s3cret", Stall: time.Second}, {URL: fetch.PublicHub}},
+			want: []fetch.Hub{{URL: "https://hub.example", Token: "s3cret", Stall: time.Second}, {URL: fetch.PublicHub, Stall: time.Minute}},
 		},
-		"a token that is empty":       {hubs: []Hub{{URL: fetch.PublicHub, Token: "{env.TEST_NONE}"}}, want: []fetch.Hub{{URL: fetch.PublicHub}}},
+		"a token that is empty":       {hubs: []Hub{{URL: fetch.PublicHub, Token: "{env.TEST_NONE}"}}, want: []fetch.Hub{{URL: fetch.PublicHub, Stall: time.Minute}}},
 		"an address that is empty":    {hubs: []Hub{{URL: "{env.TEST_NONE}"}}, fails: "hub {env.TEST_NONE}"},
 		"a placeholder that is wrong": {hubs: []Hub{{URL: fetch.PublicHub, Token: "{envy.X}"}}, fails: "token"},
 	} {
@@ -40,8 +40,7 @@ func TestHubs_TheConfigurationGoesBeforeTheEnvironment(t *testing.T) {
 			t.Setenv("TEST_TOKEN", "s3cret")
 			t.Setenv("TEST_NONE", "")
 			var log bytes.Buffer
-			a := &App{Hubs: c.hubs, log: slog.New(slog.NewTextHandler(&log, nil))}
-			err := a.hubs(caddy.NewReplacer())
+			got, err := (&Settings{Hubs: c.hubs}).NodeSettings(slog.New(slog.NewTextHandler(&log, nil)), caddy.NewReplacer())
 			if c.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fails) {
 					t.Errorf("the error is %v", err)
@@ -51,12 +50,26 @@ func TestHubs_TheConfigurationGoesBeforeTheEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, a.settings.Hubs); diff != "" {
+			if diff := cmp.Diff(c.want, got.Hubs); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if strings.Contains(log.String(), "s3cret") {
 				t.Errorf("the log has the token: %s", log.String())
 			}
 		})
+	}
+}
+
+func TestStore_NodeSettings(t *testing.T) {
+	t.Setenv("TEST_STORE", "postgres://db")
+	s := &Settings{Store: Store{PostgresURL: "{env.TEST_STORE}", MaxAge: caddy.Duration(time.Hour), MaxTurns: 5}}
+	replace := caddy.NewReplacer()
+	err := s.Resolve(replace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.NodeSettings(slog.New(slog.DiscardHandler), replace)
+	if err != nil || got.Store.PostgresURL != "postgres://db" || got.Store.Bounds.Age != time.Hour || got.Store.Bounds.Number != 5 || got.Store.TokenGrace != 5*time.Minute {
+		t.Errorf("%+v %v", got.Store, err)
 	}
 }

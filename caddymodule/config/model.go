@@ -1,0 +1,63 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// Models are the settings of single models, by key or another name.
+type Models map[string]*Model
+
+// Key returns a model's name in its normal form.
+func (Models) Key(name string) (string, error) { return strings.ToLower(name), nil }
+
+// Model is the settings of one model.
+type Model struct {
+	// Other names of the model. A * stands for any characters but a slash.
+	Aliases []string `json:"aliases,omitempty" word:"alias" args:"<name...>"`
+
+	// How many tokens one request gets. Default: the model's maximum, but at most 32768, and no more than fits.
+	ContextLength int `json:"context_length,omitempty" args:"<tokens>" min:"1"`
+
+	// How many requests an instance answers at a time. Default: the engine's setting.
+	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1"`
+
+	// The model that drafts for this one (speculative decoding). Default: none.
+	DraftModel string `json:"draft_model,omitempty" args:"<key>"`
+
+	// Whether the model is loaded at start.
+	Preload bool `json:"preload,omitempty"`
+
+	// Whether the model is never evicted.
+	Pin bool `json:"pin,omitempty"`
+
+	// How long the model may be idle before it is unloaded, however it was loaded; 0: it stays loaded. Default: idle_ttl if it was loaded
+	// on first use, else 0.
+	TTL *caddy.Duration `json:"ttl,omitempty" args:"<duration>"`
+
+	// Whether the states of its conversations may be kept in files. Default: on.
+	Warm *bool `json:"warm,omitempty"`
+
+	// The GPUs that the model may be on, by the engine's names, such as CUDA0; or none, for the processor. Default: the one with the most
+	// room, or several if one is too small.
+	Devices []string `json:"devices,omitempty" args:"<name...>|none"`
+
+	// How many of its layers are on GPUs; 0: none. Default: all, or as many as there is room for.
+	GPULayers *int `json:"gpu_layers,omitempty" args:"<n>" min:"0"`
+
+	// Arguments appended to the engine's.
+	Args []string `json:"args,omitempty" args:"<argument...>" secret:"args"`
+}
+
+// Removed says what replaces options that there were.
+func (*Model) Removed() map[string]string {
+	return map[string]string{"rpc": "pass the addresses to llama-server, as in: args --rpc 10.0.0.3:50052,10.0.0.4:50052"}
+}
+
+func (m *Model) aliases() []string {
+	if m == nil { // null in JSON
+		return nil
+	}
+	return m.Aliases
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+)
+
+// Resolve replaces the placeholders in the settings that are shown to people, and makes their paths absolute.
+func (s *Settings) Resolve(replace *caddy.Replacer) error {
+	var failed error
+	resolve := needed(replace, &failed)
+	s.Home = home.Expand(resolve(s.Home))
+	for i, dir := range s.ModelsDirs {
+		s.ModelsDirs[i] = home.Absolute(resolve(dir))
+	}
+	s.Store.PostgresURL = resolve(s.Store.PostgresURL)
+	return failed
+}
+
+// needed returns a function that replaces placeholders, of which none may be empty. It keeps the first error.
+func needed(replace *caddy.Replacer, failed *error) func(string) string {
+	return func(text string) string {
+		said, err := replace.ReplaceOrErr(text, true, true)
+		*failed = cmp.Or(*failed, err)
+		return said
+	}
+}
+
+// complete returns a copy of the settings in which the options that aren't set have their defaults.
+func (s *Settings) complete() (*Settings, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	full := new(Settings)
+	if err := json.Unmarshal(text, full); err != nil {
+		return nil, err
+	}
+	return full, option.SetDefaults(full)
+}
+
+// NodeSettings returns the settings as a node has them. They must have been resolved. It warns of what is insecure.
+func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node.Settings, error) {
+	full, err := s.complete()
+	if err != nil {
+		return node.Settings{}, err
+	}
+	var failed error
+	resolve := needed(replace, &failed)
+	to := node.Settings{
+		Log:            log,
+		ModelsDirs:     full.ModelsDirs,
+		JIT:            *full.JIT,
+		ListAll:        full.ListModels == "all",
+		AnyName:        full.UnknownModel == "single",
+		OmitsUnseen:    full.UnsupportedContent == "omit",
+		ReasoningField: openai.ReasoningField(full.ReasoningField),
+		IdleTTL:        time.Duration(*full.IdleTTL),
+		MaxLoaded:      full.MaxLoaded,
+		MaxDownloads:   full.MaxDownloads,
+		Queue:          *full.Queue,
+		Inspect:        full.Inspect,
+		BodyMemory:     int64(full.BodyMemory),
+		AbandonLoads:   full.AbandonedLoads == "stop",
+		StallTimeout:   time.Duration(full.StallTimeout),
+		SlowClient:     time.Duration(full.SlowClientTimeout),
+		PrivatePrompts: full.PromptCache == "private",
+		Gates: node.Gates{
+			EphemeralMCP: slices.Contains(full.Allow, "ephemeral_mcp"),
+			PluginMCP:    slices.Contains(full.Allow, "plugin_mcp"),
+			RemoteMCP:    slices.Contains(full.Allow, "remote_mcp"),
+			RawGrammar:   slices.Contains(full.Allow, "raw_grammar"),
+		},
+		MCP: node.MCPSettings{CallTimeout: time.Duration(full.MCPTimeout), IdleTTL: time.Duration(full.MCPIdle), MaxRounds: full.MCPMaxRounds},
+		Store: node.StoreSettings{
+			PostgresURL: full.Store.PostgresURL,
+			Bounds:      store.Bounds{Age: time.Duration(full.Store.MaxAge), Number: full.Store.MaxTurns},
+			TokenGrace:  time.Duration(*full.Store.TokenGrace),
+		},
+		Warm: node.WarmSettings{
+			Off: full.Warm.Off, Size: int64(full.Warm.Size), Daily: int64(full.Warm.Daily), MaxAge: time.Duration(*full.Warm.MaxAge),
+			SaveAfter: time.Duration(full.Warm.SaveAfter), MinTokens: full.Warm.MinTokens,
+		},
+		Engines: map[string]node.EngineSettings{},
+		Models:  map[string]node.ModelSettings{},
+		Presets: full.Presets,
+	}
+	for _, host := range full.MCPPrivateHosts {
+		to.MCP.PrivateHosts = append(to.MCP.PrivateHosts, resolve(host))
+	}
+	for _, described := range node.Engines() {
+		if e := full.Engines[described.Name]; e != nil {
+			to.Engines[described.Name] = e.node(described, resolve)
+		}
+	}
+	for key, m := range full.Models {
+		to.Models[strings.ToLower(key)] = m.node()
+	}
+	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace), full.cluster(&to, log, replace))
+}
+
+// budgets puts the budgets of memory into the settings.
+func (s *Settings) budgets(to *node.Settings) (failed error) {
+	budget := func(word string, b Budget) node.Budget {
+		read, err := b.Node()
+		if err != nil {
+			failed = cmp.Or(failed, fmt.Errorf("%s: %w", word, err))
+		}
+		return read
+	}
+	to.MemoryBudget = budget("memory_budget", s.MemoryBudget)
+	to.GPUMemory = node.GPUMemory{Each: budget("gpu_memory", s.GPUMemory)}
+	for name, b := range s.GPUMemories {
+		if to.GPUMemory.ByName == nil {
+			to.GPUMemory.ByName = map[string]node.Budget{}
+		}
+		to.GPUMemory.ByName[name] = budget("gpu_memory "+name, b)
+	}
+	return failed
+}
+
+// node returns the model's settings, which may be nil.
+func (m *Model) node() node.ModelSettings {
+	if m == nil {
+		return node.ModelSettings{}
+	}
+	return node.ModelSettings{
+		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel, Preload: m.Preload, Pinned: m.Pin,
+		TTL: (*time.Duration)(m.TTL), Warm: m.Warm, Args: m.Args, Devices: m.Devices, GPULayers: m.GPULayers,
+	}
+}
+
+// hubs puts the hubs into the settings. Without any, the environment names one.
+func (s *Settings) hubs(to *node.Settings, log *slog.Logger, replace *caddy.Replacer) error {
+	for _, h := range s.Hubs {
+		address, err := replace.ReplaceOrErr(h.URL, true, true)
+		if err != nil {
+			return fmt.Errorf("hub %s: %w", h.URL, err)
+		}
+		token, err := replace.ReplaceOrErr(h.Token, false, true)
+		if err != nil {
+			return fmt.Errorf("hub %s: its token: %w", address, err)
+		}
+		if h.Token != "" && token == "" {
+			log.Warn("the hub is asked without a token: its placeholder is empty", "hub", address)
+		}
+		to.Hubs = append(to.Hubs, fetch.Hub{URL: address, Token: token, Stall: time.Duration(h.StallTimeout)})
+	}
+	if len(s.Hubs) > 0 {
+		return nil
+	}
+	mirror := os.Getenv(hubVariable)
+	h := fetch.Hub{URL: cmp.Or(mirror, fetch.PublicHub), Token: os.Getenv(tokenVariable), Mirror: mirror != ""}
+	if err := h.Validate(); err != nil {
+		return fmt.Errorf("the environment variable %s: %w", hubVariable, err)
+	}
+	to.Hubs = []fetch.Hub{h}
+	return nil
+}
+
+// remotes puts the remotes into the settings.
+func (s *Settings) remotes(to *node.Settings, log *slog.Logger, replace *caddy.Replacer) (failed error) {
+	for i := range s.Remotes {
+		r := &s.Remotes[i]
+		c := r.node(func(text string) string {
+			said, err := replace.ReplaceOrErr(text, false, true)
+			if err != nil && failed == nil {
+				failed = fmt.Errorf("remote %s: %w", option.WithoutPassword(r.URL), err)
+			}
+			return said
+		})
+		if r.Key != "" && c.Key == "" {
+			log.Warn("the remote is asked without a key: its placeholder is empty", "remote", c.Name)
+		}
+		if c.SendsKeyInClear() {
+			log.Warn("the key of a remote is sent without TLS, so others on its network can read it: use https, or a tunnel such as WireGuard", "remote", c.Name)
+		}
+		if c.Insecure {
+			log.Warn("any certificate of a remote is accepted: give tls_ca or tls_pin instead of tls_insecure", "remote", c.Name)
+		}
+		to.Remotes = append(to.Remotes, c)
+	}
+	return failed
+}
+
+// cluster puts the cluster into the settings.
+func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.Replacer) error {
+	if s.Cluster == nil {
+		return nil
+	}
+	address, err := replace.ReplaceOrErr(s.Cluster.URL, true, true)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	to.Cluster = node.ClusterSettings{URL: strings.TrimRight(address, "/"), TLS: remote.Config{Insecure: s.Cluster.TLSInsecure}}
+	if s.Cluster.TLSCA != "" {
+		to.Cluster.TLS.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
+	}
+	if isInClear(to.Cluster.URL) {
+		log.Warn("the nodes of the cluster reach this one without TLS, so others on the network can read prompts and the nodes' keys: use https, or a tunnel such as WireGuard",
+			"node", to.Cluster.Name())
+	}
+	if s.Cluster.TLSInsecure {
+		log.Warn("any certificate of another node is accepted: give tls_ca instead of tls_insecure", "node", to.Cluster.Name())
+	}
+	return nil
+}
+
+// isInClear reports whether others on the network can read what is sent to an address.
+func isInClear(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}

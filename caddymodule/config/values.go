@@ -1,0 +1,130 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/dustin/go-humanize"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/option"
+	"github.com/lmcaddy/lmcaddy/internal/machine"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Budget is a share of memory, such as 85%, or a size, such as 20GiB.
+type Budget string
+
+// UnmarshalText checks and sets it.
+func (b *Budget) UnmarshalText(text []byte) error {
+	*b = Budget(text)
+	_, err := b.Node()
+	return err
+}
+
+// Node returns it as a node has it.
+func (b Budget) Node() (node.Budget, error) {
+	if percent, ok := strings.CutSuffix(string(b), "%"); ok {
+		n, err := strconv.ParseFloat(percent, 64)
+		if err != nil || !(n > 0 && n <= 100) {
+			return node.Budget{}, fmt.Errorf("%q is not a share between 0%% and 100%%", string(b))
+		}
+		return node.Budget{Share: n / 100}, nil
+	}
+	n, err := humanize.ParseBytes(string(b))
+	if err != nil || n < 1 || n > 1<<60 || option.IsBare(string(b), n) {
+		return node.Budget{}, fmt.Errorf("%q is neither a share, such as 85%%, nor a size with its unit, such as 20GiB", string(b))
+	}
+	return node.Budget{Bytes: int64(n)}, nil
+}
+
+// Host is the name or the address of a host, in its normal form.
+type Host string
+
+// UnmarshalText brings it into its normal form.
+func (h *Host) UnmarshalText(text []byte) error {
+	name := machine.Normal(string(text))
+	ip, err := netip.ParseAddr(name)
+	isAddress := err == nil && ip.String() == name
+	if !isAddress && (name == "" || strings.ContainsAny(name, "*/:[]{}@ ")) {
+		return fmt.Errorf("%q is not a name or an address of a host, such as server.lan or 192.168.1.7, without a port", name)
+	}
+	*h = Host(name)
+	return nil
+}
+
+// Names returns hosts as strings.
+func Names(hosts []Host) []string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = string(h)
+	}
+	return names
+}
+
+// Presets are defaults of requests, by name.
+type Presets map[string]node.Preset
+
+// String returns the names.
+func (p Presets) String() string { return option.Words(slices.Sorted(maps.Keys(p))) }
+
+// UnmarshalCaddyfile reads
+//
+//	preset <name> {
+//		system_prompt <text>
+//		<field> <value...>
+//	}
+//
+// A value that is JSON is taken as such; any other is a string. Several values are an array of them.
+func (p *Presets) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	var name string
+	if !d.Args(&name) || d.NextArg() {
+		return d.ArgErr()
+	}
+	preset := node.Preset{}
+	maps.Copy(preset, (*p)[name])
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		field := d.Val()
+		values := d.RemainingArgs()
+		isObject := d.Errf("preset %s: %s: a value that is an object is written as JSON, in backticks", name, field) // names this line
+		switch {
+		case d.NextBlock(d.Nesting()):
+			return isObject
+		case len(values) == 0:
+			return d.ArgErr()
+		case field == request.SystemPrompt && len(values) > 1:
+			return d.ArgErr()
+		case field == request.SystemPrompt:
+			preset[field] = caddyconfig.JSON(values[0], nil)
+		default:
+			preset[field] = presetValue(values)
+		}
+	}
+	if *p == nil {
+		*p = Presets{}
+	}
+	(*p)[name] = preset
+	return nil
+}
+
+func presetValue(words []string) json.RawMessage {
+	values := make([]json.RawMessage, len(words))
+	for i, word := range words {
+		if json.Valid([]byte(word)) {
+			values[i] = json.RawMessage(word)
+		} else {
+			values[i] = caddyconfig.JSON(word, nil)
+		}
+	}
+	if len(values) == 1 {
+		return values[0]
+	}
+	return caddyconfig.JSON(values, nil)
+}
