@@ -79,7 +79,7 @@ func TestAdvice(t *testing.T) {
 func TestInCommands(t *testing.T) {
 	t.Parallel()
 	cmd := new(cobra.Command)
-	defineLoad(cmd)
+	cmd.Flags().Int("context-length", 0, "")
 	for message, want := range map[string]string{
 		"Load it with POST /api/v1/models/load.":                           `Load it with "lmcaddy load".`,
 		"Unload it with POST /api/v1/models/unload.":                       `Unload it with "lmcaddy unload".`,
