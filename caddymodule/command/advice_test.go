@@ -9,7 +9,7 @@ import (
 
 func TestAdvice(t *testing.T) {
 	t.Parallel()
-	const models = `{"models":[{"key":"qwen/qwen3-4b","aliases":["gpt-4o","claude-*"],"loaded_instances":[{"id":"qwen/qwen3-4b:2"}]},{"key":"lmcaddy/tinychat"}]}`
+	const listed = `{"models":[{"key":"qwen/qwen3-4b","aliases":["gpt-4o","claude-*"],"loaded_instances":[{"id":"qwen/qwen3-4b:2"}]},{"key":"lmcaddy/tinychat"}]}`
 	refusal := func(kind, code, message string) string {
 		return `!{"error":{"type":"` + kind + `","code":"` + code + `","message":"` + strings.ReplaceAll(message, `"`, `\"`) + `"}}`
 	}
@@ -21,17 +21,17 @@ func TestAdvice(t *testing.T) {
 	}{
 		"a model": {
 			defineLoad, "qwen/qwen3-5b",
-			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "qwen/qwen3-5b" is not known. There are: x.`), "GET /api/v1/models": models},
+			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "qwen/qwen3-5b" is not known. There are: x.`), "GET /api/v1/models": listed},
 			`there is no model "qwen/qwen3-5b": did you mean qwen/qwen3-4b? "lmcaddy ls" lists the models, "lmcaddy get" downloads one`,
 		},
 		"a model without its publisher": {
 			defineLoad, "tinychta",
-			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "tinychta" is not known. There are: x.`), "GET /api/v1/models": models},
+			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "tinychta" is not known. There are: x.`), "GET /api/v1/models": listed},
 			`there is no model "tinychta": did you mean tinychat?`,
 		},
 		"nothing like it": {
 			defineLoad, "nobody/nothing",
-			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "nobody/nothing" is not known. There are: x.`), "GET /api/v1/models": models},
+			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "nobody/nothing" is not known. There are: x.`), "GET /api/v1/models": listed},
 			`The model "nobody/nothing" is not known. There are: x. "lmcaddy ls" lists the models, "lmcaddy get" downloads one`,
 		},
 		"an ambiguous model": {
@@ -41,7 +41,7 @@ func TestAdvice(t *testing.T) {
 		},
 		"an instance": {
 			defineUnload, "qwen/qwen3-4b:3",
-			map[string]string{"POST /api/v1/models/unload": refusal("model_not_found", "", `No instance "qwen/qwen3-4b:3" is loaded. GET /api/v1/models lists the loaded instances.`), "GET /api/v1/models": models},
+			map[string]string{"POST /api/v1/models/unload": refusal("model_not_found", "", `No instance "qwen/qwen3-4b:3" is loaded. GET /api/v1/models lists the loaded instances.`), "GET /api/v1/models": listed},
 			`there is no loaded model "qwen/qwen3-4b:3": did you mean qwen/qwen3-4b:2? "lmcaddy ps" lists what is loaded`,
 		},
 		"a token": {

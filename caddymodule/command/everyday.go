@@ -132,15 +132,15 @@ func ofOllama(args []string) []string {
 	switch args[0] {
 	case "run":
 		rewritten, prompt := []string{"chat", args[1]}, []string{}
-		chat := new(cobra.Command)
-		defineChat(chat)
+		asking := new(cobra.Command)
+		defineChat(asking)
 		for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
 			switch arg := rest[0]; {
 			case arg == "--":
 				prompt, rest = append(prompt, rest[1:]...), rest[:1]
 			case len(arg) < 2 || arg[0] != '-':
 				prompt = append(prompt, arg)
-			case len(rest) > 1 && takesValue(chat, arg):
+			case len(rest) > 1 && takesValue(asking, arg):
 				rewritten, rest = append(rewritten, arg, rest[1]), rest[1:]
 			default:
 				rewritten = append(rewritten, arg)
