@@ -38,10 +38,11 @@ export function baseURL(family: Family, origin: string): string {
 /** A first request, ready to be run. */
 export function firstRequest(family: Family, language: Language, site: Site): string {
 	if (language === "curl") return curl(family, site);
-	if (family === "openai" || family === "v0") return { python: openAIPython, node: openAINode, go: openAIGo }[language](baseURL(family, site.origin), site);
-	if (family === "anthropic") return { python: anthropicPython, node: anthropicNode, go: anthropicGo }[language](site);
-	if (family === "ollama") return { python: ollamaPython, node: ollamaNode, go: ollamaGo }[language](site);
-	return { python: nativePython, node: nativeNode, go: nativeGo }[language](site);
+	if (language === "go") return go(family, site);
+	if (family === "openai" || family === "v0") return { python: openAIPython, node: openAINode }[language](baseURL(family, site.origin), site);
+	if (family === "anthropic") return { python: anthropicPython, node: anthropicNode }[language](site);
+	if (family === "ollama") return { python: ollamaPython, node: ollamaNode }[language](site);
+	return { python: nativePython, node: nativeNode }[language](site);
 }
 
 /** How Claude Code is started with this server. */
@@ -104,30 +105,6 @@ const completion = await client.chat.completions.create({
 console.log(completion.choices[0].message.content);
 `;
 
-const openAIGo = (base: string, { model, needsToken }: Site): string => `// go get github.com/openai/openai-go/v3
-package main
-
-import (
-	"context"
-	"fmt"
-${needsToken ? `	"os"\n` : ""}
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-)
-
-func main() {
-	client := openai.NewClient(option.WithBaseURL(${json(base + "/")}), option.WithAPIKey(${needsToken ? `os.Getenv("${tokenVariable}")` : `"none"`}))
-	completion, err := client.Chat.Completions.New(context.Background(), openai.ChatCompletionNewParams{
-		Model:    ${json(model)},
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(${json(question)})},
-	})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(completion.Choices[0].Message.Content)
-}
-`;
-
 const anthropicPython = ({ origin, model, needsToken }: Site): string => `# pip install anthropic
 ${needsToken ? "import os\n\n" : ""}from anthropic import Anthropic
 
@@ -152,31 +129,6 @@ const message = await client.messages.create({
 console.log(message.content[0].text);
 `;
 
-const anthropicGo = ({ origin, model, needsToken }: Site): string => `// go get github.com/anthropics/anthropic-sdk-go
-package main
-
-import (
-	"context"
-	"fmt"
-${needsToken ? `	"os"\n` : ""}
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-)
-
-func main() {
-	client := anthropic.NewClient(option.WithBaseURL(${json(origin)}), option.WithAPIKey(${needsToken ? `os.Getenv("${tokenVariable}")` : `"none"`}))
-	message, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
-		Model:     ${json(model)},
-		MaxTokens: 200,
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(${json(question)}))},
-	})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(message.Content[0].Text)
-}
-`;
-
 const nativePython = ({ origin, model, needsToken }: Site): string => `import json
 ${needsToken ? "import os\n" : ""}import urllib.request
 
@@ -197,37 +149,6 @@ const nativeNode = ({ origin, model, needsToken }: Site): string => `const respo
 });
 const answer = await response.json();
 console.log(answer.output.at(-1).content);
-`;
-
-const nativeGo = ({ origin, model, needsToken }: Site): string => `package main
-
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"net/http"
-${needsToken ? `	"os"\n` : ""})
-
-func main() {
-	body, _ := json.Marshal(map[string]string{"model": ${json(model)}, "input": ${json(question)}})
-	request, err := http.NewRequest("POST", ${json(origin + "/api/v1/chat")}, bytes.NewReader(body))
-	if err != nil {
-		panic(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-${needsToken ? `	request.Header.Set("Authorization", "Bearer "+os.Getenv("${tokenVariable}"))\n` : ""}	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		panic(err)
-	}
-	defer response.Body.Close()
-	var answer struct {
-		Output []struct{ Content string }
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		panic(err)
-	}
-	fmt.Println(answer.Output[len(answer.Output)-1].Content)
-}
 `;
 
 const ollamaPython = ({ origin, model, needsToken }: Site): string => `# pip install ollama
@@ -252,7 +173,18 @@ const response = await client.chat({
 console.log(response.message.content);
 `;
 
-const ollamaGo = ({ origin, model, needsToken }: Site): string => `package main
+/** In Go: with the standard library alone, so that it runs as it stands. */
+function go(family: Family, { origin, model, needsToken }: Site): string {
+	const messages = `\t\t"messages": []map[string]string{{"role": "user", "content": ${json(question)}}},`;
+	const choices = ["[]struct{ Message struct{ Content string } }", "Choices[0].Message.Content"] as const;
+	const [path, lines, type, printed] = {
+		openai: ["/v1/chat/completions", [messages], ...choices] as const,
+		v0: ["/api/v0/chat/completions", [messages], ...choices] as const,
+		anthropic: ["/v1/messages", [`\t\t"max_tokens": 200,`, messages], "[]struct{ Text string }", "Content[0].Text"] as const,
+		native: ["/api/v1/chat", [`\t\t"input": ${json(question)},`], "[]struct{ Content string }", "Output[len(answer.Output)-1].Content"] as const,
+		ollama: ["/api/chat", [messages, `\t\t"stream": false,`], "struct{ Content string }", "Message.Content"] as const,
+	}[family];
+	return `package main
 
 import (
 	"bytes"
@@ -263,11 +195,10 @@ ${needsToken ? `	"os"\n` : ""})
 
 func main() {
 	body, _ := json.Marshal(map[string]any{
-		"model":    ${json(model)},
-		"messages": []map[string]string{{"role": "user", "content": ${json(question)}}},
-		"stream":   false,
+		"model": ${json(model)},
+${lines.join("\n")}
 	})
-	request, err := http.NewRequest("POST", ${json(origin + "/api/chat")}, bytes.NewReader(body))
+	request, err := http.NewRequest("POST", ${json(origin + path)}, bytes.NewReader(body))
 	if err != nil {
 		panic(err)
 	}
@@ -277,10 +208,11 @@ ${needsToken ? `	request.Header.Set("Authorization", "Bearer "+os.Getenv("${toke
 		panic(err)
 	}
 	defer response.Body.Close()
-	var answer struct{ Message struct{ Content string } }
+	var answer struct{ ${printed.split(/[.[]/)[0]} ${type} }
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		panic(err)
 	}
-	fmt.Println(answer.Message.Content)
+	fmt.Println(answer.${printed})
 }
 `;
+}
