@@ -16,7 +16,7 @@ import (
 
 const chooseHome = "LMCADDY_HOME chooses another folder."
 
-// checkHome checks that the home is this user's, and nobody else's.
+// checkHome checks that the home is this user's, and nobody else's, unless it is a volume of a container.
 func checkHome(_ context.Context, s *Subject) []Finding {
 	dir := string(s.Home)
 	info, err := os.Stat(dir)
@@ -29,10 +29,11 @@ func checkHome(_ context.Context, s *Subject) []Finding {
 		return one(Problem, fmt.Sprintf("The home %s is not a folder.", dir), "Move the file away. "+chooseHome)
 	}
 	var found []Finding
-	if !ownedByUs(info) {
+	isVolume := s.Home.IsVolume()
+	if !ownedByUs(info) && !isVolume {
 		found = append(found, one(Problem, fmt.Sprintf("The home %s belongs to another user.", dir), "Run lmcaddy as that user, or give the folder to this one (chown -R). "+chooseHome)...)
 	}
-	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 && !isVolume {
 		found = append(found, one(Warning, fmt.Sprintf("Other users can look into the home %s: its mode is %#o.", dir, mode), fmt.Sprintf("Run: chmod 700 %s", dir))...)
 	}
 	if err := tryWriting(dir); err != nil {

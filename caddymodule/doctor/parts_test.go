@@ -94,6 +94,25 @@ func TestCheckConfiguration_Unreadable(t *testing.T) {
 	wantFound(t, checkConfiguration(t.Context(), s), Warning, "older than this program")
 }
 
+// TestCheckHome_AVolume of a container belongs to root, whoever lmcaddy runs as there. Not parallel: it makes this a container.
+func TestCheckHome_AVolume(t *testing.T) {
+	s := healthy(t)
+	if os.Geteuid() == 0 {
+		chmod(t, string(s.Home), 0o777)
+		if err := os.Chown(string(s.Home), 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		s.Home = "/usr" // of root, in which nothing can be written
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	for _, f := range checkHome(t.Context(), s) {
+		if f.Status != OK && !strings.Contains(f.Message, "Nothing can be written") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestCheckGPU_Files(t *testing.T) {
 	t.Parallel()
 	dev := t.TempDir()

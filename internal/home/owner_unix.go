@@ -55,7 +55,7 @@ func (d Dir) close() error {
 	owner := otherOwner(info)
 	switch {
 	case owner != "" && isInContainer():
-		return nil // a volume belongs to root there, and its group or everybody may write in it: they are in the container as well
+		return nil // a volume
 	case owner != "":
 		return &UnusableError{d, fmt.Sprintf("it belongs to %s, and others can enter it (mode %#o): type this as that user (sudo -u %s), or give it to this user alone (chown, chmod 700)", owner, mode, owner)}
 	case info.Mode()&fs.ModeSticky != 0 || os.Geteuid() == 0 && !d.isHome(folder):
@@ -65,6 +65,13 @@ func (d Dir) close() error {
 		return &UnusableError{d, fmt.Sprintf("others can enter it (mode %#o), and that can't be changed: %s", mode, reasonOf(err))}
 	}
 	return nil
+}
+
+// IsVolume reports whether the folder belongs to another user, in a container: a volume belongs to root there, and its group or everybody may
+// use it, since they are in the container as well.
+func (d Dir) IsVolume() bool {
+	info, err := os.Stat(string(d))
+	return err == nil && otherOwner(info) != "" && isInContainer()
 }
 
 // isHome reports whether a folder is empty, or has something that homes have.
