@@ -28,6 +28,7 @@ func init() {
 	for name, try := range map[string]func(object string) error{
 		"lists":     func(string) error { return unexpected() },
 		"x32":       func(string) error { return call(0x40000000|unix.SYS_GETPID, 0) },
+		"32-bit":    func(string) error { return call32Bits() },
 		"newer":     func(string) error { return call(newestCall+1, 0) },
 		"chmod":     func(path string) error { return os.Chmod(path, 0o600) },
 		"fchmod":    onFile(func(fd int) error { return unix.Fchmod(fd, 0o600) }),
@@ -192,6 +193,9 @@ func TestFilter(t *testing.T) {
 		"owner": "EINVAL", "fast-open " + listener.Addr().String(): "ENOTSUP",
 		"affinity parent": "EPERM", "limit parent": "EPERM", "priority parent": "EPERM", "io-priority parent": "EPERM", "scheduler parent": "EPERM",
 		"attributes parent": "EPERM", "pidfd parent": "EPERM", "group": "EPERM",
+	}
+	if has32Bits() {
+		beyond["32-bit"] = "EPERM"
 	}
 	out, err := exec.Command(os.Args[0], append([]string{probing}, slices.Collect(maps.Keys(beyond))...)...).Output()
 	if err != nil {
