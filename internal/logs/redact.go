@@ -119,7 +119,7 @@ func redactAssigned(text string) string {
 			continue
 		}
 		name := nameIn(text[kept:at])
-		if !isSecretName(name) {
+		if !IsSecretName(name) {
 			continue
 		}
 		start, end := valueIn(text, at+1)
@@ -155,7 +155,8 @@ func nameIn(text string) string {
 	return strings.ToLower(text[strings.LastIndexFunc(text, isNotOfName)+1:])
 }
 
-func isSecretName(name string) bool {
+// IsSecretName reports whether what has a name, in lower case, such as a header, is a secret.
+func IsSecretName(name string) bool {
 	if name == "" {
 		return false
 	}

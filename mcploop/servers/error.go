@@ -23,7 +23,7 @@ import (
 type ConnectionError struct {
 	// Message is for clients: whole sentences, without a path, a secret, or the query of a URL.
 	Message string
-	// Cause is for the operator. It has no secrets either, unless a server's own words do.
+	// Cause is for the operator. It has no secrets of ours either, even if a server quotes them.
 	Cause error
 }
 

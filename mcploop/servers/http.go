@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
+	"github.com/lmcaddy/lmcaddy/internal/secret"
 )
 
 const (
@@ -79,8 +82,19 @@ func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	response.Body = secret.Mask(response.Body, secretsIn(r.headers)...)
 	r.look(response, n)
 	return response, nil
+}
+
+// secretsIn returns the values of headers that are secrets: those without the scheme before them.
+func secretsIn(headers map[string]string) (secrets []string) {
+	for name, value := range headers {
+		if name = strings.ToLower(name); name == "cookie" || logs.IsSecretName(name) {
+			secrets = append(secrets, value[strings.LastIndexByte(value, ' ')+1:])
+		}
+	}
+	return secrets
 }
 
 // look notes what is wrong with a response, and bounds its body.

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -250,6 +251,29 @@ func TestConnect_ServersThatHang(t *testing.T) {
 func hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
+}
+
+// TestSecrets_DoNotComeBack from a server that quotes in its errors what it was sent.
+func TestSecrets_DoNotComeBack(t *testing.T) {
+	t.Parallel()
+	p := NewPool(Options{File: filepath.Join(t.TempDir(), "mcp.json"), Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(p.Close)
+	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}})
+	quoting := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var message request
+		_ = json.NewDecoder(r.Body).Decode(&message) // of a notification as well
+		w.Header().Set("Content-Type", "application/json")
+		quoted, _ := json.Marshal(fmt.Sprint("wrong: ", r.Header["Authorization"], r.Header["X-Api-Key"], r.Header["X-Region"])) // of a text
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, message.ID, quoted)
+	}))
+	_, err := p.Remote(t.Context(), "o", Remote{Label: "r", URL: quoting, Headers: map[string]string{"Authorization": "Bearer top-secret", "X-Api-Key": "secret-key", "X-Region": "europe"}})
+	cause := ""
+	for ; err != nil; err = errors.Unwrap(err) {
+		cause += err.Error() + "\n"
+	}
+	if !strings.Contains(cause, "europe") || strings.Contains(cause, "top-secret") || strings.Contains(cause, "secret-key") {
+		t.Errorf("%s", cause)
+	}
 }
 
 // TestSecrets_AreNotLogged looks at all that is logged about servers that work and servers that don't.

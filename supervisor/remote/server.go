@@ -23,6 +23,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
+	"github.com/lmcaddy/lmcaddy/internal/secret"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -142,7 +143,7 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 		if err != nil {
 			return nil, s.withoutURL(err)
 		}
-		resp.Body = s.withoutSecrets(resp.Body)
+		resp.Body = secret.Mask(resp.Body, s.config.Key)
 		return resp, nil
 	}
 	req, err := s.requestWith(ctx, http.MethodPost, path, fields)
@@ -161,7 +162,7 @@ func (s *Server) do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, s.withoutURL(err)
 	}
-	resp.Body = s.withoutSecrets(resp.Body)
+	resp.Body = secret.Mask(resp.Body, s.config.Key)
 	return resp, nil
 }
 

@@ -1,4 +1,5 @@
-package remote
+// Package secret makes secrets that were sent to another server unreadable in what that server answers.
+package secret
 
 import (
 	"bufio"
@@ -8,16 +9,21 @@ import (
 	"slices"
 )
 
-// shortestSecret is the length of the shortest key that is looked for in answers, in bytes. A shorter one is found in many texts that don't quote it.
-const shortestSecret = 6
+// shortest is the length of the shortest secret that is looked for in answers, in bytes. A shorter one is found in many texts that don't quote it.
+const shortest = 6
 
-// withoutSecrets returns the body of an answer in which the key that the server was sent is made unreadable: some servers quote it in their
-// errors, which clients and logs get.
-func (s *Server) withoutSecrets(body io.ReadCloser) io.ReadCloser {
-	if len(s.config.Key) < shortestSecret {
+// Mask returns the body of an answer in which secrets that the server was sent are made unreadable, also as JSON spells them: some servers quote
+// them in their errors, which clients and logs get.
+func Mask(body io.ReadCloser, secrets ...string) io.ReadCloser {
+	masked := &maskedBody{body: body}
+	for _, secret := range secrets {
+		if len(secret) >= shortest {
+			masked.secrets = append(masked.secrets, spellings(secret)...)
+		}
+	}
+	if masked.secrets == nil {
 		return body
 	}
-	masked := &maskedBody{body: body, secrets: spellings(s.config.Key)}
 	for _, secret := range masked.secrets {
 		masked.longest = max(masked.longest, len(secret))
 	}
