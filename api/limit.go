@@ -47,22 +47,20 @@ func (rq *modelRequest) reserveChat(body *jsonbody.Body, chat *request.Chat, spe
 			return bad
 		}
 	}
-	if err := rq.fits("messages", body.Size(), func() int { return request.PromptBytes(body) }); err != nil {
+	if err := rq.fits("messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
 	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := rq.reserve(node.Need{Bytes: body.Size(), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	each, err := rq.reserve(node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
 	rq.demand.Prompt = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
 	if rq.call.node.IsClustered() {
-		body.Whole(func(whole *jsonbody.Body) {
-			rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), wire.ChatHead(whole, chat)...)
-		})
+		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), wire.ChatHead(body, chat)...)
 	}
 	return err
 }

@@ -93,7 +93,7 @@ type result struct {
 // parseConversation converts a conversation to the messages of a chat request. The model gets the thinking of the messages from replayFrom on.
 func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) (request.Messages, *translate.Error) {
 	system := body.Value("system")
-	c := &conversation{caps: caps, out: request.NewMessages(len(system) + request.SizeOf(body.Messages))}
+	c := &conversation{caps: caps, out: request.NewMessages(len(system) + len(body.Value("messages")))}
 	var err *translate.Error
 	if c.system, err = parseSystem(system); err != nil {
 		return c.out, err

@@ -23,10 +23,9 @@ const MaxMessages = 16384
 
 // Body is the JSON object of a request: validated, with its top-level fields located.
 type Body struct {
-	Raw      []byte // without the texts of cuts
+	Raw      []byte
 	fields   []field
 	Messages []Message // empty unless the field "messages" is an array
-	cuts     []Cut     // in order
 }
 
 // fewNames is how many names the open objects of most bodies have.
@@ -55,8 +54,8 @@ const head = `{"messages":[`
 func AppendHead(dst []byte) []byte { return append(dst, head...) }
 
 // ScanAfter is Scan of a body that this server has written: it begins with the messages at the given positions, which were made of JSON
-// that was scanned, so they aren't read again. The cuts are in them.
-func ScanAfter(messages []Message, cuts []Cut, raw []byte) (*Body, *translate.Error) {
+// that was scanned, so they aren't read again.
+func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
 	s := Scanner{Data: raw, Pos: len(head)}
 	if n := len(messages); n > 0 {
 		s.Pos = messages[n-1].To
@@ -64,7 +63,7 @@ func ScanAfter(messages []Message, cuts []Cut, raw []byte) (*Body, *translate.Er
 	if !s.Take(']') {
 		return nil, s.unexpected("where ']' is expected")
 	}
-	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], cuts: cuts, fields: make([]field, 0, 12)}
+	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], fields: make([]field, 0, 12)}
 	name := raw[2 : len(head)-3]
 	b.fields = append(b.fields, field{key: name, from: 1, value: len(head) - 1, to: s.Pos})
 	if s.Take('}') {
@@ -89,22 +88,22 @@ func (s *Scanner) ended(b *Body) (*Body, *translate.Error) {
 	return b, nil
 }
 
-// All returns the names of the top-level fields and their JSON, in order. Both are parts of Raw, except names with escapes and messages with cuts.
+// All returns the names of the top-level fields and their JSON, in order. Both are parts of Raw, except names with escapes.
 func (b *Body) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for i := range b.fields {
-			if f := &b.fields[i]; !yield(f.key, b.part(f.value, f.to)) {
+			if f := &b.fields[i]; !yield(f.key, b.Raw[f.value:f.to]) {
 				return
 			}
 		}
 	}
 }
 
-// Value returns the JSON of a top-level field, or nil if the field is absent. It is a part of Raw, or a copy of messages with cuts.
+// Value returns the JSON of a top-level field, or nil if the field is absent. It is a part of Raw.
 func (b *Body) Value(key string) []byte {
 	for i := range b.fields {
 		if f := &b.fields[i]; string(f.key) == key {
-			return b.part(f.value, f.to)
+			return b.Raw[f.value:f.to]
 		}
 	}
 	return nil

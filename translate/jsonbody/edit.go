@@ -12,51 +12,21 @@ type Edit struct {
 	only map[string]bool
 }
 
-// change is what becomes of a field. Its JSON is in one of three forms; without any, the field is removed.
+// change is what becomes of a field. Its JSON is in one of two forms; without any, the field is removed.
 type change struct {
 	key, value string
 	large      []byte
-	pieces     [][]byte
 }
 
-func (c *change) removes() bool { return len(c.value) == 0 && len(c.large) == 0 && len(c.pieces) == 0 }
+func (c *change) removes() bool { return len(c.value) == 0 && len(c.large) == 0 }
 
-func (c *change) size() int {
-	size := len(c.value) + len(c.large)
-	for _, piece := range c.pieces {
-		size += len(piece)
-	}
-	return size
-}
-
-func (c *change) append(dst []byte) []byte {
-	dst = append(append(dst, c.value...), c.large...)
-	for _, piece := range c.pieces {
-		dst = append(dst, piece...)
-	}
-	return dst
-}
-
-// bytes returns the JSON, which must not be changed.
-func (c *change) bytes() []byte {
-	switch {
-	case c.large != nil:
-		return c.large
-	case c.pieces != nil:
-		return slices.Concat(c.pieces...)
-	default:
-		return []byte(c.value)
-	}
-}
+func (c *change) append(dst []byte) []byte { return append(append(dst, c.value...), c.large...) }
 
 // Set sets a field to a JSON value. The last change of a field counts.
 func (e *Edit) Set(key, value string) { e.set(change{key: key, value: value}) }
 
 // SetLarge is Set of a value that isn't copied. It must not be changed afterwards.
 func (e *Edit) SetLarge(key string, value []byte) { e.set(change{key: key, large: slices.Clip(value)}) }
-
-// SetPieces is SetLarge of a value in pieces.
-func (e *Edit) SetPieces(key string, value [][]byte) { e.set(change{key: key, pieces: value}) }
 
 func (e *Edit) set(to change) {
 	if c := e.find(to.key); c != nil {
@@ -78,28 +48,16 @@ func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 // Value returns the JSON of a field of b with the changes, which must not be changed: a part of b.Raw if the field is unchanged,
 // and nil if it is absent.
 func (e *Edit) Value(b *Body, key string) []byte {
-	if c := e.find(key); c != nil {
-		if c.removes() {
-			return nil
-		}
-		return c.bytes()
+	switch c := e.find(key); {
+	case c == nil:
+		return b.Value(key)
+	case c.removes():
+		return nil
+	case c.large != nil:
+		return c.large
+	default:
+		return []byte(c.value)
 	}
-	return b.Value(key)
-}
-
-// ValuePieces is Value in pieces, without a copy.
-func (e *Edit) ValuePieces(b *Body, key string) [][]byte {
-	if c := e.find(key); c != nil && c.pieces != nil {
-		return c.pieces
-	} else if c != nil {
-		return [][]byte{e.Value(b, key)}
-	}
-	for i := range b.fields {
-		if f := &b.fields[i]; string(f.key) == key {
-			return b.appendPieces(nil, f.value, f.to)
-		}
-	}
-	return nil
 }
 
 // Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
@@ -126,38 +84,7 @@ func (e *Edit) Dropped(body *Body) []string {
 }
 
 // Apply returns a copy of the body's bytes with the changes. Unchanged fields are copied byte for byte.
-func (e *Edit) Apply(b *Body) []byte {
-	grow := 2
-	for _, c := range e.changes {
-		grow += len(c.key) + c.size() + 4
-	}
-	out := make([]byte, 0, b.Size()+grow)
-	out = append(out, '{')
-	for i := range b.fields {
-		f := &b.fields[i]
-		c := e.find(string(f.key))
-		if c != nil && c.removes() || c == nil && !e.keeps(b, f) {
-			continue
-		}
-		out = AppendComma(out)
-		out = append(out, b.Raw[f.from:f.value]...)
-		if c != nil {
-			out = c.append(out)
-		} else {
-			out = append(out, b.part(f.value, f.to)...)
-		}
-	}
-	for _, c := range e.changes {
-		if !c.removes() && !b.has(c.key) {
-			out = AppendComma(out)
-			out = append(out, '"')
-			out = append(out, c.key...)
-			out = append(out, '"', ':')
-			out = c.append(out)
-		}
-	}
-	return append(out, '}')
-}
+func (e *Edit) Apply(b *Body) []byte { return slices.Concat(e.Pieces(b)...) }
 
 // Pieces returns the result of Apply in pieces. Unchanged fields are parts of Raw, not copies.
 func (e *Edit) Pieces(b *Body) [][]byte {
@@ -165,7 +92,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	run, to := -1, 0 // bounds in Raw of the piece being built; run is -1 if there is none
 	end := func(at int) {
 		if run >= 0 {
-			pieces, run = b.appendPieces(pieces, run, at), -1
+			pieces, run = append(pieces, b.Raw[run:at]), -1
 		}
 	}
 	for i := range b.fields {
@@ -184,11 +111,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 		to = f.to
 		if c != nil {
 			end(f.value)
-			if c.pieces != nil {
-				pieces = append(pieces, c.pieces...)
-			} else {
-				pieces = append(pieces, c.bytes())
-			}
+			pieces = append(pieces, e.Value(b, c.key))
 		}
 	}
 	end(to)
@@ -205,7 +128,7 @@ func (e *Edit) tail(b *Body, needsComma bool) []byte {
 	grow := 2
 	for _, c := range e.changes {
 		if !b.has(c.key) {
-			grow += len(c.key) + c.size() + 4
+			grow += len(c.key) + len(c.value) + len(c.large) + 4
 		}
 	}
 	tail := make([]byte, 0, grow)

@@ -16,6 +16,9 @@ type Message struct {
 	Role     string // of a plain message
 }
 
+// Message returns the JSON of a message, which must not be changed.
+func (b *Body) Message(i int) []byte { return b.Raw[b.Messages[i].From:b.Messages[i].To] }
+
 // scanMessage reads one message.
 func (b *Body) scanMessage(s *Scanner) *translate.Error {
 	m := Message{From: s.Pos}

@@ -9,7 +9,7 @@ import (
 
 // ChatPrompt adds the prompt of a chat to m.
 func (Wire) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
-	body.Whole(func(whole *jsonbody.Body) { wire.AddChat(whole, chat, m) })
+	wire.AddChat(body, chat, m)
 }
 
 // TextPrompt adds a prompt of a text completion to m.

@@ -28,7 +28,7 @@ type call struct{ id, name string }
 
 // parseMessages converts a conversation to the messages of a chat.
 func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *translate.Error) {
-	c := &conversation{caps: caps, out: request.NewMessages(request.SizeOf(body.Messages))}
+	c := &conversation{caps: caps, out: request.NewMessages(len(body.Value("messages")))}
 	for i, at := range body.Messages {
 		c.index = i
 		if i == request.MaxMessages {

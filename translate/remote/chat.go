@@ -136,7 +136,7 @@ func (w *base) Generates(string) bool { return false }
 
 // ChatPrompt adds the prompt of a chat to m.
 func (w *base) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
-	body.Whole(func(whole *jsonbody.Body) { wire.AddChat(whole, chat, m) })
+	wire.AddChat(body, chat, m)
 }
 
 // TextPrompt adds a prompt of a text completion to m.

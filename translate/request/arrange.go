@@ -20,7 +20,7 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 			a.tools = toolPrompt(tools)
 			e.Remove("tools")
 		}
-		e.SetPieces("messages", a.arrange(messages))
+		e.SetLarge("messages", a.arrange(messages))
 	}
 	if tools := e.Value(body, "tools"); t != nil && t.TypedTools && jsonbody.IsGiven(tools) {
 		e.SetLarge("tools", typedTools(tools))
@@ -28,8 +28,8 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 	if !slices.ContainsFunc(body.Messages, func(m jsonbody.Message) bool { return !m.Plain }) {
 		return // there are no calls
 	}
-	if messages, ok := withEngineIDs(e.ValuePieces(body, "messages")); ok {
-		e.SetPieces("messages", messages)
+	if messages, ok := withEngineIDs(e.Value(body, "messages")); ok {
+		e.SetLarge("messages", messages)
 	}
 }
 
@@ -75,15 +75,14 @@ type arranger struct {
 	calls       [][]byte // of the last message, that come in messages of their own
 }
 
-func (a *arranger) arrange(messages []byte) [][]byte {
+func (a *arranger) arrange(messages []byte) []byte {
 	for message := range jsonbody.Elements(messages) {
 		a.add(turnOf(message))
 	}
 	a.begin()
 	a.endCalls()
 	a.next(turn{})
-	made, _ := a.made.Body() // of what was scanned
-	return new(jsonbody.Edit).ValuePieces(made, "messages")
+	return a.made.Array()
 }
 
 // add adds a message of the client's.

@@ -14,29 +14,23 @@ const callIDLength = 9
 // in that of a result's, and can't be within a text, whose quotes are escaped.
 var idMark = []byte(`id":"`)
 
-// withEngineIDs returns messages, in pieces, with the ids of calls that templates accept. It is false if there are none. The same id becomes the same in
+// withEngineIDs returns messages with the ids of calls that templates accept. It is false if there are none. The same id becomes the same in
 // every request, so that prompts begin alike.
-func withEngineIDs(messages [][]byte) ([][]byte, bool) {
+func withEngineIDs(messages []byte) (made []byte, ok bool) {
 	var ids engineIDs
-	var made [][]byte
-	for i, piece := range messages {
-		for at := bytes.Index(piece, idMark); at >= 0; at = bytes.Index(piece, idMark) {
-			if made == nil {
-				made = append(make([][]byte, 0, len(messages)+16), messages[:i]...)
-			}
-			at += len(idMark) - 1
-			s := jsonbody.Scanner{Data: piece, Pos: at, Lenient: true}
-			if s.Str() != nil { // was scanned
-				break
-			}
-			made = append(made, piece[:at+1], ids.of(jsonbody.Unquoted(piece[at:s.Pos])))
-			piece = piece[s.Pos-1:]
+	for at := bytes.Index(messages, idMark); at >= 0; at = bytes.Index(messages, idMark) {
+		at += len(idMark) - 1
+		s := jsonbody.Scanner{Data: messages, Pos: at, Lenient: true}
+		if s.Str() != nil { // was scanned
+			break
 		}
-		if made != nil {
-			made = append(made, piece)
-		}
+		made = append(append(made, messages[:at+1]...), ids.of(jsonbody.Unquoted(messages[at:s.Pos]))...)
+		messages = messages[s.Pos-1:]
 	}
-	return made, made != nil
+	if made == nil {
+		return nil, false
+	}
+	return append(made, messages...), true
 }
 
 // engineIDs are the ids of one request's calls, by those that clients know, and the other way round.

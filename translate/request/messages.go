@@ -13,7 +13,6 @@ import (
 type Messages struct {
 	json    []byte
 	all     []jsonbody.Message
-	cuts    []jsonbody.Cut
 	current jsonbody.Message
 	calls   int // in the current message
 }
@@ -32,7 +31,7 @@ func TextPart(value []byte) translate.Part {
 	return translate.Part{Quoted: value[1 : len(value)-1]}
 }
 
-// NewMessages returns a writer with room for messages of a number of bytes in all, without long texts of the client's body.
+// NewMessages returns a writer with room for messages of a number of bytes in all.
 func NewMessages(size int) Messages {
 	return Messages{json: jsonbody.AppendHead(make([]byte, 0, size+size/8+1024))}
 }
@@ -59,31 +58,13 @@ func (m *Messages) open(role translate.Role) {
 	m.json = append(append(append(m.json, `{"role":"`...), role...), '"')
 }
 
-// LongText is the length from which on a text of a client's body isn't copied into an engine's, in bytes. Shorter ones are quicker to copy than to
-// send apart from the rest.
+// LongText is the length from which on a text of a client's body stays quoted, in bytes.
 const LongText = 4 << 10
-
-// inside appends a part of a JSON string.
-func (m *Messages) inside(text []byte) {
-	if len(text) >= LongText {
-		m.cuts = append(m.cuts, jsonbody.Cut{At: len(m.json), Text: text})
-	} else {
-		m.json = append(m.json, text...)
-	}
-}
-
-// SizeOf returns about how many bytes a writer needs for the messages of a client's body.
-func SizeOf(messages []jsonbody.Message) (size int) {
-	for i := range messages {
-		size += min(messages[i].To-messages[i].From, LongText)
-	}
-	return size
-}
 
 // Text appends a content that is the contents of a JSON string.
 func (m *Messages) Text(text []byte) {
 	m.json = append(m.json, '"')
-	m.inside(text)
+	m.json = append(m.json, text...)
 	m.json = append(m.json, '"')
 }
 
@@ -95,7 +76,7 @@ func (m *Messages) Parts(parts []Content) {
 			if i > 0 {
 				m.json = append(m.json, `\n`...)
 			}
-			m.inside(p.Text)
+			m.json = append(m.json, p.Text...)
 		}
 		m.json = append(m.json, '"')
 		return
@@ -105,7 +86,7 @@ func (m *Messages) Parts(parts []Content) {
 			m.image(i, p.Image)
 		} else {
 			m.json = m.part(i, `{"type":"text","text":"`)
-			m.inside(p.Text)
+			m.json = append(m.json, p.Text...)
 			m.json = append(m.json, `"}`...)
 		}
 	}
@@ -140,7 +121,7 @@ func (m *Messages) Says(parts []translate.Part) {
 // says appends a text to a JSON string.
 func (m *Messages) says(part *translate.Part) {
 	if part.Quoted != nil {
-		m.inside(part.Quoted)
+		m.json = append(m.json, part.Quoted...)
 	} else {
 		m.json = jsonbody.AppendEscaped(m.json, part.Text)
 	}
@@ -212,9 +193,7 @@ func (m *Messages) End() {
 
 // Array returns a copy of the array of the messages.
 func (m *Messages) Array() []byte {
-	copied := Messages{json: slices.Clone(m.json), all: m.all, cuts: m.cuts}
-	body, _ := copied.Body()
-	return body.Value("messages")
+	return append(slices.Clone(m.json[len(jsonbody.AppendHead(nil))-1:]), ']')
 }
 
 // Body returns the body of the messages and other fields, which are JSON objects. It can be called once.
@@ -226,7 +205,7 @@ func (m *Messages) Body(fields ...[]byte) (*jsonbody.Body, *translate.Error) {
 			raw = append(append(raw, ','), object[1:len(object)-1]...)
 		}
 	}
-	return jsonbody.ScanAfter(m.all, m.cuts, append(raw, '}'))
+	return jsonbody.ScanAfter(m.all, append(raw, '}'))
 }
 
 // JoinTexts joins texts, each on a line of its own.

@@ -132,7 +132,7 @@ func (t *turn) write(m *Messages, noParts bool) {
 				continue
 			}
 			m.json = m.part(i, `{"type":"text","text":"`)
-			m.inside(p.text)
+			m.json = append(m.json, p.text...)
 			m.json = append(m.json, `"}`...)
 		}
 		m.json = append(m.json, ']')
@@ -142,7 +142,7 @@ func (t *turn) write(m *Messages, noParts bool) {
 			if i > 0 {
 				m.json = append(m.json, `\n`...)
 			}
-			m.inside(p.text)
+			m.json = append(m.json, p.text...)
 		}
 		m.json = append(m.json, '"')
 	}
