@@ -23,7 +23,12 @@ type row struct {
 var mayImport = []row{
 	{"", []string{"caddymodule/command"}},
 	{"cmd/lmcaddy", []string{"caddymodule/command", "internal/homeless"}},
-	{"caddymodule/command", []string{"caddymodule", "caddymodule/config", "caddymodule/doctor", "api", "node", "warm", "mcploop/servers", "catalog", "store", "supervisor", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command", []string{"caddymodule", "caddymodule/command/chat", "caddymodule/command/kit", "caddymodule/command/models", "caddymodule/command/server", "node", "internal/..."}},
+	{"caddymodule/command/chat", []string{"api", "caddymodule/command/kit", "caddymodule/command/models", "mcploop/servers", "node", "warm", "internal/..."}},
+	{"caddymodule/command/models", []string{"api", "caddymodule", "caddymodule/command/kit", "catalog", "node", "internal/..."}},
+	{"caddymodule/command/server", []string{"caddymodule", "caddymodule/command/kit", "caddymodule/config", "caddymodule/doctor", "api", "mcploop/servers", "node", "store", "supervisor", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command/kit", []string{"node", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command/kit/kittest", nil},
 	{"caddymodule/doctor", []string{"caddymodule", "caddymodule/config", "node", "store", "supervisor", "supervisor/runtimes", "internal/..."}},
 	{"caddymodule/config", []string{"caddymodule/option", "node", "catalog/...", "store", "supervisor", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"caddymodule/option", []string{"internal/..."}},

@@ -6,64 +6,62 @@
 package command
 
 import (
-	"cmp"
-	"regexp"
-	"slices"
-	"strings"
-	"sync"
-
-	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/chat"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 )
 
 // ownCommands returns our commands as they define themselves.
 func ownCommands() []caddycmd.Command {
 	return []caddycmd.Command{
-		{Name: "backup", Usage: "FILE [--models]", Short: "Saves the home folder's state to a file", CobraFunc: defineBackup},
-		{Name: "chat", Usage: "[MODEL] [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: defineChat},
-		{Name: "config", Usage: "[--path] [--json]", Short: "Shows the configuration in force", CobraFunc: defineConfig},
+		{Name: "backup", Usage: "FILE [--models]", Short: "Saves the home folder's state to a file", CobraFunc: server.DefineBackup},
+		{Name: "chat", Usage: "[MODEL] [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: chat.Define},
+		{Name: "config", Usage: "[--path] [--json]", Short: "Shows the configuration in force", CobraFunc: server.DefineConfig},
 		{
 			Name: "conversations", Usage: "ls | show ID | rm ID | export ID", Short: "Lists, shows, deletes and exports stored conversations",
-			CobraFunc: defineConversations,
+			CobraFunc: chat.DefineConversations,
 		},
-		{Name: "doctor", Usage: "[--json]", Short: "Finds out what is wrong, and says what to do", CobraFunc: defineDoctor},
-		{Name: "get", Usage: "[MODEL]", Short: "Downloads a model, or lists the downloads", CobraFunc: defineGet},
+		{Name: "doctor", Usage: "[--json]", Short: "Finds out what is wrong, and says what to do", CobraFunc: server.DefineDoctor},
+		{Name: "get", Usage: "[MODEL]", Short: "Downloads a model, or lists the downloads", CobraFunc: models.DefineGet},
 		{
 			Name: "import", Usage: "FILE | --from ollama|lmstudio|llama-swap [FOLDER|CONFIG]",
-			Short: "Adds a model's file, or the models of another program", CobraFunc: defineImport,
+			Short: "Adds a model's file, or the models of another program", CobraFunc: models.DefineImport,
 		},
-		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: defineLoad},
-		{Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server", CobraFunc: defineLog},
-		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: defineLS},
-		{Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use", CobraFunc: defineMCP},
-		{Name: "ps", Usage: "[--wide] [--json]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
-		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: defineRestore},
-		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: defineRM},
+		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: models.DefineLoad},
+		{Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server", CobraFunc: server.DefineLog},
+		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: models.DefineLS},
+		{Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use", CobraFunc: chat.DefineMCP},
+		{Name: "ps", Usage: "[--wide] [--json]", Short: "Shows what the running server has loaded", CobraFunc: server.DefinePS},
+		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: server.DefineRestore},
+		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: models.DefineRM},
 		{
 			Name: "runtime", Usage: "ls | get ENGINE | select NAME | remove NAME",
-			Short: "Finds, downloads and selects the engines that run models", CobraFunc: defineRuntime,
+			Short: "Finds, downloads and selects the engines that run models", CobraFunc: server.DefineRuntime,
 		},
-		{Name: "search", Usage: "WORDS [--limit N] [--json]", Short: "Searches for models to download", CobraFunc: defineSearch},
+		{Name: "search", Usage: "WORDS [--limit N] [--json]", Short: "Searches for models to download", CobraFunc: models.DefineSearch},
 		{
 			Name: "serve", Usage: "[--listen ADDRESS] [--models-dir FOLDER]", Short: "Serves models without a configuration file",
 			Long:      "Serves the models in $LMCADDY_HOME/models, and in additional folders, on one address, without TLS.",
-			CobraFunc: defineServe,
+			CobraFunc: server.DefineServe,
 		},
 		{
 			Name: "service", Usage: "install | uninstall | restart | status | logs", Short: "Runs lmcaddy as a service of the system",
-			CobraFunc: defineService,
+			CobraFunc: server.DefineService,
 		},
-		{Name: "show", Usage: "MODEL [--json | --template]", Short: "Shows what is known of a model", CobraFunc: defineShow},
-		{Name: "status", Usage: "[--json]", Short: "Shows whether a server is running, and what it serves", CobraFunc: defineStatus},
+		{Name: "show", Usage: "MODEL [--json | --template]", Short: "Shows what is known of a model", CobraFunc: models.DefineShow},
+		{Name: "status", Usage: "[--json]", Short: "Shows whether a server is running, and what it serves", CobraFunc: server.DefineStatus},
 		{
 			Name: "token", Usage: "create | ls | edit | revoke", Short: "Creates, lists, changes and revokes tokens",
-			CobraFunc: defineToken,
+			CobraFunc: server.DefineToken,
 		},
-		{Name: "unload", Usage: "[INSTANCE | --all]", Short: "Unloads a model from memory", CobraFunc: defineUnload},
-		{Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used", CobraFunc: defineUsage},
-		{Name: "warm", Usage: "ls | clear", Short: "Lists and deletes the saved states of conversations", CobraFunc: defineWarm},
+		{Name: "unload", Usage: "[INSTANCE | --all]", Short: "Unloads a model from memory", CobraFunc: models.DefineUnload},
+		{Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used", CobraFunc: server.DefineUsage},
+		{Name: "warm", Usage: "ls | clear", Short: "Lists and deletes the saved states of conversations", CobraFunc: chat.DefineWarm},
 	}
 }
 
@@ -99,13 +97,10 @@ func register(all []caddycmd.Command) {
 	}
 }
 
-// isBelowLM is true in a Caddy build other than lmcaddy, where our commands are below lm.
-var isBelowLM bool
-
 // RegisterLM registers the command lm, with our commands below it. It is called once, from an init function of the package that
 // other Caddy builds import.
 func RegisterLM() {
-	isBelowLM = true
+	kit.IsBelowLM = true
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "lm", Usage: "COMMAND", Short: "Manages models and the model server, and asks models",
 		Long: `Manages the models of a server that has the app lm, and the engines that run them, and asks models.
@@ -134,8 +129,8 @@ func defineLM(lm *cobra.Command) {
 
 // renameIn changes the texts and errors of a command, and of those below it, by [inWords].
 func renameIn(cmd *cobra.Command) {
-	cmd.Long, cmd.Example = inWords(cmd.Long), inWords(cmd.Example)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = inWords(f.Usage) })
+	cmd.Long, cmd.Example = kit.InWords(cmd.Long), kit.InWords(cmd.Example)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = kit.InWords(f.Usage) })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error { return renamed(check(cmd, args)) }
 	}
@@ -157,36 +152,5 @@ func renamed(err error) error {
 	return renamedError{err}
 }
 
-func (e renamedError) Error() string { return inWords(e.error.Error()) }
+func (e renamedError) Error() string { return kit.InWords(e.error.Error()) }
 func (e renamedError) Unwrap() error { return e.error }
-
-// mentioned matches a command in a text. All texts are written for the program lmcaddy.
-var mentioned = sync.OnceValue(func() *regexp.Regexp {
-	var names []string
-	for _, g := range groups {
-		names = append(names, g.commands...)
-	}
-	return regexp.MustCompile(`\blmcaddy (` + strings.Join(names, "|") + `)\b`)
-})
-
-// caddysNames are those of them that aren't below lm.
-var caddysNames = []string{"run", "start", "stop", "reload", "version", "completion", "help"}
-
-// inWords returns a text with the commands as they are typed in this program: in another Caddy build, "lmcaddy get" becomes
-// "caddy lm get", and "lmcaddy run" becomes "caddy run".
-func inWords(text string) string {
-	if !isBelowLM {
-		return text
-	}
-	return wordsBelowLM(text, cmp.Or(caddy.CustomBinaryName, "caddy"))
-}
-
-func wordsBelowLM(text, program string) string {
-	return mentioned().ReplaceAllStringFunc(text, func(said string) string {
-		name := strings.TrimPrefix(said, "lmcaddy ")
-		if slices.Contains(caddysNames, name) {
-			return program + " " + name
-		}
-		return program + " lm " + name
-	})
-}

@@ -10,6 +10,8 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/chat"
 )
 
 // aliases are other names of our commands, those of lms and ollama.
@@ -133,7 +135,7 @@ func ofOllama(args []string) []string {
 	case "run":
 		rewritten, prompt := []string{"chat", args[1]}, []string{}
 		asking := new(cobra.Command)
-		defineChat(asking)
+		chat.Define(asking)
 		for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
 			switch arg := rest[0]; {
 			case arg == "--":

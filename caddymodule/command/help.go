@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 )
 
 // description is the beginning of the program's help, before the commands.
@@ -20,24 +22,6 @@ The first steps:
 
 State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
 
-// group is a group of commands in the help.
-type group struct {
-	title    string
-	commands []string
-}
-
-// groups are the groups of the help, and their commands, in the order in which people need them.
-var groups = []group{
-	{"Serve:", []string{"serve", "run", "start", "reload", "stop", "service", "runtime"}},
-	{"Models:", []string{"search", "get", "import", "ls", "show", "load", "unload", "rm"}},
-	{"Talk:", []string{"chat", "conversations", "warm"}},
-	{"Look:", []string{"status", "ps", "log", "usage", "doctor"}},
-	{"Tokens and settings:", []string{"token", "config", "mcp", "backup", "restore", "completion", "version", helpName}},
-}
-
-// helpName is the name of the command that cobra adds when the program begins.
-const helpName = "help"
-
 // caddysOwn is the title of the group of commands that come with Caddy, and aren't about models.
 const caddysOwn = "Caddy's own:"
 
@@ -45,18 +29,18 @@ const caddysOwn = "Caddy's own:"
 func arrange(parent *cobra.Command, rest string) {
 	all := slices.Clone(parent.Commands())
 	var arranged []*cobra.Command
-	for _, g := range groups {
+	for _, g := range kit.Groups {
 		isEmpty := true
-		for _, name := range g.commands {
+		for _, name := range g.Commands {
 			for _, c := range all {
 				if c.Name() == name {
-					c.GroupID, isEmpty = g.title, false
+					c.GroupID, isEmpty = g.Title, false
 					arranged = append(arranged, c)
 				}
 			}
 		}
 		if !isEmpty {
-			parent.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+			parent.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title})
 		}
 	}
 	if rest != "" {
@@ -85,7 +69,7 @@ func arrangeProgram(root *cobra.Command) {
 	arrange(root, caddysOwn)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(wholeHelp(root.HelpFunc()))
-	root.SetHelpCommandGroupID(groups[len(groups)-1].title)
+	root.SetHelpCommandGroupID(kit.Groups[len(kit.Groups)-1].Title)
 	root.Short, root.Example = "model server", ""
 	for _, c := range root.Commands() {
 		if refused(c.Name()) != nil {

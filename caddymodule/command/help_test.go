@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -94,7 +95,7 @@ func TestHelp_OfEachCommand(t *testing.T) {
 			words := strings.Fields("lmcaddy " + quotedText.ReplaceAllString(strings.ReplaceAll(ours, "'", `"`), "text"))
 			if ours == "" || !strings.HasPrefix(line, "  ") {
 				t.Errorf("%s: an example isn't a command: %q", cmd.CommandPath(), line)
-			} else if !slices.Contains(caddysNames, words[1]) {
+			} else if !slices.Contains(kit.CaddysNames, words[1]) {
 				if problem := wrongCommand(words[1:]); problem != "" {
 					t.Errorf("%s: %s: %s", cmd.CommandPath(), line, problem)
 				}
@@ -108,8 +109,8 @@ func TestGroups(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
 		n := 0
-		for _, g := range groups {
-			for _, name := range g.commands {
+		for _, g := range kit.Groups {
+			for _, name := range g.Commands {
 				if name == c.Name {
 					n++
 				}

@@ -3,15 +3,14 @@ package command
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 )
 
 // TestOlderServer has commands ask a server of a version that lacks what they ask for, and takes unknown fields for none.
@@ -22,12 +21,12 @@ func TestOlderServer(t *testing.T) {
 		line   []string
 		want   string
 	}{
-		"ps":                {definePS, nil, "older than this command"},
-		"show":              {defineShow, []string{"p/m"}, "older than this command"},
-		"an estimate":       {defineLoad, []string{"p/m", "--estimate-only"}, "older than this command"},
-		"a time to live":    {defineLoad, []string{"p/m", "--ttl", "5m"}, "older than this command"},
-		"a download's plan": {defineGet, []string{"p/m"}, "older than this command"},
-		"a path":            {defineShow, []string{"../x"}, "has a path in it"},
+		"ps":                {server.DefinePS, nil, "older than this command"},
+		"show":              {models.DefineShow, []string{"p/m"}, "older than this command"},
+		"an estimate":       {models.DefineLoad, []string{"p/m", "--estimate-only"}, "older than this command"},
+		"a time to live":    {models.DefineLoad, []string{"p/m", "--ttl", "5m"}, "older than this command"},
+		"a download's plan": {models.DefineGet, []string{"p/m"}, "older than this command"},
+		"a path":            {models.DefineShow, []string{"../x"}, "has a path in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,33 +50,5 @@ func TestOlderServer(t *testing.T) {
 				t.Error("the server was told to do something")
 			}
 		})
-	}
-}
-
-func TestExportTo(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ünï cödé.md")
-	c := &resource.Conversation{Title: "first", Updated: new(resource.Time)}
-	if err := exportTo(path, c, formatMarkdown, false); err != nil {
-		t.Fatal(err)
-	}
-	c.Title = "second"
-	if err := exportTo(path, c, formatMarkdown, false); err == nil || !strings.Contains(err.Error(), "already exists") {
-		t.Errorf("error %v", err)
-	}
-	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "# first\n") {
-		t.Errorf("the file is %q, error %v", text, err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := exportTo(path, c, formatMarkdown, true); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "# second\n") {
-		t.Errorf("the file is %q, error %v", text, err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		t.Errorf("others can read it: %v, error %v", info.Mode(), err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -22,7 +23,7 @@ func polish(cmd *cobra.Command) {
 		cmd.Args = subcommandError
 	case check != nil:
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if slices.ContainsFunc(args, isBlank) {
+			if slices.ContainsFunc(args, kit.IsBlank) {
 				return fmt.Errorf("an argument of \"%s\" is empty: in a script, see whether its variable is set", cmd.CommandPath())
 			}
 			return argumentError(cmd, args, check(cmd, args))
@@ -73,7 +74,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			if unknown.GetSpecifiedShortnames() != "" {
 				dashes = "-"
 			}
-			return fmt.Errorf("%s has no flag %s%s: %s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), inWords(said))
+			return fmt.Errorf("%s has no flag %s%s: %s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), kit.InWords(said))
 		}
 	}
 	switch {
@@ -87,7 +88,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		said := fmt.Sprintf("%s has no flag --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
-		if near := didYouMean("--"+unknown.GetSpecifiedName(), flags); near != "" {
+		if near := kit.DidYouMean("--"+unknown.GetSpecifiedName(), flags); near != "" {
 			return errors.New(said + near)
 		}
 		return fmt.Errorf("%s: \"%s --help\" lists them", said, cmd.CommandPath())
@@ -115,9 +116,9 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 	}
 	said := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
 	if instead := everydaySubcommands[cmd.Name()+" "+args[0]]; instead != "" {
-		return errors.New(said + ": " + inWords(instead))
+		return errors.New(said + ": " + kit.InWords(instead))
 	}
-	if near := didYouMean(args[0], names); near != "" {
+	if near := kit.DidYouMean(args[0], names); near != "" {
 		return errors.New(said + near)
 	}
 	slices.Sort(names)

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -58,5 +59,5 @@ func plainly(said string) string {
 	if !ok || !strings.Contains(said, "performing request: ") {
 		return said
 	}
-	return fmt.Sprintf("%s (dial %s): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", nothingRuns(), dialed)
+	return fmt.Sprintf("%s (dial %s): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", kit.NothingRuns(), dialed)
 }

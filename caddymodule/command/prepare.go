@@ -19,6 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resident"
@@ -35,7 +37,7 @@ func Prepare() {
 	register(append(commands(), everydayCommands(everydays)...))
 	os.Args = append(os.Args[:1:1], ofOllama(os.Args[1:])...)
 	args := os.Args[1:]
-	becomeProgram(cmp.Or(caddy.CustomVersion, "development"), configFile(args)) // caddy.Version would give Caddy's own
+	becomeProgram(cmp.Or(caddy.CustomVersion, "development"), server.ConfigFile(args)) // caddy.Version would give Caddy's own
 	dir, err := home.FromEnvironment()
 	if asksForHelp(args) {
 		if dir != "" {
@@ -67,7 +69,7 @@ func Prepare() {
 	case command == "run":
 		err = prepareRun(dir, args[1:])
 	case command == "start":
-		_, err = configToRun(args[1:])
+		_, err = server.ConfigToRun(args[1:])
 	}
 	if err != nil {
 		exit(err)
@@ -138,19 +140,19 @@ func completeRestore(dir home.Dir) error {
 
 // prepareRun makes a run without a configuration serve what `lmcaddy serve` does, and refuses a second server.
 func prepareRun(dir home.Dir, args []string) error {
-	if saysNothing(args) {
-		file, err := writeServeConfig(dir)
+	if server.SaysNothing(args) {
+		file, err := server.WriteServeConfig(dir)
 		if err != nil {
 			return err
 		}
 		args = append(args, "--config", file)
 		os.Args = append(os.Args, "--config", file)
 	}
-	config, err := configToRun(args)
+	config, err := server.ConfigToRun(args)
 	if err != nil {
 		return err
 	}
-	return preflight(config)
+	return server.Preflight(config)
 }
 
 // asksForHelp reports whether the command line only asks for help, which is given whatever else is wrong.
@@ -224,7 +226,7 @@ func unknownCommand(name string) error {
 	}
 	slices.Sort(known)
 	said := fmt.Sprintf("lmcaddy has no command %q", name)
-	if near := didYouMean(name, known); near != "" {
+	if near := kit.DidYouMean(name, known); near != "" {
 		return errors.New(said + near)
 	}
 	return errors.New(said + ": \"lmcaddy --help\" lists them")

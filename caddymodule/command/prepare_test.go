@@ -1,7 +1,6 @@
 package command
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -43,35 +42,6 @@ func TestStrayArgument(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("lmcaddy %s: %q, want %q", line, got, want)
-		}
-	}
-}
-
-func TestSaysNothing(t *testing.T) {
-	t.Chdir(t.TempDir())
-	check := func(want map[string]bool) {
-		t.Helper()
-		for line, want := range want {
-			if got := saysNothing(strings.Fields(line)); got != want {
-				t.Errorf("lmcaddy run %s: %v", line, got)
-			}
-		}
-	}
-	check(map[string]bool{
-		"": true, "--watch": true, "--pingback 127.0.0.1:9 --pidfile p": true, "--envfile a --adapter caddyfile": true,
-		"--config a": false, "-c a": false, "--config -": false, "--resume": false, "-r": false,
-	})
-	if err := os.WriteFile("Caddyfile", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	check(map[string]bool{"": false, "--watch": false})
-}
-
-func TestHasAlias(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{"gpt-4o": true, "claude-opus": true, "claude/opus": false, "gpt": false, "": false} {
-		if got := hasAlias([]string{"gpt-4o", "claude-*"}, name); got != want {
-			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

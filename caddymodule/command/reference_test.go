@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
 )
 
 // referenceFile is made by this test with -update, from the texts of the commands.
@@ -127,7 +129,7 @@ func flagRows(cmd *cobra.Command) (rows []string) {
 // The page about the commands is as their texts say.
 func TestReference_IsUpToDate(t *testing.T) {
 	got := makeReference()
-	if *update {
+	if *kittest.Update {
 		if err := os.WriteFile(referenceFile, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// chooseModel chooses the model if none was named, and says which: the loaded one, that of the last conversation, the only one, or the
+// one that the user picks.
+func (ch *chat) chooseModel(ctx context.Context, c *client.Client) error {
+	list, err := c.Models(ctx)
+	if err != nil {
+		return err
+	}
+	var all, loaded []string
+	for i := range list.Models {
+		if m := &list.Models[i]; m.Type == "llm" {
+			all = append(all, m.Key)
+			if len(m.Instances) > 0 {
+				loaded = append(loaded, m.Key)
+			}
+		}
+	}
+	why := ""
+	switch {
+	case len(all) == 0:
+		return errors.New("there is no model to ask: \"lmcaddy get MODEL\" downloads one, \"lmcaddy import FILE\" adds a local file")
+	case len(loaded) == 1:
+		ch.request.Model, why = loaded[0], "it is loaded"
+	case len(all) == 1:
+		ch.request.Model, why = all[0], "it is the only one"
+	default:
+		if ch.request.Model = lastUsed(ctx, c, list.Models); ch.request.Model != "" {
+			why = "the last conversation was with it"
+		}
+	}
+	if why != "" {
+		terminal.Printf(ch.cmd.ErrOrStderr(), "Asking %s: %s.\n", ch.request.Model, why)
+		return nil
+	}
+	ch.request.Model, err = pickModel(ctx, ch.cmd, all)
+	return err
+}
+
+// lastUsed returns the model of the last conversation if it is still there; empty: there is none.
+func lastUsed(ctx context.Context, c *client.Client, models []resource.Model) string {
+	last, err := c.Conversations(ctx, nil, "", 1)
+	if err != nil || len(last.Conversations) == 0 {
+		return ""
+	}
+	for i := range models {
+		if models[i].Key == last.Conversations[0].Model {
+			return models[i].Key
+		}
+	}
+	return ""
+}
+
+// pickModel has the user pick a model by its number.
+func pickModel(ctx context.Context, cmd *cobra.Command, keys []string) (string, error) {
+	if !kit.CanAsk(cmd) {
+		return "", fmt.Errorf("there are several models: name one of %s", strings.Join(keys, ", "))
+	}
+	n, err := kit.AskWhich(ctx, cmd, "Which model?", keys)
+	if err == nil && n < 0 {
+		err = errors.New("no model was chosen")
+	}
+	if err != nil {
+		return "", err
+	}
+	return keys[n], nil
+}
+
+// fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be
+// asked.
+func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string) (string, error) {
+	if isInstance(model) {
+		return model, nil
+	}
+	var refused *client.Error
+	err := c.Get(ctx, "/api/v0/models/"+url.PathEscape(model), nil)
+	if _, isDown := errors.AsType[*client.DownError](err); isDown {
+		return "", err
+	}
+	if !errors.As(err, &refused) || refused.Code != "model_not_found" {
+		return model, nil // whatever is wrong shows when the model is asked
+	}
+	if !strings.Contains(model, "/") {
+		return "", err // it is no name of the hub; the error lists the models that are there
+	}
+	if !ch.yes && !kit.CanAsk(ch.cmd) {
+		return "", fmt.Errorf("%s isn't downloaded: \"lmcaddy get %s\" downloads it, and so does --yes here", model, model)
+	}
+	plan, err := c.Preview(ctx, model, "")
+	if err == nil {
+		terminal.Printf(ch.cmd.ErrOrStderr(), "%s isn't downloaded.\n", model)
+		err = models.ShowPlan(ch.cmd.ErrOrStderr(), model, &plan)
+	}
+	if err != nil {
+		return "", err
+	}
+	if !ch.yes {
+		answer, err := kit.AskLine(ctx, ch.cmd, "Download it? [y/N] ")
+		if err != nil {
+			return "", err
+		}
+		if !kit.IsYes(answer) {
+			return "", errors.New("nothing was downloaded")
+		}
+	}
+	job, err := c.Download(ctx, model, "")
+	if err == nil && job.ID != "" {
+		job, err = models.AwaitJob(ctx, ch.cmd, c, job.ID, model)
+	}
+	return cmp.Or(job.Model, plan.Model, model), err
+}
+
+// isInstance reports whether a name is that of an instance, such as key:2.
+func isInstance(name string) bool {
+	_, number, _ := strings.Cut(name, ":")
+	_, err := strconv.Atoi(number)
+	return err == nil
+}

@@ -1,0 +1,16 @@
+package chat
+
+import (
+	"os"
+	"testing"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
+)
+
+func TestMain(m *testing.M) {
+	fakemcp.MainIfChild()
+	runewidth.DefaultCondition.EastAsianWidth = false // whatever the language of the user who runs the tests
+	os.Exit(m.Run())
+}

@@ -1,0 +1,170 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/warm"
+)
+
+// DefineWarm defines `lmcaddy warm` with its sub-commands.
+func DefineWarm(cmd *cobra.Command) {
+	cmd.Long = `Lists and deletes the saved states of conversations, with which a conversation goes on without its prompt being
+processed again after its model was unloaded, or the server restarted.
+
+It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token that has the scope models.manage. A
+token without the scope admin sees and deletes the states of its own conversations. If no server is running, it works on
+the folder "warm" in $LMCADDY_HOME.`
+	cmd.Example = "  lmcaddy warm ls\n  lmcaddy warm clear lmcaddy/tinychat"
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(warmList(), warmClear())
+}
+
+func warmList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "Lists the saved states of conversations", Args: cobra.NoArgs,
+		Long:    "Lists the saved states of conversations, and what they take of the disk.",
+		Example: "  lmcaddy warm ls\n  lmcaddy warm ls --json",
+	}
+	to := kit.NewConnection(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/warm has it")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var list resource.Warm
+		err := withWarm(cmd, to, func(ctx context.Context, w states) (err error) {
+			list, err = w.Warm(ctx)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			list.States = append([]resource.WarmState{}, list.States...)
+			return kit.WriteJSON(cmd.OutOrStdout(), list)
+		}
+		return writeWarm(cmd.OutOrStdout(), &list)
+	}
+	return cmd
+}
+
+func warmClear() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "clear [MODEL]", Aliases: []string{"rm"}, Short: "Deletes the saved states of a model's conversations, or of all",
+		Long: `Deletes the saved states of a model's conversations, or of all. The conversations themselves stay: the next request for
+one has its prompt processed again. Loaded models go on saving; "warm off" in the Caddyfile ends that.`,
+		Example: "  lmcaddy warm clear lmcaddy/tinychat\n  lmcaddy warm clear",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	to := kit.NewConnection(cmd)
+	cmd.ValidArgsFunction = models.CompleteModels(to)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as DELETE /api/v1/warm has it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return withWarm(cmd, to, func(ctx context.Context, w states) error {
+			cleared, err := w.ClearWarm(ctx, strings.Join(args, ""))
+			switch {
+			case err != nil:
+				return err
+			case *asJSON:
+				return kit.WriteJSON(cmd.OutOrStdout(), cleared)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), clearedInWords(cleared))
+			return err
+		})
+	}
+	return cmd
+}
+
+// states is where states are kept: a server, or the home's folder while no server runs.
+type states interface {
+	Warm(context.Context) (resource.Warm, error)
+	ClearWarm(ctx context.Context, model string) (resource.WarmCleared, error)
+}
+
+// withWarm calls do with the states of the server, or with those in the home if no server runs.
+func withWarm(cmd *cobra.Command, to *kit.Connection, do func(context.Context, states) error) error {
+	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) }, func(ctx context.Context, dir home.Dir) error {
+		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+		return node.WithWarmOf(dir, log, func(w *warm.Store) error {
+			terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
+			return do(ctx, warmAtHome{w})
+		})
+	})
+}
+
+// warmAtHome has the states in the home.
+type warmAtHome struct{ store *warm.Store }
+
+func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {
+	return api.DescribeWarm(h.store.List(), h.store.Rates()), nil
+}
+
+func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCleared, error) {
+	n, bytes := h.store.ClearSome(func(s warm.Listed) bool { return model == "" || kit.GoesBy(s.Model, model) })
+	if n == 0 && model != "" {
+		return resource.WarmCleared{}, fmt.Errorf(`there are no states of %s: "lmcaddy warm ls" lists them`, model)
+	}
+	return resource.WarmCleared{Deleted: n, SizeBytes: bytes}, nil
+}
+
+// writeWarm shows states to people, and says of which models none are kept because that doesn't pay.
+func writeWarm(out io.Writer, list *resource.Warm) error {
+	if err := writeStates(out, list.States); err != nil {
+		return err
+	}
+	for _, r := range list.Rates {
+		if r.PaysFrom != nil {
+			continue
+		}
+		_, err := terminal.Printf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, is faster than to restore states of %s for a token at %s in a second.\n",
+			r.Model, r.PromptRate, kit.Size(int64(r.BytesPerToken)), kit.Size(int64(r.RestoreRate)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeStates(out io.Writer, all []resource.WarmState) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "No states of conversations are saved.")
+		return err
+	}
+	table := kit.NewTable(out)
+	_, _ = fmt.Fprintln(table, "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED")
+	var total int64
+	for i := range all {
+		s := &all[i]
+		total += s.SizeBytes
+		table.Row(s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), kit.Size(s.SizeBytes), kit.Moment(s.Created), kit.Moment(s.LastUsed))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := terminal.Printf(out, "Together: %s.\n", kit.Size(total))
+	return err
+}
+
+func clearedInWords(c resource.WarmCleared) string {
+	switch c.Deleted {
+	case 0:
+		return "There was nothing to delete."
+	case 1:
+		return fmt.Sprintf("One state was deleted (%s).", kit.Size(c.SizeBytes))
+	default:
+		return fmt.Sprintf("%d states were deleted (%s).", c.Deleted, kit.Size(c.SizeBytes))
+	}
+}

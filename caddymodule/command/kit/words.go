@@ -1,0 +1,65 @@
+package kit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+)
+
+// SecondsInWords describes a duration without the units that are zero.
+func SecondsInWords(seconds float64) string {
+	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	if rest, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = rest + "m"
+	}
+	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = rest + "h"
+	}
+	return text
+}
+
+// Size describes a number of bytes, of files and of memory, in decimal units.
+func Size(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
+
+// Count describes a number of things, of which one is a noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// When describes a moment in the near future, to the second.
+func When(at, now time.Time) string {
+	if left := at.Sub(now).Round(time.Second); left > 0 {
+		return "in " + SecondsInWords(left.Seconds())
+	}
+	return "now"
+}
+
+// Ago describes a moment in the past, such as "3 minutes ago".
+func Ago(at, now time.Time) string {
+	switch {
+	case at.IsZero():
+		return "-"
+	case now.Sub(at) < time.Second:
+		return "now"
+	}
+	return humanize.RelTime(at, now, "ago", "from now")
+}
+
+// Moment describes a moment in the past or the future, such as "3 minutes ago" or "in 4 weeks".
+func Moment(t *resource.Time) string {
+	if t == nil {
+		return "never"
+	}
+	now := time.Now()
+	if left, ok := strings.CutSuffix(humanize.RelTime(t.Time, now, "ago", "from now"), " from now"); ok {
+		return "in " + left
+	}
+	return Ago(t.Time, now)
+}

@@ -1,0 +1,106 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// isURL reports whether a model is named by its address at a hub.
+func isURL(model string) bool { return strings.Contains(model, "://") }
+
+// isDenied reports whether the hub refused a model, as some hubs refuse those that don't exist.
+func isDenied(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusForbidden && refused.Code == "hub_denied"
+}
+
+// chooseFound searches for a model that doesn't exist under a name, and asks which of those found is meant. Where it can't ask, the
+// error lists them. If none is found, it returns the first error.
+func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name string, why error) (string, error) {
+	bare, quantization, hasQuantization := strings.Cut(name, "@")
+	if isURL(name) || strings.TrimSpace(bare) == "" {
+		return "", why
+	}
+	found := search(ctx, c, bare)
+	switch {
+	case len(found) > 0 && strings.EqualFold(found[0].Repository, bare): // a gated one
+		return "", why
+	case len(found) == 0 && isUnknown(why):
+		return "", fmt.Errorf("there is no model %q to download, and none like it is found. Check the spelling, or look for one with \"lmcaddy search\"", bare)
+	case len(found) == 0:
+		return "", why
+	}
+	var lines, names []string
+	for i := range found {
+		m := &found[i]
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s", m.Model, foundSize(m), m.Quantization, foundNote(m))))
+		names = append(names, m.Model)
+	}
+	if !kit.CanAsk(cmd) {
+		return "", fmt.Errorf("there is no model %q to download. Found are: %s. Type one of these names, such as \"lmcaddy get %s\"", bare, strings.Join(names, ", "), names[0])
+	}
+	terminal.Printf(cmd.ErrOrStderr(), "There is no model %q to download. These are like it:\n", bare)
+	i, err := kit.AskWhich(ctx, cmd, "Which one?", lines)
+	switch {
+	case err != nil:
+		return "", err
+	case i < 0:
+		return "", errors.New("nothing was downloaded")
+	case hasQuantization && !isURL(names[i]):
+		return names[i] + "@" + quantization, nil
+	}
+	return names[i], nil
+}
+
+// search returns the models that are found by the words of a name, or else by its publisher.
+func search(ctx context.Context, c *client.Client, name string) []resource.FoundModel {
+	queries := []string{strings.ReplaceAll(name, "/", " "), strings.NewReplacer("/", " ", "-", " ", "_", " ", ":", " ").Replace(name)}
+	if publisher, _, ok := strings.Cut(name, "/"); ok {
+		queries = append(queries, publisher+"/")
+	}
+	for _, words := range slices.Compact(queries) {
+		var found resource.Found
+		if c.Search(ctx, words, 0, &found) == nil && len(found.Models) > 0 { // otherwise the first error says enough
+			return found.Models
+		}
+	}
+	return nil
+}
+
+// ShowPlan tells what will be downloaded. The error says that the server's disk has no room for it.
+func ShowPlan(notes io.Writer, model string, p *resource.Preview) error {
+	if p.Status == "already_downloaded" || len(p.Files) == 0 {
+		return nil
+	}
+	if p.Quantization != "" && !strings.Contains(model, "@") {
+		model += ", " + p.Quantization
+	}
+	from := ""
+	if p.URL != "" {
+		from = " from " + p.URL
+	}
+	if p.FreeBytes == nil {
+		return kit.Wrapped(notes, "%s: %s in %s%s.", model, kit.Size(p.TotalBytes), kit.Count(len(p.Files), "file"), from)
+	}
+	if !p.FitsDisk {
+		others := ""
+		if p.OtherBytes > 0 {
+			others = fmt.Sprintf(", and other downloads %s", kit.Size(p.OtherBytes))
+		}
+		return fmt.Errorf("%s doesn't fit the disk: it needs %s%s, and %s are free. Free some space, or choose a smaller quantization: \"lmcaddy search\" shows sizes",
+			model, kit.Size(p.LeftBytes), others, kit.Size(*p.FreeBytes))
+	}
+	return kit.Wrapped(notes, "%s: %s in %s%s; %s of the disk are free.", model, kit.Size(p.TotalBytes), kit.Count(len(p.Files), "file"), from, kit.Size(*p.FreeBytes))
+}

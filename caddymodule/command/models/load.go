@@ -1,0 +1,166 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// DefineLoad defines `lmcaddy load`.
+func DefineLoad(cmd *cobra.Command) {
+	cmd.Long = `Loads a model, and returns when it is ready. If it is already loaded, this creates a second instance.
+
+Defaults depend on the model, the Caddyfile and the available memory. With --estimate-only nothing is loaded: it shows how
+much memory a load would take, whether it fits, and what would be unloaded for it.`
+	cmd.Example = `  lmcaddy load lmcaddy/tinychat
+  lmcaddy load lmcaddy/tinychat --context-length 4096 --parallel 2 --ttl 30m
+  lmcaddy load lmcaddy/tinychat --identifier helper
+  lmcaddy load lmcaddy/tinychat --estimate-only`
+	cmd.Args = cobra.ExactArgs(1)
+	to := kit.NewConnection(cmd)
+	cmd.ValidArgsFunction = CompleteModels(to)
+	flags := cmd.Flags()
+	flags.IntP("context-length", "c", 0, "tokens for one request")
+	flags.Int("eval-batch-size", 0, "prompt tokens that are evaluated at a time")
+	flags.Int("num-experts", 0, "experts that a mixture-of-experts model uses for each token")
+	flags.Bool("flash-attention", false, "use flash attention; =false: don't")
+	flags.Bool("offload-kv-cache-to-gpu", false, "keep the cache on the GPU; =false: in the machine's memory")
+	flags.Int("parallel", 0, "requests that it answers at a time")
+	flags.String("ttl", "", "how long it may stay idle before it is unloaded, such as 30m or 2h; never: it stays (default: its settings)")
+	flags.String("identifier", "", "a name for the instance, by which requests can use it (default: the model's key)")
+	estimate := flags.Bool("estimate-only", false, "load nothing, and show what a load would take; the exit status is 1 if it is impossible")
+	asJSON := flags.Bool("json", false, "print JSON, as POST /api/v1/models/load has it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		request, err := loadRequest(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		line := kit.NewProgressLine(cmd.ErrOrStderr())
+		var answer json.RawMessage
+		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
+			if flags.Changed("estimate-only") || flags.Changed("ttl") || flags.Changed("identifier") || flags.Changed("parallel") {
+				if err := c.Knows(ctx, "/api/v1/ps"); err != nil {
+					return err
+				}
+			}
+			answer, err = c.Load(ctx, request, func(progress float64) {
+				line.Update("load", fmt.Sprintf("loading %s  %.0f%%", args[0], 100*progress))
+			})
+			return err
+		})
+		line.End()
+		switch {
+		case err != nil:
+			return err
+		case *estimate:
+			return showEstimate(cmd, request, answer, *asJSON)
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), answer)
+		}
+		got := resource.Loaded{Config: new(resource.LoadConfig)}
+		if err := json.Unmarshal(answer, &got); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		noteLess(cmd.ErrOrStderr(), request, got.Config)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n", got.Instance, got.Seconds, got.Config.ContextLength)
+		return err
+	}
+}
+
+// noteLess says what an instance got less of than a request asks for.
+func noteLess(notes io.Writer, request map[string]any, got *resource.LoadConfig) {
+	if asked, ok := request["context_length"].(int); ok && asked > got.ContextLength {
+		terminal.Printf(notes, "It can't have the context of %d tokens that was asked for: \"lmcaddy show\" tells how much it can have.\n", asked)
+	}
+	if asked, ok := request["parallel"].(int); ok && got.Parallel != nil && asked > *got.Parallel {
+		terminal.Printf(notes, "It answers %s at a time, not %d: the memory has no room for more.\n", kit.Count(*got.Parallel, "request"), asked)
+	}
+}
+
+// showEstimate shows an estimate. The error says that the load is impossible.
+func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMessage, asJSON bool) error {
+	out := cmd.OutOrStdout()
+	var e resource.LoadEstimate
+	if err := json.Unmarshal(answer, &e); err != nil {
+		return fmt.Errorf("the server's answer can't be read: %w", err)
+	}
+	if asJSON {
+		return errors.Join(kit.WriteJSON(out, answer), notFitting(&e))
+	}
+	noteLess(cmd.ErrOrStderr(), request, &e.Config)
+	f := facts{columns: kit.ColumnsOf(out)}
+	terminal.Println(&f, e.Model)
+	writeEstimate(&f, &e)
+	if _, err := io.WriteString(out, f.String()); err != nil {
+		return err
+	}
+	return notFitting(&e)
+}
+
+// TtlSeconds returns the value of --ttl in seconds; 0: for ever.
+func TtlSeconds(text string) (int, error) {
+	if text == "never" {
+		return 0, nil
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 { // as lms has it
+		return n, nil
+	}
+	after, err := caddy.ParseDuration(text)
+	if err != nil || after < 0 || after > 0 && after < time.Second {
+		return 0, fmt.Errorf("--ttl %s: give a duration of a second or longer, such as 30m or 2h, or never", text)
+	}
+	return int(after.Seconds()), nil
+}
+
+// loadRequest returns the request, with the fields whose flags were given.
+func loadRequest(cmd *cobra.Command, model string) (map[string]any, error) {
+	request := map[string]any{"model": model, "echo_load_config": true}
+	flags := cmd.Flags()
+	for flag, field := range map[string]string{
+		"context-length": "context_length", "eval-batch-size": "eval_batch_size", "num-experts": "num_experts", "parallel": "parallel",
+	} {
+		if !flags.Changed(flag) {
+			continue
+		}
+		n, err := flags.GetInt(flag)
+		if err != nil {
+			return nil, err
+		}
+		request[field] = n
+	}
+	for flag, field := range map[string]string{
+		"flash-attention": "flash_attention", "offload-kv-cache-to-gpu": "offload_kv_cache_to_gpu", "estimate-only": "estimate_only",
+	} {
+		if !flags.Changed(flag) {
+			continue
+		}
+		on, err := flags.GetBool(flag)
+		if err != nil {
+			return nil, err
+		}
+		request[field] = on
+	}
+	if flags.Changed("identifier") {
+		request["identifier"] = flags.Lookup("identifier").Value.String()
+	}
+	if flags.Changed("ttl") {
+		seconds, err := TtlSeconds(flags.Lookup("ttl").Value.String())
+		if err != nil {
+			return nil, err
+		}
+		request["ttl"] = seconds
+	}
+	return request, nil
+}

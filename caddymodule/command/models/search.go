@@ -1,0 +1,108 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// DefineSearch defines `lmcaddy search`.
+func DefineSearch(cmd *cobra.Command) {
+	cmd.Long = `Searches the server's hub, huggingface.co unless the Caddyfile names others, for models that can be run here. Well-known
+models come first, then those that are downloaded most.
+
+SIZE is that of the quantization that "lmcaddy get" would choose; FITS says whether it fits the memory that the server
+has for models. With --host, the token needs the scope models.manage.`
+	cmd.Example = `  lmcaddy search qwen3
+  lmcaddy search gemma 3 4b --limit 5
+  lmcaddy search embedding --json`
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if strings.TrimSpace(strings.Join(args, "")) == "" {
+			return errors.New("say what to search for, such as \"lmcaddy search qwen3 4b\"")
+		}
+		return nil
+	}
+	to := kit.NewConnection(cmd)
+	limit := cmd.Flags().IntP("limit", "n", 0, "the most results, up to 50 (default: 10)")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models/search has it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		words := strings.Join(args, " ")
+		var list json.RawMessage
+		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error { return c.Search(ctx, words, *limit, &list) })
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), list)
+		}
+		var found resource.Found
+		if err := json.Unmarshal(list, &found); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		if len(found.Models) == 0 {
+			return fmt.Errorf("no model that can be run here is found for %q: try fewer words, or another spelling", words)
+		}
+		if err := writeFound(cmd.OutOrStdout(), found.Models); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), kit.InWords("\"lmcaddy get MODEL\" downloads one of them."))
+		return nil
+	}
+}
+
+// writeFound shows models of a hub to people.
+func writeFound(out io.Writer, models []resource.FoundModel) error {
+	table := kit.NewTable(out)
+	fmt.Fprintln(table, "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE")
+	for i := range models {
+		m := &models[i]
+		downloads := "-"
+		if m.Downloads != nil {
+			downloads = humanize.Comma(*m.Downloads)
+		}
+		terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, kit.OrDash(m.Quantization), foundSize(m), foundFit(m), downloads, foundNote(m))
+	}
+	return table.Flush()
+}
+
+func foundSize(m *resource.FoundModel) string {
+	if m.SizeBytes == nil {
+		return "-"
+	}
+	return kit.Size(*m.SizeBytes)
+}
+
+func foundFit(m *resource.FoundModel) string {
+	switch {
+	case m.Fits == nil:
+		return "-"
+	case *m.Fits:
+		return "yes"
+	default:
+		return "no"
+	}
+}
+
+func foundNote(m *resource.FoundModel) string {
+	switch {
+	case m.Downloaded:
+		return "downloaded"
+	case m.Gated:
+		return "gated"
+	case m.Format != "gguf":
+		return m.Format
+	default:
+		return ""
+	}
+}

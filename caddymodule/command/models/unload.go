@@ -1,0 +1,137 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// DefineUnload defines `lmcaddy unload`.
+func DefineUnload(cmd *cobra.Command) {
+	cmd.Long = `Unloads one instance or all. An instance is named by its id, or by its model's name or alias if that has one instance.
+Without a name, the only loaded instance is unloaded; if there are several, you are asked which one, on a terminal.
+It finishes its requests first. "lmcaddy ps" shows the ids.`
+	cmd.Example = "  lmcaddy unload lmcaddy/tinychat\n  lmcaddy unload\n  lmcaddy unload --all"
+	to := kit.NewConnection(cmd)
+	cmd.ValidArgsFunction = to.CompleteWith(kit.LoadedNames, 1)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"unloaded\": [the ids]}")
+	all := cmd.Flags().BoolP("all", "a", false, "unload every instance")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if *all && len(args) > 0 || len(args) > 1 {
+			return errors.New("name one instance (\"lmcaddy ps\" shows them), or give --all")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		unloaded := []string{}
+		say := func(id string) error {
+			unloaded = append(unloaded, id)
+			if *asJSON {
+				return nil
+			}
+			_, err := terminal.Println(cmd.OutOrStdout(), id+" is unloaded.")
+			return err
+		}
+		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error {
+			if *all {
+				return unloadAll(ctx, c, say)
+			}
+			name, err := instanceToUnload(ctx, cmd, c, args)
+			if err != nil || name == "" {
+				return err
+			}
+			id, err := unloadOne(ctx, c, name)
+			if err != nil {
+				return err
+			}
+			return say(id)
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), map[string][]string{"unloaded": unloaded})
+		case len(unloaded) == 0:
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "No model is loaded.")
+		}
+		return err
+	}
+}
+
+// instanceToUnload returns the instance to unload: the given one, the only one, or the one that the user chooses; empty: none is loaded.
+func instanceToUnload(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := kit.InstanceIDs(models, "")
+	switch {
+	case len(ids) == 0:
+		return "", nil
+	case len(ids) == 1:
+		return ids[0], nil
+	case !kit.CanAsk(cmd):
+		return "", fmt.Errorf("several models are loaded: name one of %s, or give --all", strings.Join(ids, ", "))
+	}
+	i, err := kit.AskWhich(ctx, cmd, "Unload which one?", ids)
+	if err == nil && i < 0 {
+		err = errors.New("nothing was unloaded")
+	}
+	if err != nil {
+		return "", err
+	}
+	return ids[i], nil
+}
+
+// unloadAll unloads every instance, and says the id of each.
+func unloadAll(ctx context.Context, c *client.Client, say func(id string) error) error {
+	models, err := c.Models(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range kit.InstanceIDs(models, "") {
+		if _, err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have ended meanwhile
+			return err
+		}
+		if err := say(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unloadOne unloads the instance with an id, or else the only instance of the model with that name. It returns the id.
+func unloadOne(ctx context.Context, c *client.Client, name string) (id string, err error) {
+	id, unknown := c.Unload(ctx, name)
+	if !isUnknown(unknown) {
+		return id, unknown
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch ids := kit.InstanceIDs(models, name); len(ids) {
+	case 0:
+		return "", unknown
+	case 1:
+		return c.Unload(ctx, ids[0])
+	default:
+		return "", fmt.Errorf("%s has several instances: name one of %s", name, strings.Join(ids, ", "))
+	}
+}
+
+// isUnknown reports whether the server knows no instance of that name.
+func isUnknown(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Type == "model_not_found"
+}

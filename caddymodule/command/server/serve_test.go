@@ -1,0 +1,44 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// TestServe_Flags: each flag has its option in the configuration.
+func TestServe_Flags(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"none": {nil, `{}`},
+		"all": {
+			[]string{
+				"--models-dir", "/srv/models", "--hosts", "Server.LAN", "--allow", "plugin_mcp", "--allow", "ephemeral_mcp",
+				"--mcp-private-hosts", "127.0.0.1:3001", "--mcp-private-hosts", "tools.lan",
+			},
+			`{"models_dirs":["/srv/models"],"hosts":["server.lan"],"allow":["plugin_mcp","ephemeral_mcp"],"mcp_private_hosts":["127.0.0.1:3001","tools.lan"]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := &cobra.Command{Use: "serve"}
+			DefineServe(cmd)
+			if err := cmd.ParseFlags(tt.flags); err != nil {
+				t.Fatal(err)
+			}
+			app, err := appFlags(caddycmd.Flags{FlagSet: cmd.Flags()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(caddyconfig.JSON(app, nil))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// DefineToken defines `lmcaddy token` with its sub-commands.
+func DefineToken(cmd *cobra.Command) {
+	cmd.Long = `Creates, lists, changes and revokes the tokens with which people and programs use sites with lm_auth.
+
+It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token that has the scope admin. If none is
+running, it works on the database in $LMCADDY_HOME; with "store postgres" in the Caddyfile, the server has to run.
+
+Scopes: ` + strings.Join(scopes(), ", ")
+	cmd.Example = "  lmcaddy token create --name laptop\n  lmcaddy token ls"
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(tokenCreate(), tokenList(), tokenEdit(), tokenRevoke())
+}
+
+// scopes returns the scopes that a token may have.
+func scopes() []string {
+	all := make([]string, len(node.Scopes))
+	for i, s := range node.Scopes {
+		all[i] = string(s)
+	}
+	return all
+}
+
+func tokenCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create --name NAME", Short: "Creates a token, and prints only it to standard output", Args: cobra.NoArgs,
+		Long: `Creates a token, and prints only it to standard output. Only a hash is stored, so it can't be shown again.`,
+		Example: `  lmcaddy token create --name laptop
+  lmcaddy token create --name guests --scopes inference --models 'qwen/*' --expires 30d --requests-per-minute 20`,
+	}
+	to := kit.NewConnection(cmd)
+	flags := newTokenFlags(cmd, "all but admin", "all", "never")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as POST /api/v1/tokens has it")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		edit, err := flags.edit(cmd, time.Now())
+		if err == nil && edit.Name == nil {
+			err = errors.New("a token needs a name that says what it is for: --name laptop")
+		}
+		if err != nil {
+			return err
+		}
+		var made resource.Token
+		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			made, err = t.CreateToken(ctx, edit)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), made)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), made.Secret)
+		return err
+	}
+	return cmd
+}
+
+func tokenList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "Lists the tokens, without the secrets", Args: cobra.NoArgs,
+		Long:    "Lists the tokens, without the secrets, which nobody can show again: their names, rights and limits, and when they were last used.",
+		Example: "  lmcaddy token ls\n  lmcaddy token ls --json",
+	}
+	to := kit.NewConnection(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/tokens has it")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var all []resource.Token
+		err := withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			all, err = t.Tokens(ctx)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), map[string]any{"tokens": append([]resource.Token{}, all...)})
+		}
+		return writeTokens(cmd.OutOrStdout(), all)
+	}
+	return cmd
+}
+
+func tokenEdit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "edit ID", Short: "Changes a token; flags that aren't given leave it unchanged", Args: cobra.ExactArgs(1),
+		Long:    "Changes a token. Flags that aren't given leave it unchanged. Its requests that are no longer allowed end within a second.",
+		Example: "  lmcaddy token edit k3V9dPq2 --scopes inference --expires never --models '' --tokens-per-day 0",
+	}
+	to := kit.NewConnection(cmd)
+	cmd.ValidArgsFunction = to.CompleteWith(kit.TokenNames, 1)
+	flags := newTokenFlags(cmd, "as before", "as before", "as before")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as PATCH /api/v1/tokens/{id} has it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		edit, err := flags.edit(cmd, time.Now())
+		if err != nil {
+			return err
+		}
+		var now resource.Token
+		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			now, err = t.EditToken(ctx, args[0], edit)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), now)
+		}
+		return writeTokens(cmd.OutOrStdout(), []resource.Token{now})
+	}
+	return cmd
+}
+
+func tokenRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Revokes tokens, at once", Args: cobra.MinimumNArgs(1),
+		Long:    "Revokes tokens: whoever has them is refused from now on, and their running requests end.",
+		Example: "  lmcaddy token revoke k3V9dPq2",
+	}
+	to := kit.NewConnection(cmd)
+	cmd.ValidArgsFunction = to.CompleteWith(kit.TokenNames, 0)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"revoked\": [the ids]}")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return withTokens(cmd, to, func(ctx context.Context, t tokens) error {
+			for _, id := range args {
+				if err := t.RevokeToken(ctx, id); err != nil {
+					return err
+				}
+				if *asJSON {
+					continue
+				}
+				if _, err := terminal.Println(cmd.OutOrStdout(), id+" is revoked."); err != nil {
+					return err
+				}
+			}
+			if *asJSON {
+				return kit.WriteJSON(cmd.OutOrStdout(), map[string][]string{"revoked": args})
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// writeTokens shows tokens to people.
+func writeTokens(out io.Writer, all []resource.Token) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, kit.InWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
+		return err
+	}
+	table := kit.NewTable(out)
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED")
+	for i := range all {
+		t := &all[i]
+		models := strings.Join(t.Models, ",")
+		if models == "" {
+			models = "all"
+		}
+		table.Row(t.ID, t.Name, strings.Join(t.Scopes, ","), models, kit.OrDash(limitsInWords(t.Limits)), kit.Moment(t.Expires), kit.Moment(t.LastUsed))
+	}
+	return table.Flush()
+}
+
+func limitsInWords(l resource.TokenLimits) string {
+	var words []string
+	for _, limit := range []struct {
+		n    int
+		unit string
+	}{{l.RequestsPerMinute, "requests/min"}, {l.TokensPerDay, "tokens/day"}, {l.Concurrent, "at a time"}} {
+		if limit.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", limit.n, limit.unit))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
+)
+
+// usageWays are the values of --by.
+var usageWays = []string{"model", "token", "day"}
+
+// DefineUsage defines `lmcaddy usage`.
+func DefineUsage(cmd *cobra.Command) {
+	cmd.Long = `Shows how many requests and tokens were used, by model, by token or by day. Days are in UTC.
+
+It asks the server that runs on $LMCADDY_HOME, or the one at --host. A token without the scope admin sees its own
+usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
+	cmd.Example = `  lmcaddy usage
+  lmcaddy usage --by token --since 7d
+  lmcaddy usage --by day --since 2026-01-01 --json`
+	cmd.Args = cobra.NoArgs
+	to := kit.NewConnection(cmd)
+	by := cmd.Flags().String("by", "model", "what to sum up by: model, token or day")
+	since := cmd.Flags().String("since", "30d", "the first day: a number of days or weeks, such as 7d or 2w, a day such as 2026-01-31, or today")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/usage has it")
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(usageWays, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := kit.CheckValue("by", *by, usageWays); err != nil {
+			return err
+		}
+		query, err := sinceQuery(*since)
+		if err != nil {
+			return err
+		}
+		query.Set("by", *by)
+		var answer json.RawMessage
+		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) error {
+			return c.Get(ctx, "/api/v1/usage?"+query.Encode(), &answer)
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), answer)
+		}
+		var used resource.Usage
+		if err := json.Unmarshal(answer, &used); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		if used.By == "" {
+			return errors.New("the server can't sum up usage: it is older than this command")
+		}
+		return writeUsage(cmd.OutOrStdout(), &used)
+	}
+}
+
+var daysOrWeeks = regexp.MustCompile(`^(\d{1,4})([dw])$`)
+
+// sinceQuery returns the parameters for the value of --since.
+func sinceQuery(since string) (url.Values, error) {
+	if since == "today" {
+		since = "1d"
+	}
+	if m := daysOrWeeks.FindStringSubmatch(since); m != nil {
+		n, _ := strconv.Atoi(m[1]) // up to four digits
+		if m[2] == "w" {
+			n *= 7
+		}
+		return url.Values{"since": {strconv.Itoa(n) + "d"}}, nil
+	}
+	if _, err := time.Parse(time.DateOnly, since); err != nil {
+		return nil, fmt.Errorf("--since %s: give a number of days or weeks such as 7d or 2w, a day such as 2026-01-31, or today", since)
+	}
+	return url.Values{"from": {since}}, nil
+}
+
+// writeUsage shows usage to people.
+func writeUsage(out io.Writer, used *resource.Usage) error {
+	period := "from " + used.From + " to " + used.To
+	if used.From == used.To {
+		period = "on " + used.To
+	}
+	if len(used.Usage) == 0 {
+		_, err := terminal.Printf(out, "Nothing was used %s.\n", period)
+		return err
+	}
+	table := kit.NewTable(out)
+	fmt.Fprintln(table, strings.Join(usageHeader(used.By), "\t"))
+	for i := range used.Usage {
+		table.Row(usageCells(used.By, &used.Usage[i])...)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	t := used.Total
+	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"), humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
+	return err
+}
+
+func usageHeader(by string) []string {
+	header := []string{strings.ToUpper(by), "REQUESTS", "TOKENS IN", "TOKENS OUT"}
+	if by == "token" {
+		header = slices.Concat(header[:1], []string{"NAME"}, header[1:], []string{"TODAY", "A DAY"})
+	}
+	return header
+}
+
+func usageCells(by string, r *resource.UsageRow) []string {
+	counts := []string{humanize.Comma(r.Requests), humanize.Comma(r.TokensIn), humanize.Comma(r.TokensOut)}
+	if by != "token" {
+		return append([]string{r.Day + r.Model}, counts...)
+	}
+	name, owner, today, limit := r.Name, "", int64(0), "no limit"
+	if r.Owner != nil {
+		owner = *r.Owner
+	}
+	if owner == "" {
+		name = "(no token)"
+	}
+	if r.TokensToday != nil {
+		today = *r.TokensToday
+	}
+	if r.PerDay > 0 {
+		limit = humanize.Comma(int64(r.PerDay))
+	}
+	return slices.Concat([]string{kit.OrDash(owner), kit.OrDash(name)}, counts, []string{humanize.Comma(today), limit})
+}
