@@ -18,7 +18,7 @@ type answerPrinter struct {
 	terminal   bool       // notes is one
 	colored    bool       // notes has colours
 	columns    func() int // of notes
-	waiting    *kit.ProgressLine
+	waiting    *terminal.Progress
 	thinking   bool // it is being shown, and its last line isn't ended
 	begun      bool // something of the message was shown
 	midLine    bool // the message's last line isn't ended
@@ -29,7 +29,7 @@ type answerPrinter struct {
 
 func newAnswerPrinter(out, notes io.Writer) *answerPrinter {
 	return &answerPrinter{
-		out: out, notes: notes, onScreen: kit.IsTerminal(out), terminal: kit.IsTerminal(notes), colored: terminal.HasColors(notes), columns: func() int { return kit.ColumnsOf(notes) }, waiting: kit.NewProgressLine(notes),
+		out: out, notes: notes, onScreen: terminal.Is(out), terminal: terminal.Is(notes), colored: terminal.HasColors(notes), columns: func() int { return terminal.Columns(notes) }, waiting: terminal.NewProgress(notes),
 	}
 }
 
@@ -62,7 +62,7 @@ func (p *answerPrinter) faint(text string) string {
 	if !p.colored {
 		return text
 	}
-	return kit.Dim + text + kit.Plain
+	return terminal.Dim + text + terminal.Plain
 }
 
 // wait shows the progress of something that the answer waits for.

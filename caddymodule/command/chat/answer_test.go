@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // TestAnswerPrinter_ControlSequences prints what would set the title of a terminal's window, or its clipboard.
@@ -44,11 +44,11 @@ func TestAnswerPrinter_ControlSequences(t *testing.T) {
 }
 
 // answerOf is what a printer makes of a chat's events.
-func answerOf(t *testing.T, terminal bool, events ...client.ChatEvent) (out, notes string) {
+func answerOf(t *testing.T, isTerminal bool, events ...client.ChatEvent) (out, notes string) {
 	t.Helper()
 	var to, aside bytes.Buffer
 	p := newAnswerPrinter(&to, &aside)
-	p.terminal, p.colored, p.waiting.Terminal = terminal, terminal, terminal
+	p.terminal, p.colored = isTerminal, isTerminal
 	for _, e := range events {
 		if err := p.show(e); err != nil {
 			t.Fatal(err)
@@ -75,11 +75,11 @@ func TestAnswer_ThinkingIsForTerminals(t *testing.T) {
 		t.Errorf("%q, %q", out, notes)
 	}
 	out, notes = answerOf(t, true, events...)
-	if out != "Hi you\n" || !strings.Contains(notes, "loading the model 50%") || !strings.HasSuffix(notes, kit.Dim+"Hm."+kit.Plain+"\n") {
+	if out != "Hi you\n" || !strings.Contains(notes, "loading the model 50%") || !strings.HasSuffix(notes, terminal.Dim+"Hm."+terminal.Plain+"\n") {
 		t.Errorf("%q, %q", out, notes)
 	}
 	out, notes = answerOf(t, true, client.ChatEvent{Type: "reasoning.delta", Content: "Hm.\n"}, client.ChatEvent{Type: "message.delta", Content: "Hi\n"})
-	if out != "Hi\n" || notes != kit.Dim+"Hm.\n"+kit.Plain {
+	if out != "Hi\n" || notes != terminal.Dim+"Hm.\n"+terminal.Plain {
 		t.Errorf("%q, %q", out, notes)
 	}
 	if out, notes = answerOf(t, true); out+notes != "" {

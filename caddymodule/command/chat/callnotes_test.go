@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // eventsOf reads the events of a chat as a server sends them.
@@ -57,11 +57,11 @@ func TestAnswer_CallsAreNotes(t *testing.T) {
 		t.Errorf("standard error (-want +got):\n%s", diff)
 	}
 	out, aside = answerOf(t, true, events...)
-	if out != wantOut || !strings.Contains(aside, kit.Dim+"calling read_file…"+kit.Plain) {
+	if out != wantOut || !strings.Contains(aside, terminal.Dim+"calling read_file…"+terminal.Plain) {
 		t.Errorf("on a terminal: %q, %q", out, aside)
 	}
 	for _, note := range notes {
-		if !strings.Contains(aside, kit.Dim+note+kit.Plain+"\n") {
+		if !strings.Contains(aside, terminal.Dim+note+terminal.Plain+"\n") {
 			t.Errorf("on a terminal, %q isn't in %q", note, aside)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAnswer_NotesBeginALine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "Let me look.\n" + kit.Dim + "→ a()" + kit.Plain + "\n" + kit.Dim + "Hm." + kit.Plain + "\n" + kit.Dim + "← a: (nothing)" + kit.Plain + "\nIt is."
+	want := "Let me look.\n" + terminal.Dim + "→ a()" + terminal.Plain + "\n" + terminal.Dim + "Hm." + terminal.Plain + "\n" + terminal.Dim + "← a: (nothing)" + terminal.Plain + "\nIt is."
 	if diff := cmp.Diff(want, both.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

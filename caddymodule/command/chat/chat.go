@@ -85,7 +85,7 @@ The server has to allow that (allow plugin_mcp). With --host, the token needs th
 		if err := ch.take(given, args); err != nil {
 			return err
 		}
-		if kit.IsTerminal(cmd.InOrStdin()) && !flags.Changed("prompt") {
+		if terminal.Is(cmd.InOrStdin()) && !flags.Changed("prompt") {
 			if given.asJSON {
 				return errors.New("--json is for a single question: give it with --prompt or on standard input")
 			}

@@ -113,7 +113,7 @@ func writeConversations(out io.Writer, list []resource.Conversation) error {
 		_, err := fmt.Fprintln(out, kit.InWords("There are no conversations yet. \"lmcaddy chat\" begins one."))
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	fmt.Fprintln(table, "ID\tUPDATED\tTURNS\tMODEL\tTITLE")
 	for i := range list {
 		c := &list[i]

@@ -65,7 +65,7 @@ func (ch *chat) converse(ctx context.Context, c *client.Client, keepsHistory boo
 // reader returns a function that reads a question: with editing, if input and output are terminals.
 func (s *conversation) reader(keepsHistory bool) func(string) (string, error) {
 	notes := s.cmd.ErrOrStderr()
-	if s.cmd.InOrStdin() != os.Stdin || !kit.IsTerminal(os.Stdout) || terminal.IsDumb() {
+	if s.cmd.InOrStdin() != os.Stdin || !terminal.Is(os.Stdout) || terminal.IsDumb() {
 		lines := lineedit.NewLines(s.line)
 		return func(prompt string) (string, error) {
 			fmt.Fprint(notes, prompt)
@@ -257,7 +257,7 @@ func (ch *chat) resume(ctx context.Context, c *client.Client) error {
 	if ch.request.Model == "" {
 		ch.request.Model = found.Model
 	}
-	if !kit.IsTerminal(ch.cmd.InOrStdin()) {
+	if !terminal.Is(ch.cmd.InOrStdin()) {
 		return nil
 	}
 	terminal.Printf(ch.cmd.ErrOrStderr(), "Going on with %q, %s so far.\n", found.Title, kit.Count(found.Turns, "turn"))

@@ -119,11 +119,11 @@ func allowsPlugins(ctx context.Context, dir home.Dir) *bool {
 
 // write shows the list to people.
 func (l *mcpServers) write(out io.Writer) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	if len(l.Servers) == 0 {
 		terminal.Printf(text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
 	} else {
-		table := kit.NewTable(text)
+		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "NAME\tID\tKIND\tCOMMAND OR URL")
 		for _, s := range l.Servers {
 			terminal.Printf(table, "%s\t%s\t%s\t%s\n", kit.OneLine(s.Label), s.ID, kit.OrDash(s.Kind), kit.OrDash(kit.OneLine(s.Command+s.URL)))

@@ -51,8 +51,8 @@ has the cause, and the last lines of its standard error.`,
 		defer stop()
 		notes := cmd.ErrOrStderr()
 		label := strings.TrimPrefix(args[0], "mcp/")
-		progress := kit.NewProgressLine(notes)
-		if progress.Terminal {
+		progress := terminal.NewProgress(notes)
+		if terminal.Is(notes) {
 			progress.Update("start", "connecting to "+kit.OneLine(label)+"…")
 		}
 		log := newTestLog()
@@ -130,10 +130,10 @@ const widestDescription = 120
 
 // write shows the tools to people.
 func (m *mcpTested) write(out io.Writer) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	terminal.Printf(text, "%s has %s, found in %.2f s.\n", m.Label, kit.Count(len(m.Tools), "tool"), m.Seconds)
 	if len(m.Tools) > 0 {
-		table := kit.NewTable(text)
+		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "\nTOOL\tDESCRIPTION")
 		for _, t := range m.Tools {
 			terminal.Printf(table, "%s\t%s\n", kit.OneLine(t.Name), kit.OrDash(kit.Cut(kit.OneLine(t.Description), widestDescription)))

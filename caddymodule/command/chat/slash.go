@@ -82,7 +82,7 @@ func (s *conversation) command(ctx context.Context, line string) error {
 func (s *conversation) note(text string) { fmt.Fprintln(s.cmd.ErrOrStderr(), terminal.Text(text)) }
 
 func (s *conversation) help() {
-	table := kit.NewTable(s.cmd.ErrOrStderr())
+	table := terminal.NewTable(s.cmd.ErrOrStderr())
 	for _, c := range slashes {
 		terminal.Printf(table, "%s\t%s\n", strings.TrimSpace(c.name+" "+c.arguments), c.what)
 	}

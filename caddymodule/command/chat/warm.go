@@ -143,7 +143,7 @@ func writeStates(out io.Writer, all []resource.WarmState) error {
 		_, err := fmt.Fprintln(out, "No states of conversations are saved.")
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	_, _ = fmt.Fprintln(table, "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED")
 	var total int64
 	for i := range all {

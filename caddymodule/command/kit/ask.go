@@ -14,7 +14,7 @@ import (
 )
 
 // CanAsk reports whether there is a terminal to ask a question at.
-func CanAsk(cmd *cobra.Command) bool { return IsTerminal(cmd.InOrStdin()) }
+func CanAsk(cmd *cobra.Command) bool { return terminal.Is(cmd.InOrStdin()) }
 
 // AskLine asks a question on standard error, and returns the line that the user types, or the error of the context.
 func AskLine(ctx context.Context, cmd *cobra.Command, question string) (string, error) {

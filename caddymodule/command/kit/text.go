@@ -1,15 +1,11 @@
 package kit
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
-)
-
-// Escape sequences of terminals.
-const (
-	Dim   = terminal.Dim
-	Plain = terminal.Plain
 )
 
 // OneLine returns a text in one line, without characters that change what a terminal shows: it may come from anywhere.
@@ -26,4 +22,18 @@ func Cut(line string, columns int) string {
 		columns = longestNote
 	}
 	return terminal.Cut(line, columns)
+}
+
+// Wrapped writes a sentence in lines that fit the terminal, if out is one.
+func Wrapped(out io.Writer, format string, values ...any) error {
+	_, err := fmt.Fprintln(out, terminal.Wrap(terminal.Line(fmt.Sprintf(format, values...)), terminal.Columns(out), 0))
+	return err
+}
+
+// OrDash is a cell's text, or a dash where there is none.
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
 }

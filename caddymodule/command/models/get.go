@@ -167,7 +167,7 @@ func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, na
 // AwaitJob shows the progress of a job until it is completed. Interrupting it doesn't end the job. The name is used if the job has
 // no model.
 func AwaitJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) (client.Job, error) {
-	line := kit.NewProgressLine(cmd.ErrOrStderr())
+	line := terminal.NewProgress(cmd.ErrOrStderr())
 	job, err := c.Follow(ctx, id, func(j client.Job) { line.Update(j.Status, progressOf(j, time.Now())) })
 	line.End()
 	name = cmp.Or(job.Model, name)
@@ -242,7 +242,7 @@ func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 		_, err := fmt.Fprintln(out, kit.InWords("There are no downloads yet. \"lmcaddy get MODEL\" downloads a model."))
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	head := "JOB\tMODEL\tSTATUS\tPROGRESS"
 	isOfNodes := slices.ContainsFunc(jobs, func(j client.Job) bool { return j.Node != "" })
 	if isOfNodes {

@@ -47,7 +47,7 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 		if err != nil {
 			return err
 		}
-		line := kit.NewProgressLine(cmd.ErrOrStderr())
+		line := terminal.NewProgress(cmd.ErrOrStderr())
 		var answer json.RawMessage
 		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
 			if flags.Changed("estimate-only") || flags.Changed("ttl") || flags.Changed("identifier") || flags.Changed("parallel") {
@@ -100,7 +100,7 @@ func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMes
 		return errors.Join(kit.WriteJSON(out, answer), notFitting(&e))
 	}
 	noteLess(cmd.ErrOrStderr(), request, &e.Config)
-	f := facts{columns: kit.ColumnsOf(out)}
+	f := facts{columns: terminal.Columns(out)}
 	terminal.Println(&f, e.Model)
 	writeEstimate(&f, &e)
 	if _, err := io.WriteString(out, f.String()); err != nil {

@@ -148,11 +148,11 @@ func catalogOf(folder string) *catalog.Catalog {
 
 // writeModels shows models, and files that belong to them, to people.
 func writeModels(out io.Writer, list resource.Models, companions []resource.Companion) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	if len(list.Models) == 0 {
 		text.WriteString(kit.InWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
 	} else {
-		table := kit.NewTable(text)
+		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
 		for i := range list.Models {
 			table.Row(modelRow(&list.Models[i])...)
@@ -170,7 +170,7 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 		}
 	}
 	if len(companions) > 0 {
-		table := kit.NewTable(text)
+		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS")
 		for _, p := range companions {
 			table.Row(p.Key, p.Role, kit.Size(p.SizeBytes), kit.OrDash(strings.Join(p.Models, ", ")))

@@ -63,7 +63,7 @@ has for models. With --host, the token needs the scope models.manage.`
 
 // writeFound shows models of a hub to people.
 func writeFound(out io.Writer, models []resource.FoundModel) error {
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	fmt.Fprintln(table, "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE")
 	for i := range models {
 		m := &models[i]

@@ -56,7 +56,7 @@ func writeTemplate(out io.Writer, m *resource.ModelDetails) error {
 		return fmt.Errorf("%s has no chat template", m.Key)
 	}
 	text := *m.ChatTemplate
-	if kit.IsTerminal(out) {
+	if terminal.Is(out) {
 		text = withoutControls(text)
 	}
 	_, err := fmt.Fprintln(out, terminal.Text(strings.TrimSuffix(text, "\n")))
@@ -92,7 +92,7 @@ func (f *facts) add(name, format string, values ...any) {
 
 // writeDetails shows a model to people.
 func writeDetails(out io.Writer, m *resource.ModelDetails) error {
-	f := facts{columns: kit.ColumnsOf(out)}
+	f := facts{columns: terminal.Columns(out)}
 	terminal.Println(&f, m.Key)
 	if m.DisplayName != m.Key {
 		f.add("Name", "%s", m.DisplayName)

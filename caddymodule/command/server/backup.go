@@ -108,7 +108,7 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 	case file != standardStream:
 		s.File = home.Absolute(file)
 		err = checkTarget(dir, s.File)
-	case kit.IsTerminal(cmd.OutOrStdout()):
+	case terminal.Is(cmd.OutOrStdout()):
 		err = errors.New("a backup isn't for the terminal: name a file, or send standard output to one")
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 
 // write writes the archive, and shows how far it is.
 func (s *saved) write(ctx context.Context, cmd *cobra.Command, dir home.Dir, options backup.Options) error {
-	line := kit.NewProgressLine(cmd.ErrOrStderr())
+	line := terminal.NewProgress(cmd.ErrOrStderr())
 	defer line.End()
 	began := time.Now()
 	options.Progress = func(bytes int64) {

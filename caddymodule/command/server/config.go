@@ -146,7 +146,7 @@ func defaultConfig() *caddy.Config {
 
 // writeConfiguration shows a configuration to people.
 func writeConfiguration(out io.Writer, c *resource.Configuration) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	terminal.Printf(text, "Caddyfile  %s\nHome       %s\n", cmp.Or(c.File, "none: the defaults and the flags are in force"), c.Home)
 	for _, s := range c.Sites {
 		writeSite(text, &s)
@@ -169,7 +169,7 @@ func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 
 func writeSettings(text *terminal.Page, title string, settings []resource.Setting) {
 	text.WriteByte('\n')
-	table := kit.NewTable(text)
+	table := terminal.NewTable(text)
 	terminal.Printf(table, "%s\tVALUE\tFROM\n", title)
 	for _, s := range settings {
 		terminal.Printf(table, "%s\t%s\t%s\n", s.Name, shown(s.Value), s.Source)

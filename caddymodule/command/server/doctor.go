@@ -108,7 +108,7 @@ func writeExamined(out io.Writer, r doctor.Report, onlyBad bool) error {
 		}
 		begin, end := "", ""
 		if colour {
-			begin, end = statusColours[f.Status], kit.Plain
+			begin, end = statusColours[f.Status], terminal.Plain
 		}
 		fmt.Fprintf(&text, "%s%-8s%s %-14s %s\n", begin, f.Status, end, f.Check, terminal.Wrap(terminal.Line(kit.InWords(f.Message)), columns, reportIndent))
 		if f.Advice != "" {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 const recordsOfALog = `{"records":[
@@ -52,7 +52,7 @@ func TestLogPrinter_Today(t *testing.T) {
 	if err := p.show(resource.LogRecord{Time: resource.At(now), Level: "error", Message: "it failed\nbadly", Fields: []byte(`{"a b":"c d"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	want := now.Local().Format("15:04:05.000") + " \x1b[31mERROR" + kit.Plain + ` "it failed\nbadly"  a b="c d"` + "\n"
+	want := now.Local().Format("15:04:05.000") + " \x1b[31mERROR" + terminal.Plain + ` "it failed\nbadly"  a b="c d"` + "\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

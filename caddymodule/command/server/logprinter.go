@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
@@ -28,7 +27,7 @@ func newLogPrinter(out io.Writer) *logPrinter {
 }
 
 // levelColours are what a terminal shows of a level's records in another colour.
-var levelColours = map[string]string{"debug": kit.Dim, "warn": "\x1b[33m", "error": "\x1b[31m"}
+var levelColours = map[string]string{"debug": terminal.Dim, "warn": "\x1b[33m", "error": "\x1b[31m"}
 
 // show prints a record: its time, level, model, message and fields.
 func (p *logPrinter) show(r resource.LogRecord) error {
@@ -36,7 +35,7 @@ func (p *logPrinter) show(r resource.LogRecord) error {
 	begin, end := "", ""
 	if p.colour {
 		if begin = levelColours[r.Level]; begin != "" {
-			end = kit.Plain
+			end = terminal.Plain
 		}
 	}
 	fmt.Fprintf(&line, "%s %s%-5s%s ", p.time(r.Time), begin, strings.ToUpper(r.Level), end)

@@ -16,7 +16,7 @@ import (
 
 // writeOverview shows what is loaded to people.
 func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	if len(r.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
 	} else {
@@ -132,7 +132,7 @@ var psColumns = []struct {
 }
 
 func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
-	table := kit.NewTable(to)
+	table := terminal.NewTable(to)
 	isPlaced := slices.ContainsFunc(r.Instances, func(in resource.OverviewInstance) bool { return in.Placement != "" })
 	row := func(cell func(column int) string) {
 		var cells []string

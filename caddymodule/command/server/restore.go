@@ -92,7 +92,7 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 // openBackup opens a file, or standard input.
 func openBackup(ctx context.Context, cmd *cobra.Command, file string) (io.ReadCloser, error) {
 	if file == standardStream {
-		if kit.IsTerminal(cmd.InOrStdin()) {
+		if terminal.Is(cmd.InOrStdin()) {
 			return nil, errors.New("a backup isn't read from the terminal: name its file, or send it to standard input")
 		}
 		return &patient{ctx: ctx, open: func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }}, nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
@@ -95,7 +96,7 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		_, err := fmt.Fprintln(out, kit.InWords(howToGet))
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	table.CutFirst(5, 4) // PATH, then FROM: NAME is what people type
 	_, _ = fmt.Fprintln(table, "SELECTED\tNAME\tVERSION\tVARIANT\tFROM\tPATH")
 	for _, r := range list {
@@ -207,8 +208,8 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJS
 	}
 	ctx, stop := kit.Interruptible(cmd)
 	defer stop()
-	line := kit.NewProgressLine(cmd.ErrOrStderr())
-	options.Progress = line.Show
+	line := terminal.NewProgress(cmd.ErrOrStderr())
+	options.Progress = func(p runtimes.Progress) { showProgress(line, p) }
 	got, err := store.Get(ctx, options)
 	line.End()
 	if err != nil {
@@ -306,4 +307,19 @@ func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, *runtimes.Runtim
 		_, err = terminal.Printf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
 		return err
 	}
+}
+
+// showProgress shows the progress of an installation.
+func showProgress(line *terminal.Progress, p runtimes.Progress) {
+	text := p.Doing
+	done := humanize.Bytes(uint64(max(0, p.Done)))
+	switch {
+	case p.Total > 0:
+		text += fmt.Sprintf("  %s of %s, %.0f%%", done, humanize.Bytes(uint64(p.Total)), p.Percent)
+	case p.Done > 0:
+		text += "  " + done
+	case p.Percent > 0:
+		text += fmt.Sprintf("  %.0f%%", p.Percent)
+	}
+	line.Update(p.Doing, text)
 }

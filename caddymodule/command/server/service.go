@@ -314,7 +314,7 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 					return err
 				}
 			} else if s.Installed {
-				table := kit.NewTable(cmd.OutOrStdout())
+				table := terminal.NewTable(cmd.OutOrStdout())
 				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, yesOrNo(s.Enabled))
 				if s.File != "" {
 					_, _ = terminal.Printf(table, "File\t%s\n", s.File)

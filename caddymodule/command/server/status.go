@@ -86,7 +86,7 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 
 // write shows the status to people.
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
-	text := kit.NewPage(out)
+	text := terminal.NewPage(out)
 	if p := s.Process; p != nil {
 		terminal.Printf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
 		if len(p.Addresses) > 0 {
@@ -119,7 +119,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		writeEngines(text, s.Process.Engines)
 	}
 	if len(s.Instances) > 0 {
-		table := kit.NewTable(text)
+		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
 		for _, in := range s.Instances {
 			terminal.Printf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
@@ -131,7 +131,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 
 // writeEngines writes which executable each engine has.
 func writeEngines(out io.Writer, engines []node.FoundEngine) {
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	fmt.Fprintln(table, "\nENGINE\tEXECUTABLE")
 	for _, e := range engines {
 		terminal.Printf(table, "%s\t%s\n", e.Name, kit.OrDash(e.Executable))

@@ -167,7 +167,7 @@ func writeTokens(out io.Writer, all []resource.Token) error {
 		_, err := fmt.Fprintln(out, kit.InWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	_, _ = fmt.Fprintln(table, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED")
 	for i := range all {
 		t := &all[i]

@@ -100,7 +100,7 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 		_, err := terminal.Printf(out, "Nothing was used %s.\n", period)
 		return err
 	}
-	table := kit.NewTable(out)
+	table := terminal.NewTable(out)
 	fmt.Fprintln(table, strings.Join(usageHeader(used.By), "\t"))
 	for i := range used.Usage {
 		table.Row(usageCells(used.By, &used.Usage[i])...)
