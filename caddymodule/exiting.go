@@ -2,11 +2,13 @@ package caddymodule
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 )
 
 // The end of the process. Caddy waits for the newest configuration's requests, for its grace period, and for those of older
@@ -24,17 +26,9 @@ var (
 	graceLeft atomic.Int64
 
 	beginOnce sync.Once
-	// atExit registers waitAtExit when the first home is opened: a process without a model server ends as Caddy does.
+	// atExit makes the process wait for them when the first home is opened: a process without a model server ends as Caddy does.
 	atExit sync.Once
 )
-
-// waitAtExit makes the process wait, before it ends, for the requests of older configurations.
-func waitAtExit() {
-	caddy.OnExit(func(context.Context) {
-		beginExit(time.Duration(graceLeft.Load()))
-		leaving.Wait()
-	})
-}
 
 // beginExit starts the grace period. A grace of 0 never ends.
 func beginExit(grace time.Duration) {
@@ -59,3 +53,23 @@ func (a *App) stopping() {
 		a.retire()
 	}
 }
+
+// onEvent calls a function at each event that Caddy emits for a configuration under a name, such as "started" or
+// "stopping". Caddy continues when the function returns.
+func onEvent(ctx caddy.Context, name string, do func()) error {
+	app, err := ctx.App("events")
+	if err != nil {
+		return fmt.Errorf("watching for the event %q: %w", name, err)
+	}
+	return app.(*caddyevents.App).On(name, eventFunc(do))
+}
+
+type eventFunc func()
+
+// Handle calls the function.
+func (f eventFunc) Handle(context.Context, caddy.Event) error {
+	f()
+	return nil
+}
+
+var _ caddyevents.Handler = eventFunc(nil) // interface guard

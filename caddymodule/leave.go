@@ -37,7 +37,12 @@ type pooled struct {
 
 // open returns the node of a home, and opens it if it isn't open.
 func (a *App) open(dir home.Dir) (*pooled, error) {
-	atExit.Do(waitAtExit)
+	atExit.Do(func() {
+		caddy.OnExit(func(context.Context) { // the process ends after the requests of older configurations
+			beginExit(time.Duration(graceLeft.Load()))
+			leaving.Wait()
+		})
+	})
 	opening.Lock()
 	defer opening.Unlock()
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
@@ -134,4 +139,25 @@ func (a *App) release(key string) error {
 	}
 	_, err := nodes.Delete(key)
 	return err
+}
+
+// reserved holds the locks taken by Reserve, by home, until an app takes them over.
+var reserved sync.Map
+
+// Reserve locks a home, by its real path, before Caddy runs. The app that opens the home takes over the lock. If another
+// process has locked the home, the error names it.
+func Reserve(dir home.Dir) error {
+	lock, err := takeLock(dir)
+	if err == nil {
+		reserved.Store(dir, lock)
+	}
+	return err
+}
+
+// takeLock returns the lock taken by Reserve, or else a new one.
+func takeLock(dir home.Dir) (*node.Lock, error) {
+	if lock, ok := reserved.LoadAndDelete(dir); ok {
+		return lock.(*node.Lock), nil
+	}
+	return node.Reserve(dir)
 }

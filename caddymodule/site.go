@@ -27,21 +27,18 @@ func servesHost(r *http.Request) bool {
 	}
 	for _, route := range server.Routes {
 		for _, set := range route.MatcherSets {
-			if slices.ContainsFunc(set, func(m any) bool { return namesHost(m, r) }) {
-				return true
+			for _, m := range set {
+				host, ok := m.(*caddyhttp.MatchHost)
+				if !ok {
+					continue
+				}
+				if matched, err := host.MatchWithError(r); err == nil && matched {
+					return true
+				}
 			}
 		}
 	}
 	return false
-}
-
-func namesHost(matcher any, r *http.Request) bool {
-	host, ok := matcher.(*caddyhttp.MatchHost)
-	if !ok {
-		return false
-	}
-	matched, err := host.MatchWithError(r)
-	return err == nil && matched
 }
 
 // rootCertificate returns the root certificate of the configuration's own certificate authority, in PEM.

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
 // ownCommands returns our commands as they define themselves.
@@ -119,7 +120,14 @@ func defineLM(lm *cobra.Command) {
 		cmd := &cobra.Command{Use: c.Name + " " + c.Usage, Short: c.Short, Long: c.Long}
 		c.CobraFunc(cmd)
 		if c.Name == "serve" {
-			cmd.PreRunE = func(*cobra.Command, []string) error { return becomeServer() }
+			cmd.PreRunE = func(*cobra.Command, []string) error { // serves as lmcaddy does, with all state in the home
+				dir, err := home.FromEnvironment()
+				if err != nil {
+					return err
+				}
+				becomeProgram("", "")
+				return settle(dir, true)
+			}
 		}
 		renameIn(cmd)
 		lm.AddCommand(cmd)

@@ -45,7 +45,7 @@ func Prepare() {
 		}
 		return
 	}
-	if asksForVersion(args) {
+	if len(args) == 1 && slices.Contains([]string{"version", "--version", "-v"}, args[0]) {
 		if _, err := fmt.Println(version()); err != nil {
 			exit(err)
 		}
@@ -76,7 +76,9 @@ func Prepare() {
 	}
 	if command == "run" || command == "serve" {
 		caddymodule.FeedWatchdog()
-		collectLess()
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(garbagePercent)
+		}
 	}
 	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
 }
@@ -84,13 +86,6 @@ func Prepare() {
 // garbagePercent is how much garbage there may be to what is in use. A busy server has about 11 MB in use, so half as much garbage again as
 // Go's 100 is little memory, and garbage collection takes a third less time.
 const garbagePercent = 150
-
-// collectLess has Go collect garbage less often, unless the environment says how often.
-func collectLess() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
-}
 
 // becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,
 // drop false warnings, and give back what only the start needed. An empty version stands for that of our module.
@@ -114,16 +109,6 @@ func becomeProgram(version, configFile string) {
 		},
 		PlainHTTP1: true,
 	})
-}
-
-// becomeServer makes a process of another Caddy build serve as lmcaddy does, with all state in the home.
-func becomeServer() error {
-	dir, err := home.FromEnvironment()
-	if err != nil {
-		return err
-	}
-	becomeProgram("", "")
-	return settle(dir, true)
 }
 
 // completeRestore completes a restore that was interrupted, before the Caddyfile is read, which may be one of its files.
@@ -160,21 +145,10 @@ func asksForHelp(args []string) bool {
 	if len(args) == 0 || slices.Contains([]string{"help", "completion", "manpage", "__complete", "__completeNoDesc"}, args[0]) {
 		return true
 	}
-	args, _, _ = cutAt(args, "--")
-	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
-}
-
-// cutAt splits a list at the first element that equals at.
-func cutAt(list []string, at string) (before, after []string, found bool) {
-	i := slices.Index(list, at)
-	if i < 0 {
-		return list, nil, false
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
 	}
-	return list[:i], list[i+1:], true
-}
-
-func asksForVersion(args []string) bool {
-	return len(args) == 1 && slices.Contains([]string{"version", "--version", "-v"}, args[0])
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
 // version returns the versions of this program, Caddy and Go.
@@ -274,16 +248,13 @@ func settle(dir home.Dir, isServer bool) error {
 	caddy.DefaultStorage = &certmagic.FileStorage{Path: caddy.AppDataDir()}
 	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
 	if os.Getenv("CADDY_ADMIN") == "" {
-		caddy.DefaultAdminListen = adminListen(dir)
+		caddy.DefaultAdminListen = "unix/" + dir.AdminSocket() + "|0600"
 		if isServer && strings.ContainsAny(string(dir), "{}") { // a server replaces placeholders in it; commands don't
 			caddy.DefaultAdminListen = strings.Replace(caddy.DefaultAdminListen, string(dir), "{env."+home.Variable+"}", 1)
 		}
 	}
 	return nil
 }
-
-// adminListen is where the admin endpoint listens in our own program unless a configuration says otherwise.
-func adminListen(dir home.Dir) string { return "unix/" + dir.AdminSocket() + "|0600" }
 
 func exit(err error) {
 	fmt.Fprintln(os.Stderr, "Error:", terminal.Text(err.Error()))

@@ -28,11 +28,15 @@ func (s *Settings) InForce(hubs []fetch.Hub) resource.Configuration {
 	at, _ := slices.BinarySearchFunc(c.Settings, "hub", func(o resource.Setting, name string) int { return strings.Compare(o.Name, name) })
 	c.Settings = slices.Insert(c.Settings, at, s.hubsInForce(hubs))
 	for _, described := range node.Engines() {
-		e := s.Engines[described.Name]
-		if e == nil {
-			e = new(Engine)
+		var shown Engine
+		if e := s.Engines[described.Name]; e != nil {
+			shown = *e
 		}
-		c.Engines = append(c.Engines, resource.Block{Name: described.Name, Settings: e.inForce(described)})
+		if len(shown.Command) > 0 { // which stands for the path
+			shown.Path, shown.Command = option.Words(shown.Command), nil
+		}
+		settings := slices.DeleteFunc(option.InForce(&shown), func(o resource.Setting) bool { return o.Name == "sandbox" && described.NoSandbox != "" })
+		c.Engines = append(c.Engines, resource.Block{Name: described.Name, Settings: settings})
 	}
 	for i := range s.Remotes {
 		c.Remotes = append(c.Remotes, resource.Block{Name: s.Remotes[i].name(), Settings: option.InForce(&s.Remotes[i])})
@@ -73,13 +77,4 @@ func (s *Settings) hubsInForce(hubs []fetch.Hub) resource.Setting {
 	}
 	set.Value = strings.Join(all, ", ")
 	return set
-}
-
-// inForce returns the options of an engine, without those that it doesn't have. The words of a command stand for its path.
-func (e *Engine) inForce(described node.Engine) []resource.Setting {
-	shown := *e
-	if len(e.Command) > 0 {
-		shown.Path, shown.Command = option.Words(e.Command), nil
-	}
-	return slices.DeleteFunc(option.InForce(&shown), func(s resource.Setting) bool { return s.Name == "sandbox" && described.NoSandbox != "" })
 }

@@ -84,7 +84,7 @@ var checks = []struct {
 	{"ports", checkPorts},
 	{"certificate", checkCertificate},
 	{"sandbox", checkSandbox},
-	{"limits", checkLimits},
+	{"limits", func(context.Context, *Subject) []Finding { return ofLimits(limits()) }},
 	{"clock", checkClock},
 }
 

@@ -32,7 +32,7 @@ func checkEngines(ctx context.Context, s *Subject) []Finding {
 		setup := s.setupOf(e.Name)
 		path, err := e.Find(setup)
 		switch {
-		case err != nil && (i == 0 || s.isConfigured(e.Name)):
+		case err != nil && (i == 0 || s.configured(e.Name, "path") != ""):
 			found = append(found, one(Problem, fmt.Sprintf("%s: %s.", e.Name, strings.TrimSuffix(err.Error(), ".")), `Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`)...)
 		case err != nil:
 		default:
@@ -101,9 +101,6 @@ func (s *Subject) setupOf(name string) supervisor.Setup {
 		Runtimes: s.Home.Runtimes(), Log: slog.New(slog.DiscardHandler),
 	}
 }
-
-// isConfigured reports whether the configuration says which executable an engine has.
-func (s *Subject) isConfigured(name string) bool { return s.configured(name, "path") != "" }
 
 // configured returns the value of an engine's setting that the configuration has; empty: it has none.
 func (s *Subject) configured(engine, name string) string {

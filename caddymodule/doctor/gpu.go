@@ -24,7 +24,10 @@ var gpuFiles = []string{"nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "dri/renderD*
 // checkGPU checks that the GPUs that there are can be used, and are.
 func checkGPU(ctx context.Context, s *Subject) []Finding {
 	files, found := tryFiles(s.devices())
-	hardware := s.detect(ctx)
+	hardware := s.hardware
+	if hardware == nil {
+		hardware = new(runtimes.DetectHardware(ctx))
+	}
 	if hardware.DriverFails {
 		found = append(found, one(Problem, "There is an NVIDIA GPU, and its driver doesn't work: nvidia-smi fails.", "Reinstall the driver, and restart the machine if it was updated.")...)
 	}
@@ -50,7 +53,7 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 	if !hasGPU && len(build.Devices) == 0 {
 		return append(found, ok(noGPU)...)
 	}
-	return append(found, ofVariant(hardware, engine, build)...)
+	return append(found, ofVariant(*hardware, engine, build)...)
 }
 
 const noGPU = "There is no GPU that an engine could use: models run on the processor."
@@ -134,11 +137,4 @@ func (s *Subject) devices() string {
 		return s.dev
 	}
 	return "/dev"
-}
-
-func (s *Subject) detect(ctx context.Context) runtimes.Hardware {
-	if s.hardware != nil {
-		return *s.hardware
-	}
-	return runtimes.DetectHardware(ctx)
 }

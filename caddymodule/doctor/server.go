@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ func checkServer(ctx context.Context, s *Subject) []Finding {
 		if err := s.Server.Get(ctx, caddymodule.StatusPath, &p); err != nil {
 			return one(Problem, fmt.Sprintf("A server runs on the home, and doesn't answer as it should: %v.", err), `See "lmcaddy log", and restart it.`)
 		}
-		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID, orNothing(p.Addresses))
+		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID, cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))
 	}
 	held, err := isLocked(s.Home.Lock())
 	switch {
@@ -48,11 +49,4 @@ func isLocked(path string) (bool, error) {
 		return true, nil
 	}
 	return false, lock.Unlock()
-}
-
-func orNothing(list []string) string {
-	if len(list) == 0 {
-		return "nothing but its socket"
-	}
-	return strings.Join(list, ", ")
 }

@@ -29,12 +29,6 @@ func ofSandbox(state string) []Finding {
 // enoughFiles is how many files a server with many clients has open.
 const enoughFiles = 4096
 
-// checkLimits checks what the system lets a process of this user have.
-func checkLimits(context.Context, *Subject) []Finding {
-	files, memory := limits()
-	return ofLimits(files, memory)
-}
-
 // ofLimits is about the most files that a process may open, and the most memory that it may take, in bytes. 0 is unlimited.
 func ofLimits(files, memory uint64) (found []Finding) {
 	if files > 0 && files < enoughFiles {

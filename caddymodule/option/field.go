@@ -97,7 +97,8 @@ func (f *Field) Example() string {
 // IsBlock reports whether the option is a block of others, or several blocks.
 func (f *Field) IsBlock() bool {
 	t := elem(f.Type)
-	return t.Kind() == reflect.Struct && !readsItself(f.Type) && !readsText(t)
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(reflect.TypeFor[caddyfile.Unmarshaler]()) &&
+		!reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // MayBeRepeated reports whether each line with the option adds to those before it.
@@ -156,12 +157,4 @@ func elem(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	return t
-}
-
-func readsItself(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[caddyfile.Unmarshaler]())
-}
-
-func readsText(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }

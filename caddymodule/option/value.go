@@ -24,7 +24,7 @@ func (f *Field) read(t reflect.Type, text string) (any, error) {
 		switch {
 		case err != nil || d < 0:
 			return nil, fmt.Errorf("%s: %q is not a time, such as 60m, 12h or 0", f.Word, text)
-		case d == 0 && !f.mayBeZero():
+		case d == 0 && f.Type.Kind() != reflect.Pointer && f.tag.Get("min") != "0":
 			return nil, fmt.Errorf("%s: it must be longer than 0: for a patience almost without end, give a long one, such as 24h", f.Word)
 		}
 		return d, nil
@@ -56,8 +56,6 @@ func (f *Field) read(t reflect.Type, text string) (any, error) {
 		return text, nil
 	}
 }
-
-func (f *Field) mayBeZero() bool { return f.Type.Kind() == reflect.Pointer || f.tag.Get("min") == "0" }
 
 func (f *Field) checkInt(n int) error {
 	least, err := strconv.Atoi(f.tag.Get("min"))

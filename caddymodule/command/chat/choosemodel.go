@@ -87,7 +87,8 @@ func pickModel(ctx context.Context, cmd *cobra.Command, keys []string) (string, 
 // fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be
 // asked.
 func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string) (string, error) {
-	if isInstance(model) {
+	_, number, _ := strings.Cut(model, ":")
+	if _, err := strconv.Atoi(number); err == nil { // the id of an instance, such as key:2
 		return model, nil
 	}
 	var refused *client.Error
@@ -126,11 +127,4 @@ func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string
 		job, err = models.AwaitJob(ctx, ch.cmd, c, job.ID, model)
 	}
 	return cmp.Or(job.Model, plan.Model, model), err
-}
-
-// isInstance reports whether a name is that of an instance, such as key:2.
-func isInstance(name string) bool {
-	_, number, _ := strings.Cut(name, ":")
-	_, err := strconv.Atoi(number)
-	return err == nil
 }

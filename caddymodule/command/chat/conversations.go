@@ -215,7 +215,7 @@ time, or all.`
 				return deleteNamed(ctx, cmd, c, owner(), args)
 			}
 			if !*yes {
-				if err := confirmDeletion(ctx, cmd, which); err != nil {
+				if err := kit.Confirm(ctx, cmd, which); err != nil {
 					return err
 				}
 			}
@@ -237,14 +237,6 @@ func deleteNamed(ctx context.Context, cmd *cobra.Command, c *client.Client, owne
 		terminal.Println(cmd.OutOrStdout(), id+" is deleted.")
 	}
 	return nil
-}
-
-// confirmDeletion asks the user at the terminal.
-func confirmDeletion(ctx context.Context, cmd *cobra.Command, which string) error {
-	if !kit.CanAsk(cmd) {
-		return kit.ErrNoTerminal
-	}
-	return kit.Confirm(ctx, cmd, which)
 }
 
 // mostDays bounds an age: the server knows no time before 1970.

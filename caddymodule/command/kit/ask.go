@@ -83,6 +83,9 @@ const MaxQuestion = 16 << 20
 
 // Confirm asks at the terminal whether something is to be deleted. An error says that it isn't.
 func Confirm(ctx context.Context, cmd *cobra.Command, what string) error {
+	if !CanAsk(cmd) {
+		return errNoTerminal
+	}
 	answer, err := AskLine(ctx, cmd, "Delete "+what+"? [y/N] ")
 	if err == nil && !IsYes(answer) {
 		err = errors.New("nothing was deleted")
@@ -90,5 +93,5 @@ func Confirm(ctx context.Context, cmd *cobra.Command, what string) error {
 	return err
 }
 
-// ErrNoTerminal refuses to delete anything without a question.
-var ErrNoTerminal = errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")
+// errNoTerminal refuses to delete anything without a question.
+var errNoTerminal = errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")

@@ -94,8 +94,5 @@ func confirmRemoval(ctx context.Context, cmd *cobra.Command, c *client.Client, k
 		}
 		key, takes = found.Key, " ("+kit.Size(found.SizeBytes)+")"
 	}
-	if !kit.CanAsk(cmd) {
-		return kit.ErrNoTerminal
-	}
 	return kit.Confirm(ctx, cmd, key+takes)
 }

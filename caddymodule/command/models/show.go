@@ -57,20 +57,15 @@ func writeTemplate(out io.Writer, m *resource.ModelDetails) error {
 	}
 	text := *m.ChatTemplate
 	if terminal.Is(out) {
-		text = withoutControls(text)
+		text = strings.Map(func(r rune) rune {
+			if filename.IsInvisible(r) && r != '\n' && r != '\t' { // a terminal would take it for a command
+				return -1
+			}
+			return r
+		}, text)
 	}
 	_, err := fmt.Fprintln(out, terminal.Text(strings.TrimSuffix(text, "\n")))
 	return err
-}
-
-// withoutControls returns a text of a model's author without what a terminal would take for commands. Lines and tabs stay.
-func withoutControls(text string) string {
-	return strings.Map(func(r rune) rune {
-		if filename.IsInvisible(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // facts are lines of a name and a value, wrapped at the number of columns of the terminal; 0: not wrapped.

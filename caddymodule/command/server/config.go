@@ -90,7 +90,8 @@ func configurationInForce(cmd *cobra.Command, to *kit.Connection, file string) (
 		if missing != nil {
 			uses = "no Caddyfile, since there is none in this folder"
 		}
-		terminal.Printf(cmd.ErrOrStderr(), "%s: a server that is started here would use %s.\n", upperFirst(kit.NothingRuns()), uses)
+		said := kit.NothingRuns()
+		terminal.Printf(cmd.ErrOrStderr(), "%s: a server that is started here would use %s.\n", strings.ToUpper(said[:1])+said[1:], uses)
 		answer, err = describeFile("")
 		return err
 	})
@@ -198,12 +199,4 @@ func writeSite(text *terminal.Page, s *resource.Site) {
 			terminal.Printf(text, "  %s %s\n", line.name, shown(strings.Join(line.values, " ")))
 		}
 	}
-}
-
-// upperFirst begins a sentence.
-func upperFirst(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // logLevels are the values of --level.
@@ -63,7 +64,7 @@ engines write. They are gone when it ends. Every response has its request's id i
 		if q.Request != "" && !cmd.Flags().Changed("level") {
 			q.Level = "debug" // there is little about it otherwise
 		}
-		print := newLogPrinter(cmd.OutOrStdout())
+		print := &logPrinter{out: cmd.OutOrStdout(), colour: terminal.HasColors(cmd.OutOrStdout()), now: time.Now}
 		return to.Talk(cmd, func(ctx context.Context, c *client.Client) error {
 			if *follow || len(args) > 0 {
 				return followLog(ctx, cmd, c, q, print, *asJSON)

@@ -22,10 +22,6 @@ type logPrinter struct {
 	now    func() time.Time
 }
 
-func newLogPrinter(out io.Writer) *logPrinter {
-	return &logPrinter{out: out, colour: terminal.HasColors(out), now: time.Now}
-}
-
 // levelColours are what a terminal shows of a level's records in another colour.
 var levelColours = map[string]string{"debug": terminal.Dim, "warn": "\x1b[33m", "error": "\x1b[31m"}
 
@@ -82,15 +78,10 @@ func (p *logPrinter) time(at *resource.Time) string {
 		return "--:--:--"
 	}
 	local := at.Local()
-	if year, month, day := local.Date(); p.isToday(year, month, day) {
+	if local.Format(time.DateOnly) == p.now().Local().Format(time.DateOnly) {
 		return local.Format("15:04:05.000")
 	}
 	return local.Format("2006-01-02 15:04:05.000")
-}
-
-func (p *logPrinter) isToday(year int, month time.Month, day int) bool {
-	y, m, d := p.now().Local().Date()
-	return y == year && m == month && d == day
 }
 
 // shown is a text on one line; one with characters that could control a terminal is quoted.

@@ -315,7 +315,7 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 				}
 			} else if s.Installed {
 				table := terminal.NewTable(cmd.OutOrStdout())
-				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, yesOrNo(s.Enabled))
+				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, map[bool]string{true: "yes", false: "no"}[s.Enabled])
 				if s.File != "" {
 					_, _ = terminal.Printf(table, "File\t%s\n", s.File)
 				}
@@ -339,13 +339,6 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 		})
 	}
 	return cmd
-}
-
-func yesOrNo(is bool) string {
-	if is {
-		return "yes"
-	}
-	return "no"
 }
 
 func serviceLogs(of *serviceFlags) *cobra.Command {

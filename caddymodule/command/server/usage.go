@@ -101,7 +101,11 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 		return err
 	}
 	table := terminal.NewTable(out)
-	fmt.Fprintln(table, strings.Join(usageHeader(used.By), "\t"))
+	header := []string{strings.ToUpper(used.By), "REQUESTS", "TOKENS IN", "TOKENS OUT"}
+	if used.By == "token" {
+		header = slices.Concat(header[:1], []string{"NAME"}, header[1:], []string{"TODAY", "A DAY"})
+	}
+	fmt.Fprintln(table, strings.Join(header, "\t"))
 	for i := range used.Usage {
 		table.Row(usageCells(used.By, &used.Usage[i])...)
 	}
@@ -111,14 +115,6 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 	t := used.Total
 	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"), humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
 	return err
-}
-
-func usageHeader(by string) []string {
-	header := []string{strings.ToUpper(by), "REQUESTS", "TOKENS IN", "TOKENS OUT"}
-	if by == "token" {
-		header = slices.Concat(header[:1], []string{"NAME"}, header[1:], []string{"TODAY", "A DAY"})
-	}
-	return header
 }
 
 func usageCells(by string, r *resource.UsageRow) []string {
