@@ -126,7 +126,7 @@ test-rest: ## Runs the tests of the other packages
 	tools/promtool.sh
 	mkdir -p $(CACHE) && go list -tags $(TAGS) $(RACED) >$(CACHE)/raced
 	go test $(TEST_FLAGS) -tags $(TAGS) -timeout 60m $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
-	go test $(TEST_FLAGS) ./supervisor -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
+	go test $(TEST_FLAGS) ./supervisor/schedule -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe
@@ -182,7 +182,7 @@ clients: build ## Runs coding agents on the server; downloads hundreds of megaby
 
 .PHONY: bench
 bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour
-	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor
+	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor ./supervisor/schedule
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
 	go test -run '^$$' -bench Put -benchmem ./store
@@ -228,9 +228,9 @@ cluster: build ## Kills nodes of a cluster for a minute and cuts one off, amid 2
 
 # Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait. Of store, what needs
 # PostgreSQL is left out.
-PKG             ?= ./supervisor
-MUTANTS_EXCLUDE ?= $(if $(filter ./supervisor,$(PKG)),'/|^(address|confine|counts|description|doc|ended|engine|error|event|exchange|exit|folder|group|info|journal|launch|lease|linelog|llama|loading|loss|marked|memory|notifier|output|payload|process|pulse|ready|signals|spec|supervisor|thread)',$(if $(filter ./store,$(PKG)),postgres))
-MUTANTS_SKIP    ?= $(if $(filter ./supervisor,$(PKG)),^Test(Supervisor|Fault|Loss|Confined|EndLeftovers|Address|Journal|Lease|Outputs|Signals|HasEnded|Notifier_Sees|Close|Llama),$(if $(filter ./store,$(PKG)),Postgres|TestOpen_SaysWhatToDo|TestKill|/postgres))
+PKG             ?= ./supervisor/schedule
+MUTANTS_EXCLUDE ?= $(if $(filter ./store,$(PKG)),postgres)
+MUTANTS_SKIP    ?= $(if $(filter ./store,$(PKG)),Postgres|TestOpen_SaysWhatToDo|TestKill|/postgres)
 
 .PHONY: mutants
 mutants: ## Changes one package here and there, and lists the changes (LIVED) that its tests miss: PKG=./store

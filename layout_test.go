@@ -40,12 +40,13 @@ var mayImport = []row{
 	{"mcploop", []string{"translate/...", "internal/..."}},
 	{"warm/warmtest", []string{"warm", "internal/..."}},
 	{"warm", []string{"internal/..."}},
-	{"supervisor/llamaserver", []string{"supervisor", "supervisor/runtimes", "catalog", "internal/..."}},
-	{"supervisor/mlxlm", []string{"supervisor", "supervisor/runtimes", "catalog", "internal/..."}},
+	{"supervisor/llamaserver", []string{"supervisor", "supervisor/schedule", "supervisor/runtimes", "catalog", "internal/..."}},
+	{"supervisor/mlxlm", []string{"supervisor", "supervisor/schedule", "supervisor/runtimes", "catalog", "internal/..."}},
 	{"supervisor/remote", []string{"supervisor", "catalog", "internal/..."}},
 	{"supervisor/runtimes", []string{"supervisor/runtimes/venv", "internal/..."}},
 	{"supervisor/runtimes/venv", []string{"internal/..."}},
-	{"supervisor", []string{"catalog", "warm", "internal/..."}},
+	{"supervisor", []string{"supervisor/schedule", "catalog", "warm", "internal/..."}},
+	{"supervisor/schedule", []string{"catalog/model", "internal/prefix"}},
 	{"store", []string{"translate", "internal/..."}},
 	{"catalog/fetch", []string{"catalog", "internal/..."}},
 	{"catalog", []string{"catalog/model", "internal/..."}},
@@ -72,7 +73,7 @@ var mayImport = []row{
 	{"internal/client", []string{"internal/resource"}},
 	{"internal/lineedit", []string{"internal/atomicfile"}},
 	{"internal/logs", []string{"internal/ring"}},
-	{"internal/echoengine", []string{"supervisor", "catalog", "translate/wire", "translate/request", "translate/schema", "translate/jsonbody", "translate", "internal/engine"}},
+	{"internal/echoengine", []string{"supervisor", "supervisor/schedule", "catalog", "translate/wire", "translate/request", "translate/schema", "translate/jsonbody", "translate", "internal/engine"}},
 	{"internal/fakehub", []string{"internal/closedport"}},
 	{"internal/fakeengine", []string{"internal/fakekit"}},
 	{"internal/fakemlx", []string{"internal/fakekit"}},
@@ -84,8 +85,15 @@ var mayImport = []row{
 // caddyOnly are modules that only the Caddy modules may depend on, with the packages below them.
 var caddyOnly = []string{"github.com/caddyserver/caddy/v2", "go.uber.org/zap", "github.com/spf13/cobra"}
 
-// pure are packages of the standard library that translate must not depend on by itself, since it does no I/O.
-var pure = []string{"os", "net", "os/exec", "log/slog"}
+// impure are packages of the standard library that translate must not import, since it does no I/O.
+var impure = []string{"os", "net", "os/exec", "log/slog"}
+
+// pure are the packages outside the module that supervisor/schedule and what it imports may import: nothing can be read, sent or started
+// with them.
+var pure = []string{
+	"cmp", "encoding/binary", "fmt", "maps", "math", "slices", "sort", "strconv", "strings", "time",
+	"github.com/dustin/go-humanize", "github.com/zeebo/xxh3",
+}
 
 type listed struct {
 	ImportPath string
@@ -112,8 +120,12 @@ func TestLayout(t *testing.T) {
 			if ours && !slices.ContainsFunc(mayImport[i].imports, func(pattern string) bool { return matches(pattern, rest) }) {
 				t.Errorf("%s imports %s, which is not below it", p.ImportPath, imported)
 			}
-			if matches("translate/...", name) && !strings.HasSuffix(name, "/testkit") && slices.Contains(pure, imported) {
+			if matches("translate/...", name) && !strings.HasSuffix(name, "/testkit") && slices.Contains(impure, imported) {
 				t.Errorf("%s imports %s, but translate does no I/O", p.ImportPath, imported)
+			}
+			isScheduler := slices.Contains([]string{"supervisor/schedule", "catalog/model", "internal/prefix"}, name)
+			if isScheduler && !ours && !slices.Contains(pure, imported) {
+				t.Errorf("%s imports %s, but the scheduler does no I/O", p.ImportPath, imported)
 			}
 		}
 		if name == "" || matches("caddymodule/...", name) || name == "cmd/lmcaddy" {

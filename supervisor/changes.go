@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Change is a step in the life of an instance.
 type Change struct {
 	Kind     ChangeKind
 	Instance string
-	Spec     *Spec
+	Spec     *schedule.Spec
 
-	Progress float64       // with ChangeProgress, 0 to 1
-	LoadTime time.Duration // with ChangeLoaded
-	Placed   string        // with ChangeLoaded: where it is, as [Info.Placed] says
-	Why      string        // with ChangeLoadFailed: for operators
-	Reason   Reason        // with ChangeUnloadBegun and ChangeUnloaded; empty: its process ended unexpectedly
+	Progress float64         // with ChangeProgress, 0 to 1
+	LoadTime time.Duration   // with ChangeLoaded
+	Placed   string          // with ChangeLoaded: where it is, as [Info.Placed] says
+	Why      string          // with ChangeLoadFailed: for operators
+	Reason   schedule.Reason // with ChangeUnloadBegun and ChangeUnloaded; empty: its process ended unexpectedly
 }
 
 // ChangeKind is the kind of a Change.
@@ -41,9 +42,9 @@ const progressEvery = 250 * time.Millisecond
 type watched struct {
 	gen      uint64
 	id       string
-	spec     *Spec
-	status   Status
-	leaving  Reason
+	spec     *schedule.Spec
+	status   schedule.Status
+	leaving  schedule.Reason
 	progress float64
 	at       time.Time // when progress was told
 }
@@ -84,7 +85,7 @@ func (s *Supervisor) isAsWatched() bool {
 	}
 	for i, in := range s.state.Instances {
 		w := &s.watched[i]
-		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving || in.Status == Loading && w.progress != in.Progress {
+		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving || in.Status == schedule.Loading && w.progress != in.Progress {
 			return false
 		}
 	}
@@ -92,13 +93,13 @@ func (s *Supervisor) isAsWatched() bool {
 }
 
 // tellChanged tells what has changed of an instance.
-func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
+func (s *Supervisor) tellChanged(w *watched, in *schedule.Instance, now time.Time) {
 	change := Change{Instance: in.ID, Spec: in.Spec}
 	tell := func(kind ChangeKind) {
 		change.Kind = kind
 		s.options.Changed(change)
 	}
-	if in.isRemote() {
+	if in.IsRemote() {
 		if w.gen != in.Gen || w.spec != in.Spec {
 			tell(ChangeSettings)
 		}
@@ -110,27 +111,27 @@ func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
 		w.spec, w.at = in.Spec, now
 	}
 	switch {
-	case in.Status == Loading:
+	case in.Status == schedule.Loading:
 		if in.Progress > w.progress && now.Sub(w.at) >= progressEvery {
 			change.Progress = in.Progress
 			tell(ChangeProgress)
 			w.progress, w.at = in.Progress, now
 		}
-	case in.Status == Ready && w.status.IsLoading():
-		change.Progress, change.LoadTime, change.Placed = 1, in.LoadTime, describe(&in.On, &in.Applied)
+	case in.Status == schedule.Ready && w.status.IsLoading():
+		change.Progress, change.LoadTime, change.Placed = 1, in.LoadTime, in.On.Describe(&in.Applied)
 		tell(ChangeLoaded)
 	case in.Status.IsLeaving() && !w.status.IsLeaving():
 		change.Reason = in.Leaving
 		tell(ChangeUnloadBegun)
-	case in.Status == Ready && w.status.IsLeaving(), !isShownAs(w.spec, in.Spec):
+	case in.Status == schedule.Ready && w.status.IsLeaving(), !isShownAs(w.spec, in.Spec):
 		tell(ChangeSettings)
 	}
 	w.gen, w.spec, w.status, w.leaving = in.Gen, in.Spec, in.Status, in.Leaving
 }
 
 // isShownAs reports whether a Spec differs from another in nothing that anybody sees.
-func isShownAs(s, o *Spec) bool {
-	return s == o || s.Pinned == o.Pinned && s.TTL == o.TTL && s.isProcessOf(o)
+func isShownAs(s, o *schedule.Spec) bool {
+	return s == o || s.Pinned == o.Pinned && s.TTL == o.TTL && s.IsProcessOf(o)
 }
 
 // tellGone tells what has become of an instance that is gone.
@@ -147,15 +148,15 @@ func (s *Supervisor) tellGone(w *watched, now time.Time) {
 
 // whyFailed returns why a load has just failed.
 func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
-	f := s.state.Failures[w.spec.Model.Key]
+	f, again := s.state.Failures[w.spec.Model.Key], s.state.Restarting(w.id)
 	switch {
 	case f != nil && f.At.Equal(now):
 		return f.Message
 	case s.state.Closing:
-		return errClosing.Message
-	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id && again.Spared }) != nil:
+		return schedule.ErrClosing.Message
+	case again != nil && again.Spared:
 		return "It ran out of memory while it was loading. It is loaded again, once others have made room."
-	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id }) != nil:
+	case again != nil:
 		return "The engine didn't find its GPU. It is loaded again on what is left."
 	default:
 		return openfiles.Message

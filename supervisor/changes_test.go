@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // changesTold collects changes as short texts.
@@ -65,11 +66,11 @@ func TestChanges_OfALife(t *testing.T) {
 	}
 	pinned := *info.Spec
 	pinned.Pinned = true
-	s.Configure(Limits{}, map[uint64]*Spec{info.Gen: &pinned})
+	s.Configure(schedule.Limits{}, map[uint64]*schedule.Spec{info.Gen: &pinned})
 	lease := acquire(t, s, want("a/b", 1))
 	gone := make(chan error, 1)
 	go func() { gone <- s.Unload(t.Context(), "a/b") }()
-	eventually(t, "it is leaving", func() bool { return s.Instances()[0].Status == Draining })
+	eventually(t, "it is leaving", func() bool { return s.Instances()[0].Status == schedule.Draining })
 	if diff := cmp.Diff([]string{"begun a/b", "progress a/b", "loaded a/b", "settings a/b", "leaves a/b unload"}, o.list()); diff != "" {
 		t.Error(diff)
 	}
@@ -117,11 +118,11 @@ func TestChanges_ProgressIsBounded(t *testing.T) {
 			count++
 		}
 	}}}
-	in := &Instance{ID: "a/b", Gen: 1, Spec: fakeSpec("a/b", 1)}
-	s.state.Instances = []*Instance{in}
+	in := &schedule.Instance{ID: "a/b", Gen: 1, Spec: fakeSpec("a/b", 1)}
+	s.state.Instances = []*schedule.Instance{in}
 	now := time.Now()
 	for i := range 1001 { // two seconds
-		in.Status, in.Progress = Loading, float64(i)/1000
+		in.Status, in.Progress = schedule.Loading, float64(i)/1000
 		s.observe(now.Add(time.Duration(i) * 2 * time.Millisecond))
 	}
 	if count != 8 {
@@ -132,7 +133,7 @@ func TestChanges_ProgressIsBounded(t *testing.T) {
 // After an event by which nothing has changed, nothing is allocated.
 func TestChanges_NoneCostNothing(t *testing.T) {
 	s := &Supervisor{options: &Options{Changed: func(Change) {}}}
-	s.state.Instances = []*Instance{{ID: "a/b", Gen: 1, Spec: fakeSpec("a/b", 1), Status: Ready}, {ID: "c/d", Gen: 2, Spec: fakeSpec("c/d", 1), Status: Starting}}
+	s.state.Instances = []*schedule.Instance{{ID: "a/b", Gen: 1, Spec: fakeSpec("a/b", 1), Status: schedule.Ready}, {ID: "c/d", Gen: 2, Spec: fakeSpec("c/d", 1), Status: schedule.Starting}}
 	now := time.Now()
 	s.observe(now)
 	if n := testing.AllocsPerRun(100, func() { s.observe(now) }); n > 0 {

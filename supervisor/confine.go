@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // SandboxOff is the value of Info.Sandbox if the sandbox is switched off in the configuration, and the beginning of the value
@@ -42,7 +43,7 @@ func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 		p.options.tellOnce.Do(func() { p.log.Info("engines run without a sandbox", "sandbox", state) })
 		return nil, state, nil
 	}
-	if l.Sandbox == SandboxWide {
+	if l.Sandbox == schedule.SandboxWide {
 		state += ", wide"
 	}
 	box, err = sandbox.Prepare(l.rules(cmd, b))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // writer is an engine that writes beside its executable.
@@ -125,7 +126,7 @@ func (g withGPU) Probe(ctx context.Context) (Build, error) {
 // An engine with a GPU is started as one without, though in two steps.
 func TestConfined_AnEngineWithAGPU(t *testing.T) {
 	t.Parallel()
-	for name, level := range map[string]SandboxLevel{"narrow": SandboxNarrow, "wide": SandboxWide} {
+	for name, level := range map[string]schedule.SandboxLevel{"narrow": schedule.SandboxNarrow, "wide": schedule.SandboxWide} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var fake *fakeengine.Engine
@@ -151,7 +152,7 @@ func TestConfined_AnEngineWithAGPU(t *testing.T) {
 			if env := strings.Join(began.EnvNames, " "); !strings.Contains(env, "TMPDIR") || !strings.Contains(env, "LMCADDY_ENGINE") || strings.Contains(env, "LMCADDY_ENTRY") {
 				t.Errorf("environment %s", env)
 			}
-			if state := lease.Instance.Sandbox; strings.HasSuffix(state, ", wide") != (level == SandboxWide) {
+			if state := lease.Instance.Sandbox; strings.HasSuffix(state, ", wide") != (level == schedule.SandboxWide) {
 				t.Errorf("its sandbox is %q", state)
 			}
 		})
@@ -161,7 +162,7 @@ func TestConfined_AnEngineWithAGPU(t *testing.T) {
 // atLevel is an engine with a sandbox of a level.
 type atLevel struct {
 	Process
-	level SandboxLevel
+	level schedule.SandboxLevel
 }
 
 func (a atLevel) Prepare(_ context.Context, l *Launch) error {
@@ -199,14 +200,14 @@ func TestQueryConfined(t *testing.T) {
 		fails    bool
 	}{
 		"confined":     {Launch{}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t1", "", false},
-		"unconfined":   {Launch{Spec: &Spec{Unconfined: true}}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t0", "", false},
+		"unconfined":   {Launch{Spec: &schedule.Spec{Unconfined: true}}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t0", "", false},
 		"refused":      {Launch{}, gpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
-		"wide":         {Launch{Spec: &Spec{Sandbox: SandboxWide}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
-		"no GPU":       {Launch{Spec: &Spec{Sandbox: SandboxWide}}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
-		"sandbox_read": {Launch{Spec: &Spec{Readable: []string{"/etc/passwd"}}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
+		"wide":         {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
+		"no GPU":       {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
+		"sandbox_read": {Launch{Spec: &schedule.Spec{Readable: []string{"/etc/passwd"}}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
 		"a name":       {Launch{}, gpu, []string{"/usr/bin/tee", "/proc/self/comm"}, "Permission denied", "", true},
 		"CUDA":         {Launch{}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
-		"CUDA, wide":   {Launch{Spec: &Spec{Sandbox: SandboxWide}}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
+		"CUDA, wide":   {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
 		"CUDA, no GPU": {Launch{}, cpu, []string{os.Args[0], likeCUDA}, "", "<nil>", false},
 		"places":       {Launch{Cache: "/cache"}, gpu, []string{"/usr/bin/env"}, "XDG_CACHE_HOME=/cache\n", "LMCADDY_ENTRY", false},
 		"missing":      {Launch{}, gpu, []string{"/bin/none"}, "", "", true},
@@ -214,7 +215,7 @@ func TestQueryConfined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.launch.Spec == nil {
-				c.launch.Spec = &Spec{}
+				c.launch.Spec = &schedule.Spec{}
 			}
 			said, err := queryConfined(t.Context(), c.launch, Cmd{Path: c.command[0], Args: c.command[1:]}, c.build)
 			if !strings.Contains(said, c.has) || (c.not != "" && strings.Contains(said, c.not)) || (err != nil) != c.fails {
@@ -224,7 +225,7 @@ func TestQueryConfined(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := queryConfined(ctx, Launch{Spec: &Spec{}}, Cmd{Path: "/bin/sleep", Args: []string{"600"}}, gpu); !errors.Is(err, context.Canceled) {
+	if _, err := queryConfined(ctx, Launch{Spec: &schedule.Spec{}}, Cmd{Path: "/bin/sleep", Args: []string{"600"}}, gpu); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v of a query that isn't waited for", err)
 	}
 }
@@ -309,7 +310,7 @@ func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 			wanted := want("m", 1)
 			wanted.Spec.Unconfined = c.unconfined
 			_, err := s.Acquire(t.Context(), wanted)
-			var refused Error
+			var refused schedule.Error
 			if !errors.As(err, &refused) || strings.Contains(refused.Message, "`sandbox off`") != c.want {
 				t.Errorf("error %v; the sandbox is to be named: %t", err, c.want)
 			}

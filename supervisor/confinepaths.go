@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // What any dynamically linked program needs. No folder here may contain private files: there is no /etc and no home, and of
@@ -67,10 +68,10 @@ func allowSystem(r *sandbox.Rules) {
 
 // allowGPU allows what the drivers of GPUs need. CUDA names its threads below /proc, and binds a socket of its own.
 // Even at the wide level it doesn't allow all of /dev, where the user's terminals are and, for root, the disks and the memory.
-func allowGPU(r *sandbox.Rules, level SandboxLevel) {
+func allowGPU(r *sandbox.Rules, level schedule.SandboxLevel) {
 	r.Devices = append(r.Devices, expand(gpuDevices)...)
 	r.SeqPacket = true
-	if level == SandboxWide {
+	if level == schedule.SandboxWide {
 		r.Read = append(r.Read, "/")
 		r.Write = append(r.Write, sharedMemory)
 		r.Self = "/proc/self"

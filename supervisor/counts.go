@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // loadBounds are the upper bounds of the histogram of load times, in seconds.
@@ -15,9 +16,9 @@ var loadBounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600}
 // Counts counts what has happened to a model since the start.
 type Counts struct {
 	Loads       uint64
-	LoadSeconds float64           // of all loads together
-	LoadBuckets []uint64          // number of loads within the bound of the same index in LoadBounds
-	Stops       map[Reason]uint64 // number of deliberate stops
+	LoadSeconds float64                    // of all loads together
+	LoadBuckets []uint64                   // number of loads within the bound of the same index in LoadBounds
+	Stops       map[schedule.Reason]uint64 // number of deliberate stops
 	Crashes     uint64
 	Phases      map[Phase]histogram.Histogram // durations in seconds; a phase that never happened is missing
 }
@@ -53,7 +54,7 @@ func (c *counts) with(key string, change func(*Counts)) {
 	}
 	n := c.byKey[key]
 	if n == nil {
-		n = &Counts{LoadBuckets: make([]uint64, len(loadBounds)), Stops: map[Reason]uint64{}}
+		n = &Counts{LoadBuckets: make([]uint64, len(loadBounds)), Stops: map[schedule.Reason]uint64{}}
 		c.byKey[key] = n
 	}
 	change(n)
@@ -86,7 +87,9 @@ func (c *counts) took(key string, phase Phase, d time.Duration) {
 	})
 }
 
-func (c *counts) stopped(key string, why Reason) { c.with(key, func(n *Counts) { n.Stops[why]++ }) }
+func (c *counts) stopped(key string, why schedule.Reason) {
+	c.with(key, func(n *Counts) { n.Stops[why]++ })
+}
 
 func (c *counts) crashed(key string) { c.with(key, func(n *Counts) { n.Crashes++ }) }
 
@@ -107,7 +110,7 @@ func (s *Supervisor) Counts() map[string]Counts {
 }
 
 // measureLoad counts the phases of a load that has just ended.
-func (s *Supervisor) measureLoad(in *Instance) {
+func (s *Supervisor) measureLoad(in *schedule.Instance) {
 	launch := time.Duration(0)
 	if p := s.running[in.Gen]; p != nil {
 		if l := p.launched.Load(); l != nil {
@@ -120,7 +123,7 @@ func (s *Supervisor) measureLoad(in *Instance) {
 
 // measureUnload counts how long a process that has exited took to end, if it was told to.
 func (s *Supervisor) measureUnload(gen uint64) {
-	in, p := s.state.find(gen), s.running[gen]
+	in, p := s.state.Find(gen), s.running[gen]
 	if in != nil && p != nil && !p.endingAt.IsZero() {
 		s.counts.took(in.Spec.Model.Key, PhaseUnload, time.Since(p.endingAt))
 	}

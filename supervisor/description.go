@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engine describes an engine: what it is called, which models it runs, what can be chosen of a load, and how its process
@@ -34,7 +35,7 @@ type Engine struct {
 	Choices func(m *catalog.Model) Choices
 	// Estimate tells how much memory the model of a Spec takes when it is loaded with that, without its draft and its prompt
 	// cache; nil: it is guessed by the size of the files.
-	Estimate func(s *Spec) (catalog.Memory, error)
+	Estimate func(s *schedule.Spec) (catalog.Memory, error)
 	// Fixed tells what of a load arguments decide that the operator has added; nil: nothing.
 	Fixed func(args []string) Fixed
 	// ContextStep is what it rounds a context up to a multiple of, in tokens.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Process is the process side of an engine: how it is launched, what its output means, and how it is stopped. Its wire format
@@ -20,7 +21,7 @@ type Process interface {
 	Command(l Launch, b Build) Cmd
 	// Line interprets a line that the engine wrote to standard output or standard error. Once the engine is ready, only
 	// SignalDead has a meaning: the process is killed when it has written what else it has to say.
-	Line(line string) []Signal
+	Line(line string) []schedule.Signal
 	// Level returns the log level of a line. Lines below debug are dropped.
 	Level(line string) slog.Level
 	// Stop returns the steps that stop the process. After the last, its whole group is killed.
@@ -79,14 +80,14 @@ type (
 		// Rendering calls do with a function for a model of an engine that is launched with a Spec, and returns do's error. The function returns
 		// the prompt that the template makes of a chat: messages, tools and chat_template_kwargs, in JSON, of which the last two may be nil. ok is
 		// false if the template refuses the chat.
-		Rendering(ctx context.Context, s *Spec, b Build, do func(render Render) error) error
+		Rendering(ctx context.Context, s *schedule.Spec, b Build, do func(render Render) error) error
 	}
 	// Saver is a Process that can write the states of its slots to files, and read them again.
 	Saver interface {
 		// CanSave reports whether an engine that is launched with a Spec can.
-		CanSave(s *Spec, b Build) bool
+		CanSave(s *schedule.Spec, b Build) bool
 		// Print returns what of a launch, besides the content of the files, decides whether a state of another one is valid.
-		Print(s *Spec, b Build) string
+		Print(s *schedule.Spec, b Build) string
 		// Save returns the request that writes the state of a slot to a file in Launch.States. Saved parses the answer.
 		Save(slot int, file string) (path string, body []byte)
 		Saved(answer []byte) (SlotState, error)
@@ -102,7 +103,7 @@ type (
 	// Batcher is a Process that evaluates a prompt in batches of a known size.
 	Batcher interface {
 		// BatchSize returns how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
-		BatchSize(s *Spec) int
+		BatchSize(s *schedule.Spec) int
 	}
 )
 
@@ -111,15 +112,15 @@ type Render func(messages, tools, arguments json.RawMessage) (prompt string, ok 
 
 // Launch is a Spec with the values that are chosen for each process.
 type Launch struct {
-	*Spec
-	Cache    string    // a folder for files shared between launches, such as compiled shaders; empty: none
-	Instance string    // the model's name, for the engine
-	Folder   string    // for this launch alone; empty: none
-	Socket   string    // the Unix socket in Folder to listen on; empty: the engine listens on Port
-	Port     int       // on 127.0.0.1
-	APIKey   string    // the key that the engine has to require, if it can
-	On       Placement // where the model is to be
-	States   string    // the folder for the states of slots; empty: none are saved
+	*schedule.Spec
+	Cache    string             // a folder for files shared between launches, such as compiled shaders; empty: none
+	Instance string             // the model's name, for the engine
+	Folder   string             // for this launch alone; empty: none
+	Socket   string             // the Unix socket in Folder to listen on; empty: the engine listens on Port
+	Port     int                // on 127.0.0.1
+	APIKey   string             // the key that the engine has to require, if it can
+	On       schedule.Placement // where the model is to be
+	States   string             // the folder for the states of slots; empty: none are saved
 }
 
 // SlotState is what was saved of a slot, or restored.
@@ -163,7 +164,7 @@ type Cmd struct {
 
 // IsCPU reports whether the device is the processor itself, under a name that a library gives it.
 func (d Device) IsCPU() bool {
-	return strings.HasPrefix(d.Name, CPU) || strings.HasPrefix(d.Name, "BLAS")
+	return strings.HasPrefix(d.Name, schedule.CPU) || strings.HasPrefix(d.Name, "BLAS")
 }
 
 // Work is the activity of an engine.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // kill ends a process from outside, as the system may.
@@ -39,11 +40,11 @@ func works(t *testing.T, s *Supervisor) *Lease {
 }
 
 // refusal waits for a load to fail, and returns the reason.
-func refusal(t *testing.T, s *Supervisor) Error {
+func refusal(t *testing.T, s *Supervisor) schedule.Error {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), want("m", 1))
-	var refused Error
-	if !errors.As(err, &refused) || refused.Kind != LoadFailed {
+	var refused schedule.Error
+	if !errors.As(err, &refused) || refused.Kind != schedule.LoadFailed {
 		t.Fatalf("error %v, want one of a load that failed", err)
 	}
 	return refused
@@ -73,7 +74,7 @@ func TestFault_CrashWhileIdleOfAKeptInstance(t *testing.T) {
 	kill(t, first.PID)
 	eventually(t, "it is back", func() bool {
 		all := s.Instances()
-		return len(all) == 1 && all[0].ID == "m" && all[0].Status == Ready && all[0].PID != first.PID
+		return len(all) == 1 && all[0].ID == "m" && all[0].Status == schedule.Ready && all[0].PID != first.PID
 	})
 }
 
@@ -292,7 +293,7 @@ func TestFault_AHangingEngineIsReplaced(t *testing.T) {
 	if next := works(t, s); next.Instance.PID == hung.Instance.PID {
 		t.Error("the engine that hung was lent again")
 	}
-	if c := s.Counts()["m"]; c.Crashes != 1 || c.Stops[ForSilence] != 1 {
+	if c := s.Counts()["m"]; c.Crashes != 1 || c.Stops[schedule.ForSilence] != 1 {
 		t.Errorf("counts %+v", c)
 	}
 }

@@ -6,30 +6,31 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // DeviceReport is what an engine has found to compute on.
 type DeviceReport struct {
-	Usable     []Device     // in a launch; nil: it can't list them
-	Outside    []Device     // without a sandbox
-	Hidden     []string     // names of GPUs that are only found outside
-	Sandbox    SandboxLevel // in which the most is found
-	Unconfined bool         // a launch has no sandbox
+	Usable     []Device              // in a launch; nil: it can't list them
+	Outside    []Device              // without a sandbox
+	Hidden     []string              // names of GPUs that are only found outside
+	Sandbox    schedule.SandboxLevel // in which the most is found
+	Unconfined bool                  // a launch has no sandbox
 }
 
 // FindDevices lists the devices of an engine outside the sandbox, unless the build was probed just now, and, unless the sandbox is off, inside. If the
 // sandbox hides a GPU, the wide level is tried.
-func FindDevices(ctx context.Context, e Process, b Build, isNew bool, box Toggle, readable []string) DeviceReport {
+func FindDevices(ctx context.Context, e Process, b Build, isNew bool, box schedule.Toggle, readable []string) DeviceReport {
 	lister, ok := e.(DeviceLister)
 	if !ok || lister.ListDevices(b) == nil {
-		return DeviceReport{Usable: b.Devices, Outside: b.Devices, Unconfined: box == Off}
+		return DeviceReport{Usable: b.Devices, Outside: b.Devices, Unconfined: box == schedule.Off}
 	}
 	r := DeviceReport{Outside: b.Devices}
 	if !isNew {
 		r.Outside = listDevices(ctx, lister, b, nil, nil)
 	}
 	r.Usable = r.Outside
-	if _, err := sandbox.State(); err != nil || box == Off {
+	if _, err := sandbox.State(); err != nil || box == schedule.Off {
 		r.Unconfined = true
 		return r
 	}
@@ -37,10 +38,10 @@ func FindDevices(ctx context.Context, e Process, b Build, isNew bool, box Toggle
 		return r
 	}
 	b.Devices = r.Outside // the build may have been looked at before its driver was there
-	for _, level := range []SandboxLevel{SandboxNarrow, SandboxWide} {
+	for _, level := range []schedule.SandboxLevel{schedule.SandboxNarrow, schedule.SandboxWide} {
 		inside := listDevices(ctx, lister, b, &level, readable)
 		hidden := missing(r.Outside, inside)
-		if level == SandboxNarrow || len(hidden) < len(r.Hidden) {
+		if level == schedule.SandboxNarrow || len(hidden) < len(r.Hidden) {
 			r.Usable, r.Hidden, r.Sandbox = inside, hidden, level
 		}
 		if len(hidden) == 0 {
@@ -70,8 +71,8 @@ func missing(all, some []Device) (names []string) {
 }
 
 // listDevices has the engine list its devices, in a sandbox of a level; nil: in none. What it doesn't list, for whatever reason, it doesn't have.
-func listDevices(ctx context.Context, lister DeviceLister, b Build, level *SandboxLevel, readable []string) []Device {
-	l := Launch{Spec: &Spec{Unconfined: level == nil, Readable: readable}}
+func listDevices(ctx context.Context, lister DeviceLister, b Build, level *schedule.SandboxLevel, readable []string) []Device {
+	l := Launch{Spec: &schedule.Spec{Unconfined: level == nil, Readable: readable}}
 	if level != nil {
 		l.Sandbox = *level
 	}

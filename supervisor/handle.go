@@ -5,37 +5,39 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // send handles an event, unless the supervisor has ended.
-func (s *Supervisor) send(event Event) { s.handle(event, caller{}) }
+func (s *Supervisor) send(event schedule.Event) { s.handle(event, caller{}) }
 
 // handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has
 // ended.
-func (s *Supervisor) handle(event Event, c caller) bool {
+func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return false
 	}
 	switch ev := event.(type) {
-	case Asked:
+	case schedule.Asked:
 		s.waiting[ev.Waiter.ID] = c
 		if c.notifier != nil {
 			s.notified++
 		}
-	case Tick:
+	case schedule.Tick:
 		s.due = time.Time{}
-	case Exited:
+	case schedule.Exited:
 		s.measureUnload(ev.Gen)
 		delete(s.running, ev.Gen)
-	case Forgot:
+	case schedule.Forgot:
 		s.forget(ev)
-	case Closed:
+	case schedule.Closed:
 		s.cutOff()
 	}
 	now := time.Now()
-	effects := Step(&s.state, event, now)
+	effects := schedule.Step(&s.state, event, now)
 	s.observe(now) // first: whoever is answered finds that the changes were told
 	for _, effect := range effects {
 		s.carryOut(effect)
@@ -62,7 +64,7 @@ func (s *Supervisor) look(read func()) {
 }
 
 // tick is called by the timer.
-func (s *Supervisor) tick() { s.send(Tick{}) }
+func (s *Supervisor) tick() { s.send(schedule.Tick{}) }
 
 func (s *Supervisor) setTimer(at, now time.Time) {
 	switch {
@@ -76,32 +78,32 @@ func (s *Supervisor) setTimer(at, now time.Time) {
 }
 
 // carryOut never waits: anything slow is done by goroutines of the process.
-func (s *Supervisor) carryOut(effect Effect) {
+func (s *Supervisor) carryOut(effect schedule.Effect) {
 	switch e := effect.(type) {
-	case Spawn:
+	case schedule.Spawn:
 		s.spawn(e)
-	case Stop:
+	case schedule.Stop:
 		s.stop(e)
-	case Save:
+	case schedule.Save:
 		s.keep(e)
-	case Sample:
+	case schedule.Sample:
 		s.processes.Go(func() { s.sampleGPUs(e.Urgent) })
-	case Grant:
+	case schedule.Grant:
 		a := answer{grant: e, process: s.running[e.Gen]}
-		if in := s.state.find(e.Gen); in != nil {
+		if in := s.state.Find(e.Gen); in != nil {
 			a.info = s.info(in)
-			a.loans = s.state.loans(in, e.Waiter)
+			a.loans = s.state.Loans(in, e.Waiter)
 		}
 		s.reply(e.Waiter, a)
-	case Refuse:
+	case schedule.Refuse:
 		s.reply(e.Waiter, answer{err: &e.Err})
-	case Loaded:
-		in := s.state.find(e.Gen)
+	case schedule.Loaded:
+		in := s.state.Find(e.Gen)
 		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
 		s.measureLoad(in)
-		logOn(s.log, describe(&in.On, &in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.load().bytes()))
+		logOn(s.log, in.On.Describe(&in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", schedule.FormatBytes(in.Memory()))
 		s.warnSplit(in)
-	case Crashed:
+	case schedule.Crashed:
 		s.counts.crashed(e.Key)
 		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
 	}
@@ -119,26 +121,26 @@ func (s *Supervisor) reply(waiter uint64, a answer) {
 	c.answer <- a
 }
 
-func (s *Supervisor) spawn(e Spawn) {
-	in := s.state.find(e.Gen)
+func (s *Supervisor) spawn(e schedule.Spawn) {
+	in := s.state.Find(e.Gen)
 	log := s.log.With("instance", in.ID)
 	logOn(log, in.On.String()).Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
-		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.load().bytes()))
-	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(ev) })
+		"prompt_cache", schedule.FormatBytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", schedule.FormatBytes(in.Memory()))
+	p := newProcess(e.Gen, log, s.options, func(ev schedule.Event) { s.send(ev) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
 	engine, ok := s.engines[in.Spec.Engine]
 	if !ok {
 		p.cancel()
-		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
+		go p.report(schedule.Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
 	launch := Launch{Spec: in.Spec, Instance: in.ID, On: in.On} // the instance itself is guarded by the lock
 	s.processes.Go(func() { p.run(engine, launch) })
 }
 
-func (s *Supervisor) stop(e Stop) {
-	if in := s.state.find(e.Gen); in != nil {
+func (s *Supervisor) stop(e schedule.Stop) {
+	if in := s.state.Find(e.Gen); in != nil {
 		s.log.Info("unloading model", "instance", in.ID, "reason", string(e.Reason))
 		s.counts.stopped(in.Spec.Model.Key, e.Reason)
 	}
@@ -158,13 +160,13 @@ func logOn(log *slog.Logger, where string) *slog.Logger {
 }
 
 // warnSplit logs that a model that could be on a GPU is at least partly on the processor, which is many times slower.
-func (s *Supervisor) warnSplit(in *Instance) {
+func (s *Supervisor) warnSplit(in *schedule.Instance) {
 	info := s.info(in)
 	if !info.IsSplit() {
 		return
 	}
 	advice := "choose a smaller quantization or a shorter context_length, or free memory of the GPU"
-	if len(s.state.usable(in.Spec)) == 0 {
+	if len(s.state.GPUsOf(in.Spec)) == 0 {
 		advice = "the engine doesn't find its GPU any more"
 	}
 	s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+advice, "instance", in.ID, "on", info.Placed())
@@ -175,7 +177,7 @@ const sampleTimeout = 5 * time.Second
 
 // sampleGPUs reports what is taken of the GPUs' memory.
 func (s *Supervisor) sampleGPUs(isUrgent bool) {
-	var ev Sampled
+	var ev schedule.Sampled
 	if s.options.GPUs != nil {
 		ctx, cancel := context.WithTimeout(s.reaching, sampleTimeout)
 		defer cancel()

@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Info is a snapshot of an instance.
 type Info struct {
 	ID       string
 	Gen      uint64 // of its process: each launch has another
-	Spec     *Spec
-	Status   Status
-	InUse    int     // leased slots
-	Leaving  Reason  // why it is Draining or Stopping; else empty
-	Progress float64 // of its load, 0 to 1
+	Spec     *schedule.Spec
+	Status   schedule.Status
+	InUse    int             // leased slots
+	Leaving  schedule.Reason // why it is Draining or Stopping; else empty
+	Progress float64         // of its load, 0 to 1
 	LoadTime time.Duration
 	LoadedAt time.Time // when it became ready; zero before
 	LastUsed time.Time // when it became ready, or the last request began or ended
@@ -31,14 +33,20 @@ type Info struct {
 	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
 	Smaller  bool      // it was loaded in a smaller size to leave room for other models
 
-	OnGPUs []DeviceMemory // the part of Memory that is on GPUs with memory of their own
+	OnGPUs []schedule.DeviceMemory // the part of Memory that is on GPUs with memory of their own
 
-	applied Applied
-	on      Placement
+	applied schedule.Applied
+	on      schedule.Placement
 }
 
 // OnMachine returns the part of Memory that is counted against the machine's.
-func (i *Info) OnMachine() int64 { return i.Memory - load{gpus: i.OnGPUs}.bytes() }
+func (i *Info) OnMachine() int64 {
+	left := i.Memory
+	for _, d := range i.OnGPUs {
+		left -= d.Bytes
+	}
+	return left
+}
 
 // IsLoaded reports whether the instance can answer, or did until it was told to end. One of a remote also has to be loaded there, as far as
 // the remote tells.
@@ -46,11 +54,11 @@ func (i *Info) IsLoaded() bool {
 	if remote := i.Spec.Remote; remote != nil {
 		return remote.Loaded && i.Away == ""
 	}
-	return i.Status == Ready || i.Status == Draining
+	return i.Status == schedule.Ready || i.Status == schedule.Draining
 }
 
 // batchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.
-func batchSize(engine Process, spec *Spec) int {
+func batchSize(engine Process, spec *schedule.Spec) int {
 	if b, ok := engine.(Batcher); ok {
 		return b.BatchSize(spec)
 	}
@@ -60,10 +68,10 @@ func batchSize(engine Process, spec *Spec) int {
 // FlashAttention reports whether flash attention is used: what the engine reported, or else what was requested.
 func (i Info) FlashAttention() bool {
 	t := i.applied.FlashAttention
-	if t == Auto {
+	if t == schedule.Auto {
 		t = i.Spec.FlashAttention
 	}
-	return t == On
+	return t == schedule.On
 }
 
 // Experts returns the number of active experts; 0: the model has none.
@@ -81,7 +89,7 @@ type Coming struct {
 	At  time.Time
 	Why string // why it ended; empty: new settings
 
-	Spec *Spec // that it is started with
+	Spec *schedule.Spec // that it is started with
 }
 
 // Failing describes a model that has failed and hasn't worked since.
@@ -94,7 +102,7 @@ type Failing struct {
 
 // GPUUse is a GPU with what is taken of it.
 type GPUUse struct {
-	GPU
+	schedule.GPU
 	Held    int64 // bytes that other programs hold, as far as that is known
 	Free    int64 // bytes, as last reported
 	IsKnown bool  // Free was reported
@@ -102,7 +110,7 @@ type GPUUse struct {
 
 // Overview is a snapshot of the supervisor.
 type Overview struct {
-	Limits    Limits
+	Limits    schedule.Limits
 	GPUs      []GPUUse // in the order of the limits
 	Instances []Info   // in order of loading
 	Coming    []Coming
@@ -140,14 +148,14 @@ func (s *Supervisor) overview() Overview {
 	}
 	for _, w := range s.state.Waiters {
 		switch w.Kind {
-		case WaitSlots:
+		case schedule.WaitSlots:
 			o.Waiting[w.Key]++
-		case WaitRestart:
+		case schedule.WaitRestart:
 			o.Coming = append(o.Coming, s.coming(w))
 		}
 	}
 	for key, f := range s.state.Failures {
-		if f.Count > 0 && time.Since(f.At) <= forgetAfter {
+		if f.Counts(time.Now()) {
 			o.Failing = append(o.Failing, Failing{key, f.Count, f.Until, f.Message})
 		}
 	}
@@ -155,7 +163,7 @@ func (s *Supervisor) overview() Overview {
 	return o
 }
 
-func (s *Supervisor) coming(w *Waiter) Coming {
+func (s *Supervisor) coming(w *schedule.Waiter) Coming {
 	c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore, Spec: w.Spec}
 	switch f := s.state.Failures[w.Key]; {
 	case w.Spared:
@@ -166,10 +174,10 @@ func (s *Supervisor) coming(w *Waiter) Coming {
 	return c
 }
 
-func (s *Supervisor) info(in *Instance) Info {
+func (s *Supervisor) info(in *schedule.Instance) Info {
 	info := Info{
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
-		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.load().bytes(), Resident: in.Resident,
+		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Memory(), Resident: in.Resident,
 		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied, on: in.On, OnGPUs: in.OnGPUs,
 		Away: in.Away, Held: in.HeldUntil,
 	}
@@ -190,38 +198,38 @@ func (s *Supervisor) info(in *Instance) Info {
 }
 
 // Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
-func (i Info) Devices() []DeviceMemory {
+func (i Info) Devices() []schedule.DeviceMemory {
 	if i.Build.Devices == nil && len(i.OnGPUs) == 0 {
 		return nil
 	}
-	taken := load{memory: i.Memory - load{gpus: i.OnGPUs}.bytes(), gpus: i.OnGPUs}
+	machine, gpus := i.OnMachine(), slices.Clone(i.OnGPUs)
 	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
-		if bytes := i.applied.bytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
-			taken.memory = max(0, taken.memory-bytes)
-			taken.gpus = added(taken.gpus, []DeviceMemory{{d.Name, bytes}}, 1)
+		if bytes := i.applied.BytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
+			machine = max(0, machine-bytes)
+			gpus = append(gpus, schedule.DeviceMemory{Device: d.Name, Bytes: bytes})
 		}
 	}
-	return taken.devices()
+	return append([]schedule.DeviceMemory{{Device: schedule.CPU, Bytes: machine}}, gpus...)
 }
 
 // IsSplit reports whether a part of the model, or all of it, is on the processor although the engine has a GPU, and nobody has chosen that.
 func (i Info) IsSplit() bool {
 	isChosen := i.Spec.NoGPU || i.Spec.GPULayers != nil
-	return !isChosen && (i.on.isPartial() || i.applied.isShort(&i.on))
+	return !isChosen && (i.on.IsPartial() || i.applied.IsShort(&i.on))
 }
 
 // Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
 // nothing else than the processor comes into question.
-func (i Info) Placed() string { return describe(&i.on, &i.applied) }
+func (i Info) Placed() string { return i.on.Describe(&i.applied) }
 
 // IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
 func (i Info) IsOnProcessor() bool {
-	return i.on.Processor || i.applied.isElsewhere(&i.on)
+	return i.on.Processor || i.applied.IsElsewhere(&i.on)
 }
 
 // Outlook returns what a load would do now. It changes nothing.
-func (s *Supervisor) Outlook(spec *Spec) Outlook {
-	o := Outlook{Refused: &errClosing}
-	s.look(func() { o = s.state.outlook(spec, time.Now()) })
+func (s *Supervisor) Outlook(spec *schedule.Spec) schedule.Outlook {
+	o := schedule.Outlook{Refused: &schedule.ErrClosing}
+	s.look(func() { o = s.state.Outlook(spec, time.Now()) })
 	return o
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -55,7 +56,7 @@ type keeper struct {
 }
 
 // stateOf returns what is known of a content before the engine has written it.
-func stateOf(c *Content) warm.State {
+func stateOf(c schedule.Content) warm.State {
 	return warm.State{Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt, PromptTokens: c.PromptTokens, Tokens: c.Tokens}
 }
 
@@ -142,8 +143,8 @@ func (k *keeper) next() *keep {
 }
 
 // forget keeps the states that match from being kept.
-func (k *keeper) forget(ev Forgot) {
-	if k == nil || ev == (Forgot{}) {
+func (k *keeper) forget(ev schedule.Forgot) {
+	if k == nil || ev == (schedule.Forgot{}) {
 		return
 	}
 	k.mu.Lock()
@@ -316,23 +317,23 @@ func (k *keeper) failed(err error) {
 }
 
 // keep carries out a Save.
-func (s *Supervisor) keep(e Save) {
-	p, in := s.running[e.Gen], s.state.find(e.Gen)
+func (s *Supervisor) keep(e schedule.Save) {
+	p, in := s.running[e.Gen], s.state.Find(e.Gen)
 	if p == nil || in == nil {
 		return // it has exited
 	}
 	launched := p.launched.Load()
 	if launched == nil || launched.keeper == nil {
-		go p.report(Saved{Gen: e.Gen, Slot: e.Slot})
+		go p.report(schedule.Saved{Gen: e.Gen, Slot: e.Slot})
 		return
 	}
 	launched.keeper.begin(&keep{
-		slot: e.Slot, state: stateOf(&in.book.slots[e.Slot].holds.Content), hurried: e.Leaving, ctx: p.ctx,
-		done: func(tokens int) { p.report(Saved{Gen: e.Gen, Slot: e.Slot, Tokens: tokens}) },
+		slot: e.Slot, state: stateOf(in.Holds(e.Slot)), hurried: e.Leaving, ctx: p.ctx,
+		done: func(tokens int) { p.report(schedule.Saved{Gen: e.Gen, Slot: e.Slot, Tokens: tokens}) },
 	})
 }
 
-func (s *Supervisor) forget(ev Forgot) {
+func (s *Supervisor) forget(ev schedule.Forgot) {
 	for _, p := range s.running {
 		if launched := p.launched.Load(); launched != nil {
 			launched.keeper.forget(ev)

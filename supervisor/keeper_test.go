@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -36,7 +37,7 @@ func TestWarm_AConversationOutlivesItsEngine(t *testing.T) {
 			h.open()
 		}},
 		"another model took its room": {later, func(h *home) {
-			h.Configure(Limits{SaveTokens: 300, SaveAfter: later, Instances: 1}, nil)
+			h.Configure(schedule.Limits{SaveTokens: 300, SaveAfter: later, Instances: 1}, nil)
 			if _, err := h.Ensure(h.t.Context(), fakeSpec("other", 1)); err != nil {
 				h.t.Fatal(err)
 			}
@@ -83,8 +84,8 @@ func TestWarm_WhatIsNotSaved(t *testing.T) {
 	for name, change := range map[string]func(*home, *Demand){
 		"unsaved":      func(_ *home, d *Demand) { d.Unsaved = true },
 		"no chain":     func(_ *home, d *Demand) { d.Prompt = nil },
-		"switched off": func(h *home, _ *Demand) { h.Configure(Limits{SaveTokens: 300}, nil) },
-		"too little":   func(h *home, _ *Demand) { h.Configure(Limits{SaveTokens: 5000, SaveAfter: later}, nil) },
+		"switched off": func(h *home, _ *Demand) { h.Configure(schedule.Limits{SaveTokens: 300}, nil) },
+		"too little":   func(h *home, _ *Demand) { h.Configure(schedule.Limits{SaveTokens: 5000, SaveAfter: later}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,17 +143,17 @@ func TestWarm_ASaveFails(t *testing.T) {
 func TestWarm_WhatIsForgotten(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		forgot Forgot
+		forgot schedule.Forgot
 		kept   int
 	}{
-		"the owner":            {Forgot{Owner: "ann"}, 0},
-		"the conversation":     {Forgot{Conversation: "resp_1"}, 0},
-		"the model":            {Forgot{Key: "m"}, 0},
-		"another owner":        {Forgot{Owner: "bob"}, 1},
-		"another conversation": {Forgot{Conversation: "resp_2"}, 1},
-		"another model":        {Forgot{Key: "n"}, 1},
-		"another's":            {Forgot{Owner: "bob", Conversation: "resp_1"}, 1},
-		"nothing":              {Forgot{}, 1},
+		"the owner":            {schedule.Forgot{Owner: "ann"}, 0},
+		"the conversation":     {schedule.Forgot{Conversation: "resp_1"}, 0},
+		"the model":            {schedule.Forgot{Key: "m"}, 0},
+		"another owner":        {schedule.Forgot{Owner: "bob"}, 1},
+		"another conversation": {schedule.Forgot{Conversation: "resp_2"}, 1},
+		"another model":        {schedule.Forgot{Key: "n"}, 1},
+		"another's":            {schedule.Forgot{Owner: "bob", Conversation: "resp_1"}, 1},
+		"nothing":              {schedule.Forgot{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +204,7 @@ func TestWarm_LeavingDoesNotWaitForEver(t *testing.T) {
 	h.say("ann", "one")
 	begun := time.Now()
 	h.unload()
-	if took := time.Since(begun); took < saveWithin || took > 10*saveWithin {
+	if took := time.Since(begun); took < schedule.SaveWithin || took > 10*schedule.SaveWithin {
 		t.Errorf("it took %v", took)
 	}
 	h.kept(0)
@@ -271,7 +272,7 @@ func (h *home) savedAll() {
 	h.t.Helper()
 	eventually(h.t, "no slot is being saved", func() (none bool) {
 		h.look(func() {
-			none = !slices.ContainsFunc(h.state.Instances, func(in *Instance) bool { return in.book.saving() > 0 })
+			none = !slices.ContainsFunc(h.state.Instances, func(in *schedule.Instance) bool { return in.IsSaving() })
 		})
 		return none
 	})

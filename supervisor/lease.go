@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Lease is the right to send one request to an instance.
@@ -20,17 +21,17 @@ type Lease struct {
 	supervisor *Supervisor
 	upstream   upstream
 	process    *process // nil: the lease is of a remote's instance
-	grant      Grant
+	grant      schedule.Grant
 	owner      string         // of the request
 	ttl        *time.Duration // see Demand
 	keep       *Keep          // see Demand
 	answered   atomic.Bool
 	release    sync.Once
 
-	pins   []pin        // the slots, if the instance isolates owners
-	pinned atomic.Int32 // the number of pinned bodies
-	only   [1]pin       // what pins is where there is one slot
-	used   [1]Use       // what uses begins with
+	pins   []pin           // the slots, if the instance isolates owners
+	pinned atomic.Int32    // the number of pinned bodies
+	only   [1]pin          // what pins is where there is one slot
+	used   [1]schedule.Use // what uses begins with
 }
 
 // upstream is what a lease sends its requests to: a process, or a remote.
@@ -86,7 +87,7 @@ func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.upstream.forget(l)
 		tokenBytes := l.judge()
-		l.supervisor.send(Returned{
+		l.supervisor.send(schedule.Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
 			Waiter: l.grant.Waiter, Used: l.uses(), TokenBytes: tokenBytes,

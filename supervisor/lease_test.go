@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -216,5 +217,27 @@ func TestLease_AnAnswerEndsTheCountOfFailures(t *testing.T) {
 				t.Errorf("afterwards %d models fail, want %d", n, tt.want)
 			}
 		})
+	}
+}
+
+// What a lease of a ready instance costs, of an empty supervisor and of one where many wait for something else.
+func BenchmarkSupervisor_Lease(b *testing.B) {
+	fake := fakeengine.Install(b, nil)
+	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
+	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
+	defer s.Close()
+	w := want("m", 8)
+	lease, err := s.Acquire(b.Context(), w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lease.Release()
+	b.ReportAllocs()
+	for b.Loop() {
+		lease, err := s.Acquire(context.Background(), w)
+		if err != nil {
+			b.Fatal(err)
+		}
+		lease.Release()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // maxChatter is how many times the stall time an engine may keep writing or computing without progress: its threads may wait by computing.
@@ -29,8 +31,8 @@ type loading struct {
 	due      time.Time   // when the timer fires
 	moved    time.Time   // when it last made progress other than output
 	progress float64
-	said     [SignalDead + 1]bool // kinds of signals that were reported
-	why      string               // of its failure
+	said     [schedule.SignalDead + 1]bool // kinds of signals that were reported
+	why      string                        // of its failure
 }
 
 // begin starts the timer that calls stalled when the load makes no progress.
@@ -106,15 +108,15 @@ func (o *loading) advanced() {
 func (o *loading) knowsTrouble() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.said[SignalTrouble]
+	return o.said[schedule.SignalTrouble]
 }
 
 // isNews reports whether a signal says something new.
-func (o *loading) isNews(sig Signal) bool {
+func (o *loading) isNews(sig schedule.Signal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch sig.Kind {
-	case SignalProgress:
+	case schedule.SignalProgress:
 		o.tells.Store(true)
 		isFirst := !o.said[sig.Kind]
 		o.said[sig.Kind] = true
@@ -122,14 +124,14 @@ func (o *loading) isNews(sig Signal) bool {
 			return isFirst
 		}
 		o.progress = sig.Progress
-	case SignalListening:
+	case schedule.SignalListening:
 		o.listens.Do(func() { close(o.listening) })
 		return false
-	case SignalTrouble, SignalPortTaken, SignalOutOfMemory, SignalNoDevice, SignalReduced:
+	case schedule.SignalTrouble, schedule.SignalPortTaken, schedule.SignalOutOfMemory, schedule.SignalNoDevice, schedule.SignalReduced:
 		wasSaid := o.said[sig.Kind]
 		o.said[sig.Kind] = true
 		return !wasSaid
-	case SignalBuffer, SignalFlashAttention, SignalLayers:
+	case schedule.SignalBuffer, schedule.SignalFlashAttention, schedule.SignalLayers:
 	default:
 		return false
 	}

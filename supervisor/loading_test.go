@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // begun is a load that has begun, and the complaint about it once there is one.
@@ -40,10 +42,10 @@ func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
 		defer o.end()
 		began := time.Now()
 		time.Sleep(30 * time.Second)
-		o.isNews(Signal{Kind: SignalProgress, Progress: 0.5})
+		o.isNews(schedule.Signal{Kind: schedule.SignalProgress, Progress: 0.5})
 		for {
 			o.heard()
-			o.isNews(Signal{Kind: SignalProgress, Progress: 0.5}) // no further than before
+			o.isNews(schedule.Signal{Kind: schedule.SignalProgress, Progress: 0.5}) // no further than before
 			select {
 			case why := <-complaints:
 				if why != "the engine made no progress for 11m0s while it was loading, though it kept writing or computing" {
@@ -67,7 +69,7 @@ func TestLoading_ProgressGoesOnForAsLongAsItTakes(t *testing.T) {
 		for n := range 100 {
 			time.Sleep(50 * time.Second)
 			o.heard()
-			o.isNews(Signal{Kind: SignalProgress, Progress: float64(n+1) / 100})
+			o.isNews(schedule.Signal{Kind: schedule.SignalProgress, Progress: float64(n+1) / 100})
 		}
 		select {
 		case why := <-complaints:
@@ -100,22 +102,22 @@ func TestLoading_OnlyNewsIsTold(t *testing.T) {
 	o, _ := begun(time.Hour)
 	defer o.end()
 	for _, c := range []struct {
-		sig  Signal
+		sig  schedule.Signal
 		want bool
 	}{
-		{Signal{}, false}, // of the protocol, and of no use
-		{Signal{Kind: SignalProgress}, true},
-		{Signal{Kind: SignalProgress}, false},
-		{Signal{Kind: SignalProgress, Progress: 0.5}, true},
-		{Signal{Kind: SignalProgress, Progress: 0.4}, false},
-		{Signal{Kind: SignalTrouble, Text: "first"}, true},
-		{Signal{Kind: SignalTrouble, Text: "second"}, false},
-		{Signal{Kind: SignalOutOfMemory}, true},
-		{Signal{Kind: SignalOutOfMemory}, false},
-		{Signal{Kind: SignalPortTaken}, true},
-		{Signal{Kind: SignalBuffer, Bytes: 1}, true},
-		{Signal{Kind: SignalBuffer, Bytes: 1}, true}, // another buffer of the same size
-		{Signal{Kind: SignalFlashAttention, Toggle: On}, true},
+		{schedule.Signal{}, false}, // of the protocol, and of no use
+		{schedule.Signal{Kind: schedule.SignalProgress}, true},
+		{schedule.Signal{Kind: schedule.SignalProgress}, false},
+		{schedule.Signal{Kind: schedule.SignalProgress, Progress: 0.5}, true},
+		{schedule.Signal{Kind: schedule.SignalProgress, Progress: 0.4}, false},
+		{schedule.Signal{Kind: schedule.SignalTrouble, Text: "first"}, true},
+		{schedule.Signal{Kind: schedule.SignalTrouble, Text: "second"}, false},
+		{schedule.Signal{Kind: schedule.SignalOutOfMemory}, true},
+		{schedule.Signal{Kind: schedule.SignalOutOfMemory}, false},
+		{schedule.Signal{Kind: schedule.SignalPortTaken}, true},
+		{schedule.Signal{Kind: schedule.SignalBuffer, Bytes: 1}, true},
+		{schedule.Signal{Kind: schedule.SignalBuffer, Bytes: 1}, true}, // another buffer of the same size
+		{schedule.Signal{Kind: schedule.SignalFlashAttention, Toggle: schedule.On}, true},
 	} {
 		if got := o.isNews(c.sig); got != c.want {
 			t.Errorf("%+v: news %t, want %t", c.sig, got, c.want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Loss says what happened to an engine that failed a request.
@@ -79,11 +80,11 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 	case why == nil:
 		<-p.exited // follows at once
 		loss.Kind = cmp.Or(p.end, Ended)
-	case *why == ForSilence && p.pulse.isDeaf():
+	case *why == schedule.ForSilence && p.pulse.isDeaf():
 		loss.Kind = Deaf
-	case *why == ForSilence:
+	case *why == schedule.ForSilence:
 		loss.Kind = Hung
-	case *why == ForClosing:
+	case *why == schedule.ForClosing:
 		loss.Kind = ShutDown
 	default:
 		loss.Kind = Unloaded
@@ -109,7 +110,7 @@ func (p *process) diesLate(ctx context.Context) error {
 }
 
 // newPulse returns the pulse of a process that is launched with spec.
-func (p *process) newPulse(engine Process, spec *Spec) *pulse {
+func (p *process) newPulse(engine Process, spec *schedule.Spec) *pulse {
 	batch := batchSize(engine, spec)
 	if batch == 0 {
 		batch = spec.ContextLength * spec.Parallel // it may be all that there is
@@ -118,7 +119,7 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 		engine: engine, batch: max(1, batch),
 		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
 		stall: p.options.stall, ctx: p.ctx, ask: p.ask, usage: p.usage,
-		condemn: func(reason string) { p.report(Condemned{p.gen, reason}) },
+		condemn: func(reason string) { p.report(schedule.Condemned{Gen: p.gen, Reason: reason}) },
 	}
 }
 

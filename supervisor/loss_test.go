@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // stall is how long an engine may be silent: long enough for one that is starting beside other work, or short once one hangs.
@@ -63,7 +64,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 			}
 			eventually(t, "it is ended", func() bool {
 				for _, in := range s.Instances() {
-					if in.PID == lease.Instance.PID && in.Status == Ready {
+					if in.PID == lease.Instance.PID && in.Status == schedule.Ready {
 						return false
 					}
 				}
@@ -102,7 +103,7 @@ func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
 				defer end()
 				p := &process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
 				pt.ctx = ctx
-				pt.condemn = func(string) { p.ending.Store(new(ForSilence)); end() }
+				pt.condemn = func(string) { p.ending.Store(new(schedule.ForSilence)); end() }
 				if tt.ends > 0 {
 					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
 				}

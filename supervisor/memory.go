@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 const (
@@ -36,11 +37,11 @@ func (p *process) sample(ctx context.Context) {
 	defer every.Stop()
 	for {
 		if used := p.usage(ctx); used.Resident > 0 {
-			p.report(Measured{p.gen, used.Resident})
+			p.report(schedule.Measured{Gen: p.gen, Resident: used.Resident})
 		}
 		p.oomKills.Store(oomKills())
 		if !p.options.isEnding() && isAskedToEnd(p.launched.Load().pid) {
-			p.report(EndAsked{p.gen})
+			p.report(schedule.EndAsked{Gen: p.gen})
 		}
 		select {
 		case <-ctx.Done():

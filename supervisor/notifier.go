@@ -1,6 +1,10 @@
 package supervisor
 
-import "time"
+import (
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
 
 // Progress is the state of a wait.
 type Progress struct {
@@ -45,14 +49,14 @@ func (s *Supervisor) notify() {
 	for _, w := range s.state.Waiters {
 		if c, ok := s.waiting[w.ID]; ok && c.notifier != nil {
 			p := Progress{Ahead: ahead[w.Key]}
-			if in := s.state.loadingFor(w); in != nil {
+			if in := s.state.LoadingFor(w); in != nil {
 				p.Instance, p.Loaded = in.ID, in.Progress
-			} else if in := s.state.byID(c.notifier.last.Instance); in != nil && in.Status == Ready {
+			} else if in := s.state.ByID(c.notifier.last.Instance); in != nil && in.Status == schedule.Ready {
 				p.Instance, p.Loaded, p.LoadTime = in.ID, 1, in.LoadTime
 			}
 			c.notifier.tell(p)
 		}
-		if w.Kind == WaitSlots {
+		if w.Kind == schedule.WaitSlots {
 			ahead[w.Key]++
 		}
 	}

@@ -105,23 +105,3 @@ func TestNotifier_SeesWhoIsAhead(t *testing.T) {
 		t.Errorf("the last sees %+v", p)
 	}
 }
-
-func TestNotifier_WhichLoadSomebodyWaitsFor(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, Limits{})
-	p.on(loader(1, "a"), Spawn{"a", 1})
-	p.on(loader(2, "a"), Spawn{"a:2", 2})
-	p.on(Signalled{2, Signal{Kind: SignalProgress, Progress: 0.5}})
-	p.on(user(3, "a"))
-	p.on(user(4, "b"), Spawn{"b", 3})
-	for i, want := range []string{"a", "a:2", "a:2", "b"} { // a user takes what comes first
-		if in := p.st.loadingFor(p.st.Waiters[i]); in == nil || in.ID != want {
-			t.Errorf("waiter %d waits for %+v, want %s", i+1, in, want)
-		}
-	}
-	p.on(ready(1), Loaded{1}, Grant{Waiter: 1, Gen: 1, SawLoad: true}, Grant{3, 1, 1, true})
-	p.on(user(5, "a"))
-	if in := p.st.loadingFor(p.st.Waiters[2]); in != nil {
-		t.Errorf("who waits for a slot is told of the load of %s", in.ID)
-	}
-}

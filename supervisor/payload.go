@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to
@@ -78,9 +79,9 @@ func (r *payloadReader) Close() error {
 }
 
 // Used records what the answer to a body that [Lease.Pinned] returned has told so far. The last call counts.
-func (p Payload) Used(u Use) {
+func (p Payload) Used(u schedule.Use) {
 	if p.pin != nil {
-		u.Slot = p.pin.slot
+		u.Slot = p.pin.Slot
 		p.pin.tell(u)
 	}
 }

@@ -3,31 +3,33 @@ package supervisor
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // pin is a slot of a lease.
 type pin struct {
-	loan
-	sent     atomic.Bool  // a request for it was made
-	used     atomic.Bool  // the engine has begun to answer a request on it
-	restored atomic.Int64 // tokens of the state that was restored into it
-	emptied  atomic.Bool  // a restore has failed
-	saved    atomic.Int64 // tokens of what it held before that were saved
-	judge    func(Use)    // told what the request has used of a restored state; nil: none was restored
+	schedule.Loan
+	sent     atomic.Bool        // a request for it was made
+	used     atomic.Bool        // the engine has begun to answer a request on it
+	restored atomic.Int64       // tokens of the state that was restored into it
+	emptied  atomic.Bool        // a restore has failed
+	saved    atomic.Int64       // tokens of what it held before that were saved
+	judge    func(schedule.Use) // told what the request has used of a restored state; nil: none was restored
 
 	mu  sync.Mutex
-	use Use // as last told
+	use schedule.Use // as last told
 }
 
 // tell says what the request has used so far.
-func (p *pin) tell(u Use) {
+func (p *pin) tell(u schedule.Use) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.use = u
 }
 
 // told returns what was told last. It is zero if nothing was.
-func (p *pin) told() Use {
+func (p *pin) told() schedule.Use {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.use
@@ -47,13 +49,13 @@ func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
 	n := int(l.pinned.Add(1)) - 1
 	p := &l.pins[n%len(l.pins)]
 	p.sent.Store(true)
-	body.Pieces = name(body.Pieces, p.slot, p.reuse || p.used.Load() || p.restored.Load() > 0)
+	body.Pieces = name(body.Pieces, p.Slot, p.Reuse || p.used.Load() || p.restored.Load() > 0)
 	body.pin = p
 	return body
 }
 
 // uses returns what was made of the slots.
-func (l *Lease) uses() []Use {
+func (l *Lease) uses() []schedule.Use {
 	all := l.used[:0]
 	for i := range l.pins {
 		p := &l.pins[i]
@@ -61,7 +63,7 @@ func (l *Lease) uses() []Use {
 			continue
 		}
 		use := p.told()
-		use.Slot, use.Begun, use.Restored, use.Emptied, use.Saved = p.slot, p.used.Load(), int(p.restored.Load()), p.emptied.Load(), int(p.saved.Load())
+		use.Slot, use.Begun, use.Restored, use.Emptied, use.Saved = p.Slot, p.used.Load(), int(p.restored.Load()), p.emptied.Load(), int(p.saved.Load())
 		all = append(all, use)
 	}
 	return all

@@ -1,6 +1,10 @@
 package supervisor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
 
 // The requests of a lease take its slots in turn. A slot whose prompt is somebody else's is used again once its own is there.
 func TestPin_RequestsOfALeaseTakeTurns(t *testing.T) {
@@ -10,7 +14,7 @@ func TestPin_RequestsOfALeaseTakeTurns(t *testing.T) {
 		reuse bool
 	}
 	l := &Lease{pins: make([]pin, 3)}
-	l.pins[0].loan, l.pins[1].loan, l.pins[2].loan = loan{slot: 1, reuse: true}, loan{slot: 3, reuse: false}, loan{slot: 4, reuse: false}
+	l.pins[0].Loan, l.pins[1].Loan, l.pins[2].Loan = schedule.Loan{Slot: 1, Reuse: true}, schedule.Loan{Slot: 3, Reuse: false}, schedule.Loan{Slot: 4, Reuse: false}
 	for i, want := range []use{{1, true}, {3, false}, {4, false}, {1, true}, {3, true}} {
 		var got use
 		body := l.Pinned(Payload{}, func(body [][]byte, slot int, reuse bool) [][]byte {

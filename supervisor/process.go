@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // graveEvery is the least time between an engine's logged lines above debug level.
@@ -28,7 +29,7 @@ const lastWords = 3
 type process struct {
 	gen       uint64
 	log       *slog.Logger
-	report    func(Event)
+	report    func(schedule.Event)
 	options   *Options
 	transport http1.Transport // for this process alone: an engine is slow to exit while a connection is open
 
@@ -44,11 +45,11 @@ type process struct {
 	loading  loading
 	death    death
 	pulse    *pulse
-	oomKills atomic.Int64           // how many processes of the machine the system had killed for want of memory when it was last looked
-	end      LossKind               // how it ended by itself; set before exited is closed
-	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
-	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
-	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
+	oomKills atomic.Int64                    // how many processes of the machine the system had killed for want of memory when it was last looked
+	end      LossKind                        // how it ended by itself; set before exited is closed
+	ending   atomic.Pointer[schedule.Reason] // why the supervisor stops it; nil: it doesn't
+	endingAt time.Time                       // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
+	keeper   *keeper                         // of run alone; nil: states of its slots can't be saved
 
 	// Set before the engine is started.
 	first       *compiling    // nil: nothing has to be compiled
@@ -79,7 +80,7 @@ func (l *launched) kill() {
 	_ = l.process.Kill() // it may have no group, where the system refused one
 }
 
-func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
+func newProcess(gen uint64, log *slog.Logger, options *Options, report func(schedule.Event)) *process {
 	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery}}
 	p.transport.Dial = func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, "", "") }
 	p.transport.Idle, p.transport.MaxHead, p.transport.Closed = idleTimeout, maxHead, errEnded
@@ -91,7 +92,7 @@ func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Even
 
 // run launches the engine and waits for its exit.
 func (p *process) run(engine Process, l Launch) {
-	ended := Exited{Gen: p.gen}
+	ended := schedule.Exited{Gen: p.gen}
 	err := p.execute(engine, l)
 	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
 	why := p.death.why()
@@ -173,7 +174,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
 	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.keeper != nil {
-		p.report(Savable{p.gen})
+		p.report(schedule.Savable{Gen: p.gen})
 	}
 	if p.ctx.Err() != nil {
 		now.kill() // it was stopped before it was started
@@ -268,16 +269,16 @@ func (p *process) line(engine Process, line string) {
 	isOver := p.loading.isOver()
 	for _, sig := range signals {
 		switch {
-		case sig.Kind == SignalDead:
+		case sig.Kind == schedule.SignalDead:
 			p.death.begin(sig.Text, p.launched.Load().kill)
 		case isOver:
-		case sig.Kind == SignalReady:
+		case sig.Kind == schedule.SignalReady:
 			p.becomeReady()
 		case p.loading.isNews(sig):
-			p.report(Signalled{p.gen, sig})
+			p.report(schedule.Signalled{Gen: p.gen, Signal: sig})
 		}
 	}
-	if isOver || len(signals) == 0 || signals[0].Kind >= SignalTrouble {
+	if isOver || len(signals) == 0 || signals[0].Kind >= schedule.SignalTrouble {
 		p.logLine(engine, line)
 	}
 }
@@ -331,7 +332,7 @@ func (p *process) askOnce(ctx context.Context, path string, body [][]byte) (stat
 
 func (p *process) succeed() {
 	if p.loading.succeed() {
-		p.report(Signalled{p.gen, Signal{Kind: SignalReady}})
+		p.report(schedule.Signalled{Gen: p.gen, Signal: schedule.Signal{Kind: schedule.SignalReady}})
 	}
 }
 

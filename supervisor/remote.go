@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Server is a server of models that this one reaches over the network and hasn't started. Its methods may be called from any goroutine.
@@ -16,13 +18,13 @@ type Server interface {
 	// Alive asks whether it answers, since a request to it has failed, and returns why it doesn't. Before that, whoever watches the server has
 	// it placed as away, and finds out when it is back.
 	Alive(ctx context.Context) error
-	Connection
+	schedule.Connection
 }
 
 // Place sets the models of a remote: an instance each. away is why the remote can't be reached; empty: it can. Without specs the
 // remote is gone; requests under way go on.
-func (s *Supervisor) Place(remote string, specs []*Spec, away string) {
-	s.send(Placed{remote, specs, away})
+func (s *Supervisor) Place(remote string, specs []*schedule.Spec, away string) {
+	s.send(schedule.Placed{Remote: remote, Specs: specs, Away: away})
 }
 
 // aliveTimeout bounds how long a remote may take to show that it is alive after a request to it has failed.
@@ -40,7 +42,7 @@ type link struct {
 
 func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(errClosing) })
+	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(schedule.ErrClosing) })
 	watch := newWatch(k.server.Silence(), func() {
 		k.silent.Store(true)
 		cancel(errSilent)
@@ -85,12 +87,12 @@ func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
 func (k *link) forget(*Lease) {}
 
 // Remote returns the remote that the lease is of; nil: it is of a process.
-func (l *Lease) Remote() *Remote { return l.Instance.Spec.Remote }
+func (l *Lease) Remote() *schedule.Remote { return l.Instance.Spec.Remote }
 
 // TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others. why is
 // a sentence for clients; empty: it is busy.
 func (l *Lease) TurnedAway(rest time.Duration, why string) {
-	l.supervisor.send(Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest), why})
+	l.supervisor.send(schedule.Throttled{Gen: l.grant.Gen, Slots: l.grant.Slots, Until: time.Now().Add(rest), Why: why})
 }
 
 // watch ends a request to a remote that neither reads nor sends anything. It counts only while somebody waits for that.

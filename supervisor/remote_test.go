@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // farServer is a Server for tests.
@@ -79,8 +80,8 @@ func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Super
 	far.url, far.transport = server.URL, transport
 	s := New(nil, Options{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
-	spec := &Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
-	s.Place("r", []*Spec{spec}, "")
+	spec := &schedule.Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &schedule.Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
+	s.Place("r", []*schedule.Spec{spec}, "")
 	lease, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	far := &farServer{dead: errors.New("connection refused")}
 	s, lease := remoteLease(t, far, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	spec := lease.Instance.Spec
-	far.isDead = func() { s.Place("r", []*Spec{spec}, far.dead.Error()) }
+	far.isDead = func() { s.Place("r", []*schedule.Spec{spec}, far.dead.Error()) }
 	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
 	if err == nil {
 		t.Fatal("the connection was closed, but there is no error")
@@ -148,11 +149,11 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	if loss := lease.Lost(t.Context(), err); loss.Kind != Unreachable {
 		t.Errorf("the loss is %s, want %s", loss.Kind, Unreachable)
 	}
-	var refused Error
-	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}); !errors.As(err, &refused) || refused.Kind != RemoteAway {
+	var refused schedule.Error
+	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}); !errors.As(err, &refused) || refused.Kind != schedule.RemoteAway {
 		t.Errorf("the next request gets %v, want that the remote is away", err)
 	}
-	s.Place("r", []*Spec{spec}, "")
+	s.Place("r", []*schedule.Spec{spec}, "")
 	again, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec})
 	if err != nil {
 		t.Fatalf("after it is back: %v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -29,14 +30,14 @@ func (l *Lease) warm(ctx context.Context, d *Demand) error {
 	query := warm.Query{Owner: d.Owner, Private: l.Instance.Spec.Private, Prompt: d.Prompt, Context: l.Instance.Spec.ContextLength}
 	for i := range l.pins {
 		pin := &l.pins[i]
-		keeper.settling.wait(ctx, keeper.key, func(c *Content, bytes int64) bool {
+		keeper.settling.wait(ctx, keeper.key, func(c *schedule.Content, bytes int64) bool {
 			mayUse := !query.Private || c.Owner == query.Owner
-			return mayUse && keeper.weigh(&pin.loan, c.common(query.Prompt), bytes) > 0
+			return mayUse && keeper.weigh(&pin.Loan, c.Common(query.Prompt), bytes) > 0
 		})
 		found, ok := keeper.shelf.Find(query)
-		patience := keeper.weigh(&pin.loan, found.Common, found.Bytes)
+		patience := keeper.weigh(&pin.Loan, found.Common, found.Bytes)
 		if !ok || patience == 0 {
-			if pin.isMoved {
+			if pin.IsMoved {
 				keeper.saveNow(ctx, l.process.ctx, pin)
 			}
 			continue
@@ -50,15 +51,15 @@ func (l *Lease) warm(ctx context.Context, d *Demand) error {
 
 // weigh returns how long to restore a state may take, since the engine would take as long to process what the state has more of a prompt
 // than the engine has itself; 0: that is too little, or to restore it takes longer.
-func (k *keeper) weigh(slot *loan, common int, bytes int64) time.Duration {
-	gain := common - max(slot.common, slot.cached)
+func (k *keeper) weigh(slot *schedule.Loan, common int, bytes int64) time.Duration {
+	gain := common - max(slot.Common, slot.Cached)
 	if gain < restoreGain {
 		return 0
 	}
 	rates := k.shelf.Rates()
 	balance := rates.Balance(gain, bytes)
 	if !balance.Pays() {
-		k.log.Debug("a state isn't restored: to process the prompt is faster", "slot", slot.slot, "tokens", gain, "bytes", bytes,
+		k.log.Debug("a state isn't restored: to process the prompt is faster", "slot", slot.Slot, "tokens", gain, "bytes", bytes,
 			"processing", balance.Process, "restoring", balance.Restore)
 		return 0
 	}
@@ -82,14 +83,14 @@ func (l *Lease) restore(ctx context.Context, k *keeper, slot *pin, found warm.Fo
 		return ctx.Err()
 	}
 	defer k.shelf.Lift(file)
-	if slot.unsaved != nil {
+	if slot.Unsaved != nil {
 		k.saveNow(ctx, l.process.ctx, slot)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	begun = time.Now()
-	state, err := l.askToRestore(ctx, k.saver, slot.slot, file)
+	state, err := l.askToRestore(ctx, k.saver, slot.Slot, file)
 	waited := time.Since(begun)
 	var refused *slotRefusal
 	switch {
@@ -99,17 +100,17 @@ func (l *Lease) restore(ctx context.Context, k *keeper, slot *pin, found warm.Fo
 	case err == nil && state.Tokens == found.Tokens:
 		took += cmp.Or(state.Took, waited) // the engine may have been busy before
 		k.shelf.Restored(found.Bytes, took)
-		k.log.Debug("a state is restored", "slot", slot.slot, "tokens", state.Tokens, "common", found.Common, "took", took)
+		k.log.Debug("a state is restored", "slot", slot.Slot, "tokens", state.Tokens, "common", found.Common, "took", took)
 		l.supervisor.counts.took(l.Instance.Spec.Model.Key, PhaseRestore, took)
 		slot.restored.Store(int64(found.Common))
-		slot.judge = func(use Use) { k.shelf.Judge(found.ID, min(found.Common, use.Prompt-1), use.Cached) }
+		slot.judge = func(use schedule.Use) { k.shelf.Judge(found.ID, min(found.Common, use.Prompt-1), use.Cached) }
 		return nil
 	case err == nil:
 		err = fmt.Errorf("the engine has restored %d tokens of %d", state.Tokens, found.Tokens)
 	case !errors.As(err, &refused):
 		return l.lostAt(ctx, k, slot, found.ID, err)
 	}
-	slot.reuse = false
+	slot.Reuse = false
 	slot.emptied.Store(true)
 	k.shelf.Drop(found.ID, err)
 	return nil
@@ -149,7 +150,7 @@ func (k *keeper) saveNow(ctx, process context.Context, slot *pin) {
 	defer cancel()
 	defer context.AfterFunc(process, cancel)()
 	done := make(chan struct{})
-	k.begin(&keep{slot: slot.slot, state: stateOf(slot.unsaved), hurried: true, ctx: ctx, done: func(tokens int) {
+	k.begin(&keep{slot: slot.Slot, state: stateOf(*slot.Unsaved), hurried: true, ctx: ctx, done: func(tokens int) {
 		slot.saved.Store(int64(tokens))
 		close(done)
 	}})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -153,7 +154,7 @@ func TestWarm_AStopDuringARestore(t *testing.T) {
 	go func() { answered <- h.say("ann", "system", "one", "answer", "two") }()
 	h.fake.Wait(t, fakeengine.At("restoring"))
 	all := h.Instances()
-	h.send(Condemned{all[0].Gen, "a test says so"})
+	h.send(schedule.Condemned{Gen: all[0].Gen, Reason: "a test says so"})
 	if got := <-answered; got.cached != 0 && got.cached < first.prompt-10 {
 		t.Errorf("%+v", got)
 	}
@@ -190,17 +191,17 @@ func TestKeeper_Weigh(t *testing.T) {
 	shelf.Restored(1e8, time.Second) // 500 ms and 50 ms for 40 MB
 	k := &keeper{shelf: shelf, log: slog.New(slog.DiscardHandler)}
 	for name, tt := range map[string]struct {
-		slot  loan
+		slot  schedule.Loan
 		bytes int64
 		want  time.Duration
 	}{
-		"the slot has nothing":            {loan{}, 40e6, time.Second},
-		"the slot has much of it":         {loan{common: 449}, 40e6, 551 * time.Millisecond},
-		"the slot has more":               {loan{common: 451}, 40e6, 0},
-		"the cache has much of it":        {loan{cached: 449}, 40e6, 551 * time.Millisecond},
-		"the cache has more":              {loan{cached: 451}, 40e6, 0},
-		"a large file":                    {loan{}, 80e6, 0},
-		"little more than the engine has": {loan{common: 745}, 1, 0},
+		"the slot has nothing":            {schedule.Loan{}, 40e6, time.Second},
+		"the slot has much of it":         {schedule.Loan{Common: 449}, 40e6, 551 * time.Millisecond},
+		"the slot has more":               {schedule.Loan{Common: 451}, 40e6, 0},
+		"the cache has much of it":        {schedule.Loan{Cached: 449}, 40e6, 551 * time.Millisecond},
+		"the cache has more":              {schedule.Loan{Cached: 451}, 40e6, 0},
+		"a large file":                    {schedule.Loan{}, 80e6, 0},
+		"little more than the engine has": {schedule.Loan{Common: 745}, 1, 0},
 	} {
 		if got := k.weigh(&tt.slot, 1000, tt.bytes); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -21,7 +22,7 @@ type settling struct {
 // unsettled is such a state.
 type unsettled struct {
 	key     string // of the model
-	content Content
+	content schedule.Content
 	bytes   int64
 	done    chan struct{} // closed when it is kept, or won't be
 }
@@ -29,7 +30,9 @@ type unsettled struct {
 // begin adds a state. The caller calls end when it is kept, or won't be.
 func (s *settling) begin(key string, state warm.State) (end func()) {
 	u := &unsettled{key: key, bytes: state.Bytes, done: make(chan struct{})}
-	u.content = Content{state.Owner, state.Conversation, state.Prompt, state.PromptTokens, state.Tokens}
+	u.content = schedule.Content{
+		Owner: state.Owner, Conversation: state.Conversation, Prompt: state.Prompt, PromptTokens: state.PromptTokens, Tokens: state.Tokens,
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.states == nil {
@@ -45,7 +48,7 @@ func (s *settling) begin(key string, state warm.State) (end func()) {
 }
 
 // wait waits for the states of a model that match, as a rule for one at most.
-func (s *settling) wait(ctx context.Context, key string, match func(c *Content, bytes int64) bool) {
+func (s *settling) wait(ctx context.Context, key string, match func(c *schedule.Content, bytes int64) bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for _, u := range s.find(key, match) {
@@ -57,7 +60,7 @@ func (s *settling) wait(ctx context.Context, key string, match func(c *Content, 
 	}
 }
 
-func (s *settling) find(key string, match func(c *Content, bytes int64) bool) (all []*unsettled) {
+func (s *settling) find(key string, match func(c *schedule.Content, bytes int64) bool) (all []*unsettled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for u := range s.states {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -27,7 +28,7 @@ func TestSettling(t *testing.T) {
 				end := s.begin("m", warm.State{Tokens: 7})
 				time.AfterFunc(2*time.Second, end)
 				begun := time.Now()
-				s.wait(t.Context(), tt.key, func(c *Content, _ int64) bool { return tt.match && c.Tokens == 7 })
+				s.wait(t.Context(), tt.key, func(c *schedule.Content, _ int64) bool { return tt.match && c.Tokens == 7 })
 				if got := time.Since(begun); got != tt.want {
 					t.Errorf("waited %v, want %v", got, tt.want)
 				}
@@ -48,13 +49,13 @@ func TestSettling_ASlowDisk(t *testing.T) {
 		var s settling
 		s.begin("m", warm.State{})
 		begun := time.Now()
-		s.wait(t.Context(), "m", func(*Content, int64) bool { return true })
+		s.wait(t.Context(), "m", func(*schedule.Content, int64) bool { return true })
 		if got := time.Since(begun); got != settleTimeout {
 			t.Errorf("waited %v", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		s.wait(ctx, "m", func(*Content, int64) bool { return true })
+		s.wait(ctx, "m", func(*schedule.Content, int64) bool { return true })
 		if got := time.Since(begun); got != settleTimeout+time.Second {
 			t.Errorf("waited %v", got)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -28,12 +29,12 @@ type Options struct {
 	Ending func() bool
 	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it returns nothing
 	// that costs much.
-	GPUs func(ctx context.Context, isUrgent bool) []GPUMemory
+	GPUs func(ctx context.Context, isUrgent bool) []schedule.GPUMemory
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
 	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready: to find out
 	// something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the engine.
-	Learn func(ctx context.Context, spec *Spec, b Build) func(ask Ask)
+	Learn func(ctx context.Context, spec *schedule.Spec, b Build) func(ask Ask)
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
 
@@ -72,7 +73,7 @@ type Supervisor struct {
 	counts  counts
 
 	mu       sync.Mutex // guards the fields below. It is held while an event is handled, which never waits
-	state    State
+	state    schedule.State
 	waiting  map[uint64]caller
 	notified int // the number of them that have a Notifier
 	running  map[uint64]*process
@@ -96,10 +97,10 @@ type caller struct {
 // answer is what a waiter gets.
 type answer struct {
 	process *process
-	grant   Grant
+	grant   schedule.Grant
 	info    Info
-	loans   []loan // the slots, if requests choose theirs
-	err     *Error
+	loans   []schedule.Loan // the slots, if requests choose theirs
+	err     *schedule.Error
 }
 
 // New starts a supervisor. The engines are keyed by name.
@@ -128,13 +129,13 @@ type Demand struct {
 	Key      string
 	Instance string // only this instance; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: none, or that of the Spec
-	Context  ContextNeed
-	Slots    int       // capped at the slots of the instance
-	Owner    string    // of the request: owners share the queue fairly, and isolated instances give each its own slots
-	Spec     *Spec     // how to load the model
-	MayLoad  bool      // whether to load the model if it isn't loaded
-	Priority bool      // go before requests without priority, each of which is overtaken at most maxOvertakes times
-	Notify   *Notifier // told of the progress of the wait; nil: nobody
+	Context  schedule.ContextNeed
+	Slots    int            // capped at the slots of the instance
+	Owner    string         // of the request: owners share the queue fairly, and isolated instances give each its own slots
+	Spec     *schedule.Spec // how to load the model
+	MayLoad  bool           // whether to load the model if it isn't loaded
+	Priority bool           // go before requests without priority, each of which is overtaken at most maxOvertakes times
+	Notify   *Notifier      // told of the progress of the wait; nil: nobody
 
 	Prompt       prefix.Chain // by which the slot with the best state is found; nil: any slot
 	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
@@ -175,8 +176,8 @@ func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
 
 // lease waits for slots.
 func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
-	a, err := s.wait(ctx, d.Notify, Waiter{
-		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
+	a, err := s.wait(ctx, d.Notify, schedule.Waiter{
+		Kind: schedule.WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
 		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via, Avoid: d.Avoid, Head: d.Head, Local: d.Local,
 	})
@@ -191,7 +192,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 		lease.upstream = &link{supervisor: s, server: remote.Server.(Server)}
 	}
 	for i, l := range a.loans {
-		lease.pins[i].loan = l
+		lease.pins[i].Loan = l
 	}
 	if a.grant.SawLoad {
 		lease.LoadTime = a.info.LoadTime
@@ -201,67 +202,71 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 
 // Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx
 // ends, unless Limits.Abandon is set.
-func (s *Supervisor) Load(ctx context.Context, spec *Spec, notifier *Notifier) (Info, error) {
-	a, err := s.wait(ctx, notifier, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
+func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *Notifier) (Info, error) {
+	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitLoad, Key: spec.Model.Key, Spec: spec})
 	return a.info, err
 }
 
 // Ensure loads a model unless it is loaded or loading, and waits until it is ready.
-func (s *Supervisor) Ensure(ctx context.Context, spec *Spec) (Info, error) {
-	a, err := s.wait(ctx, nil, Waiter{Kind: WaitLoaded, Key: spec.Model.Key, Spec: spec, MayLoad: true})
+func (s *Supervisor) Ensure(ctx context.Context, spec *schedule.Spec) (Info, error) {
+	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded, Key: spec.Model.Key, Spec: spec, MayLoad: true})
 	return a.info, err
 }
 
 // Unload stops an instance and waits until its process has exited. Requests under way finish first; the instance gets no new
 // ones. The unload continues when ctx ends.
 func (s *Supervisor) Unload(ctx context.Context, id string) error {
-	_, err := s.wait(ctx, nil, Waiter{Kind: WaitUnload, Instance: id})
+	_, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitUnload, Instance: id})
 	return err
 }
 
 // Configure sets new limits and, by generation, the Spec that each instance would be loaded with now. An instance whose new
 // Spec needs another process is restarted once it is idle. All other settings take effect at once. Without specs, which take a moment to
 // make, nothing but the limits is set yet, and earlier failures of models count no more.
-func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
-	s.send(Configured{limits, specs})
+func (s *Supervisor) Configure(limits schedule.Limits, specs map[uint64]*schedule.Spec) {
+	s.send(schedule.Configured{Limits: limits, Specs: specs})
 }
 
 // Sampled says what was found free of the GPUs.
-func (s *Supervisor) Sampled(gpus []GPUMemory) { s.send(Sampled{gpus}) }
+func (s *Supervisor) Sampled(gpus []schedule.GPUMemory) { s.send(schedule.Sampled{GPUs: gpus}) }
 
 // ConfigureRestarts sets, by id, the Specs of instances that wait for their restart.
-func (s *Supervisor) ConfigureRestarts(specs map[string]*Spec) { s.send(RestartsConfigured{specs}) }
+func (s *Supervisor) ConfigureRestarts(specs map[string]*schedule.Spec) {
+	s.send(schedule.RestartsConfigured{Specs: specs})
+}
 
 // Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is gone. change
 // may be called several times: it must neither wait nor use the supervisor.
-func (s *Supervisor) Respecify(gen uint64, change func(*Spec)) {
-	s.send(Respecified{gen, change})
+func (s *Supervisor) Respecify(gen uint64, change func(*schedule.Spec)) {
+	s.send(schedule.Respecified{Gen: gen, Change: change})
 }
 
 // Forget says that something was deleted: no state of what slots hold of it is saved any more. States that were saved before are
 // the caller's to delete.
-func (s *Supervisor) Forget(f Forgot) { s.send(f) }
+func (s *Supervisor) Forget(f schedule.Forgot) { s.send(f) }
 
 // Cleared says that the caller has deleted saved states of the models and owners that match, though not what they belong to: it
 // is saved again after its next request.
-func (s *Supervisor) Cleared(match func(key, owner string) bool) { s.send(Cleared{match}) }
+func (s *Supervisor) Cleared(match func(key, owner string) bool) {
+	s.send(schedule.Cleared{Match: match})
+}
 
 // Close stops all engines, after slots that nobody uses are saved, then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
-	s.send(Closed{})
+	s.send(schedule.Closed{})
 	<-s.done
 	s.processes.Wait()
 	s.options.folders.close()
 }
 
-func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (answer, error) {
+func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w schedule.Waiter) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	w.ID = s.waiters.Add(1)
 	answered := answers.Get().(chan answer)
-	if !s.handle(Asked{w}, caller{answered, notifier}) {
-		return answer{}, errClosing
+	if !s.handle(schedule.Asked{Waiter: w}, caller{answered, notifier}) {
+		return answer{}, schedule.ErrClosing
 	}
 	defer answers.Put(answered) // the channel gets exactly one answer, which is received below
 	select {                    // most waits are over at once
@@ -274,9 +279,9 @@ func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (an
 		return a, a.failure()
 	case <-ctx.Done():
 	}
-	s.send(GaveUp{w.ID})
+	s.send(schedule.GaveUp{Waiter: w.ID})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // granted before GaveUp arrived
-		s.send(Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter})
+		s.send(schedule.Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter})
 	}
 	return answer{}, ctx.Err()
 }

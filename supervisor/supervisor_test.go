@@ -16,6 +16,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // start runs a supervisor whose llama-server is the fake engine. After the test nothing may be left of it.
@@ -48,8 +49,8 @@ func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap fu
 	return s, fake
 }
 
-func fakeSpec(key string, parallel int) *Spec {
-	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
+func fakeSpec(key string, parallel int) *schedule.Spec {
+	return &schedule.Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
 func want(key string, parallel int) Demand {
@@ -114,7 +115,7 @@ func TestSupervisor_ConfiguresWhileItLaunches(t *testing.T) {
 		})
 		pinned := fakeSpec("a/b", 1)
 		pinned.Pinned = true
-		s.Configure(Limits{}, map[uint64]*Spec{gen: pinned})
+		s.Configure(schedule.Limits{}, map[uint64]*schedule.Spec{gen: pinned})
 		if err := <-loaded; err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestSupervisor_LaunchesWithWhatItWasTold(t *testing.T) {
 	if _, leaked := began.Env["LLAMA_ARG_CTX_SIZE"]; leaked {
 		t.Error("an option of the engine came through our own environment")
 	}
-	if info.ID != "a/b" || info.Status != Ready || info.PID != began.PID || info.Build.Version != "b11669" {
+	if info.ID != "a/b" || info.Status != schedule.Ready || info.PID != began.PID || info.Build.Version != "b11669" {
 		t.Errorf("info %+v", info)
 	}
 }
@@ -198,8 +199,8 @@ func TestSupervisor_AFailedLoadTellsTheEnginesReason(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Fail: fakeengine.LoadError("unknown model architecture: 'foobar'")}})
 	_, err := s.Acquire(t.Context(), want("m", 1))
-	var refused Error
-	if !errors.As(err, &refused) || refused.Kind != LoadFailed || !strings.Contains(refused.Message, "unknown model architecture: 'foobar'") {
+	var refused schedule.Error
+	if !errors.As(err, &refused) || refused.Kind != schedule.LoadFailed || !strings.Contains(refused.Message, "unknown model architecture: 'foobar'") {
 		t.Fatalf("error %v", err)
 	}
 	fake.Set(func(script *fakeengine.Script) { script.Load.Fail = nil })
@@ -301,7 +302,7 @@ func TestSupervisor_UnloadWaitsForABusyInstance(t *testing.T) {
 	go func() { unloaded <- s.Unload(t.Context(), "m") }()
 	eventually(t, "the instance drains", func() bool {
 		all := s.Instances()
-		return len(all) == 1 && all[0].Status == Draining
+		return len(all) == 1 && all[0].Status == schedule.Draining
 	})
 	fake.Release("answer")
 	if err := <-answered; err != nil {
@@ -376,7 +377,7 @@ func TestSupervisor_CloseEndsWaitsAndRequests(t *testing.T) {
 			t.Error("a wait or a request ended well, though the engine is gone")
 		}
 	}
-	if _, err := s.Acquire(t.Context(), want("m", 1)); !errors.Is(err, error(errClosing)) {
+	if _, err := s.Acquire(t.Context(), want("m", 1)); !errors.Is(err, error(schedule.ErrClosing)) {
 		t.Errorf("after the end: %v", err)
 	}
 	s.Close() // once more does no harm

@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // A program that takes the port before the engine does would answer the trial, too.
@@ -31,7 +32,7 @@ func TestTrial_AForeignProgramOnItsPort(t *testing.T) {
 	setup := Setup{Command: func() []string { return []string{fake.Path} }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	s := New(map[string]Process{"mlx_lm": MLXServer(setup)}, options, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
-	spec := &Spec{Engine: "mlx_lm", Model: catalog.Model{Key: "m", Path: "/models/m"}, ContextLength: 512, Parallel: 1, NoSandbox: "it is a fake"}
+	spec := &schedule.Spec{Engine: "mlx_lm", Model: catalog.Model{Key: "m", Path: "/models/m"}, ContextLength: 512, Parallel: 1, NoSandbox: "it is a fake"}
 	if _, err := s.Load(t.Context(), spec, nil); err != nil {
 		t.Fatal(err)
 	}

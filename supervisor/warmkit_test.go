@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -49,7 +50,7 @@ type home struct {
 	store *warm.Store
 	log   logged
 	dir   string // of the store
-	spec  *Spec
+	spec  *schedule.Spec
 	saves time.Duration // SaveAfter
 	token time.Duration // that a token of a prompt takes
 	wrap  func(Process) Process
@@ -87,7 +88,7 @@ func (h *home) open() {
 	h.Supervisor = New(map[string]Process{
 		"llama_server": h.wrap(LlamaServer(func() (string, error) { return h.fake.Path, nil })),
 	}, Options{Journal: filepath.Join(h.t.TempDir(), "engines"), Warm: h.store}, log)
-	h.Configure(Limits{SaveTokens: 300, SaveAfter: h.saves}, nil)
+	h.Configure(schedule.Limits{SaveTokens: 300, SaveAfter: h.saves}, nil)
 	s, store := h.Supervisor, h.store
 	h.t.Cleanup(func() {
 		s.Close()
@@ -166,7 +167,7 @@ func (h *home) answer(lease *Lease, messages ...string) (a reply) {
 	usage := gjson.GetBytes(answer, "usage")
 	a.text = gjson.GetBytes(answer, "choices.0.message.content").Str
 	a.prompt, a.cached = int(usage.Get("prompt_tokens").Int()), int(usage.Get("prompt_tokens_details.cached_tokens").Int())
-	body.Used(Use{
+	body.Used(schedule.Use{
 		Prompt: a.prompt, Cached: a.cached, Completion: int(usage.Get("completion_tokens").Int()),
 		PromptTime: time.Duration(a.prompt-a.cached) * h.token,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Format is that of its models: a file whose name ends in ".echo", and whose first line is "echo". The other lines are
@@ -29,7 +30,7 @@ func Engine() supervisor.Engine {
 		Files:   []catalog.Files{{Format: Format, Ending: ".echo", Read: read}},
 		Find:    find,
 		New:     func(s supervisor.Setup) supervisor.Process { return &process{setup: s} },
-		Estimate: func(s *supervisor.Spec) (catalog.Memory, error) {
+		Estimate: func(s *schedule.Spec) (catalog.Memory, error) {
 			return catalog.Memory{Weights: s.Model.SizeBytes + memory}, nil
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // What the process prints. It reports its state by lines that begin with prefix; the others are for people.
@@ -36,19 +37,19 @@ func (p *process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: engine.Environment(b.Script)}
 }
 
-func (p *process) Line(line string) []supervisor.Signal {
+func (p *process) Line(line string) []schedule.Signal {
 	if text, ok := strings.CutPrefix(line, sayFailed); ok {
-		return []supervisor.Signal{{Kind: supervisor.SignalTrouble, Text: text}}
+		return []schedule.Signal{{Kind: schedule.SignalTrouble, Text: text}}
 	}
 	if percent, ok := strings.CutPrefix(line, sayLoaded); ok {
 		n, _ := strconv.Atoi(percent)
-		return []supervisor.Signal{{Kind: supervisor.SignalProgress, Progress: float64(n) / 100}}
+		return []schedule.Signal{{Kind: schedule.SignalProgress, Progress: float64(n) / 100}}
 	}
 	switch line {
 	case sayReady:
-		return []supervisor.Signal{{Kind: supervisor.SignalReady}}
+		return []schedule.Signal{{Kind: schedule.SignalReady}}
 	case sayTaken:
-		return []supervisor.Signal{{Kind: supervisor.SignalPortTaken}}
+		return []schedule.Signal{{Kind: schedule.SignalPortTaken}}
 	default:
 		return nil
 	}

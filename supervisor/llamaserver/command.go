@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Command returns the command line of a llama-server for one model. If a flag differs between versions, the build's help
@@ -63,7 +64,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 }
 
 // kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.
-func kindArgs(s *supervisor.Spec) []string {
+func kindArgs(s *schedule.Spec) []string {
 	if s.Model.Type != catalog.TypeEmbedding {
 		return nil
 	}
@@ -81,15 +82,15 @@ func kindArgs(s *supervisor.Spec) []string {
 }
 
 // tuning returns the arguments for values that differ from the engine's defaults.
-func tuning(s *supervisor.Spec, known flags) []string {
+func tuning(s *schedule.Spec, known flags) []string {
 	var args []string
 	if s.BatchSize > 0 && s.Model.Type == catalog.TypeLLM {
 		args = append(args, "-b", strconv.Itoa(s.BatchSize), "-ub", strconv.Itoa(min(s.BatchSize, microBatch)))
 	}
-	if s.FlashAttention != supervisor.Auto {
+	if s.FlashAttention != schedule.Auto {
 		args = append(args, flashAttention(s.FlashAttention, known)...)
 	}
-	if s.OffloadKV == supervisor.Off {
+	if s.OffloadKV == schedule.Off {
 		args = append(args, "--no-kv-offload")
 	}
 	if s.Experts > 0 {
@@ -108,14 +109,14 @@ func tuning(s *supervisor.Spec, known flags) []string {
 const microBatch = 512
 
 // flashAttention returns the flag in the build's form: older builds can only switch it on.
-func flashAttention(t supervisor.Toggle, known flags) []string {
+func flashAttention(t schedule.Toggle, known flags) []string {
 	takesValue := strings.Contains(known["-fa"], "on|off")
 	switch {
-	case takesValue && t == supervisor.On:
+	case takesValue && t == schedule.On:
 		return []string{"-fa", "on"}
 	case takesValue:
 		return []string{"-fa", "off"}
-	case t == supervisor.On:
+	case t == schedule.On:
 		return []string{"-fa"}
 	default:
 		return nil

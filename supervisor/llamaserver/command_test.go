@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Parts of the help of builds of different ages.
@@ -37,8 +38,8 @@ const (
 `
 )
 
-func specOf(key string, parallel int) *supervisor.Spec {
-	return &supervisor.Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
+func specOf(key string, parallel int) *schedule.Spec {
+	return &schedule.Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
 func TestFlagsOf(t *testing.T) {
@@ -78,13 +79,13 @@ func TestDevicesOf(t *testing.T) {
 
 func TestProcess_Command(t *testing.T) {
 	t.Parallel()
-	chat := func(change func(*supervisor.Spec)) *supervisor.Spec {
+	chat := func(change func(*schedule.Spec)) *schedule.Spec {
 		spec := specOf("m", 2)
 		spec.Model.Type, spec.Model.Architecture = catalog.TypeLLM, "llama"
 		change(spec)
 		return spec
 	}
-	embedding := func(isReranker bool) *supervisor.Spec {
+	embedding := func(isReranker bool) *schedule.Spec {
 		spec := specOf("e", 1)
 		spec.Model.Type, spec.Model.Reranker, spec.Model.Pooling = catalog.TypeEmbedding, isReranker, catalog.PoolingCLS
 		if isReranker {
@@ -94,32 +95,32 @@ func TestProcess_Command(t *testing.T) {
 		return spec
 	}
 	draft := catalog.Model{Key: "d", Path: "/models/d.gguf"}
-	everything := chat(func(s *supervisor.Spec) {
-		s.BatchSize, s.FlashAttention, s.OffloadKV, s.Experts, s.PromptCache, s.Checkpoints = 1024, supervisor.On, supervisor.Off, 4, 100<<20+1, 3
+	everything := chat(func(s *schedule.Spec) {
+		s.BatchSize, s.FlashAttention, s.OffloadKV, s.Experts, s.PromptCache, s.Checkpoints = 1024, schedule.On, schedule.Off, 4, 100<<20+1, 3
 		s.Draft, s.Model.Projector, s.Args = &draft, "/models/mmproj.gguf", []string{"--threads", "1"}
 	})
-	head := chat(func(s *supervisor.Spec) { s.Draft = &catalog.Model{Key: "h", Path: "/models/h.gguf", Drafting: "mtp"} })
+	head := chat(func(s *schedule.Spec) { s.Draft = &catalog.Model{Key: "h", Path: "/models/h.gguf", Drafting: "mtp"} })
 	const begin = "-m /models/m.gguf --host 127.0.0.1 --port 7 -a m -c 1024 -np 2 "
 	for name, c := range map[string]struct {
 		help string
-		spec *supervisor.Spec
+		spec *schedule.Spec
 		want string
 	}{
-		"of a new build": {newHelp, chat(func(*supervisor.Spec) {}), begin + "--no-ui --offline -lv 4 --cache-ram 0"},
-		"on a socket":    {oldHelp, chat(func(*supervisor.Spec) {}), "-m /models/m.gguf --host /run/s.sock -a m -c 1024 -np 2 --no-webui"},
-		"of an old one":  {oldHelp, chat(func(*supervisor.Spec) {}), begin + "--no-webui"},
+		"of a new build": {newHelp, chat(func(*schedule.Spec) {}), begin + "--no-ui --offline -lv 4 --cache-ram 0"},
+		"on a socket":    {oldHelp, chat(func(*schedule.Spec) {}), "-m /models/m.gguf --host /run/s.sock -a m -c 1024 -np 2 --no-webui"},
+		"of an old one":  {oldHelp, chat(func(*schedule.Spec) {}), begin + "--no-webui"},
 		"everything, new": {newHelp, everything, begin + "--no-ui --offline -lv 4 --cache-ram 100 --ctx-checkpoints 3 --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa on --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --spec-type draft-simple --threads 1"},
 		"everything, old": {oldHelp, everything, begin + "--no-webui --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --threads 1"},
 		"a drafter of its own kind":  {newHelp, head, begin + "--no-ui --offline -lv 4 --cache-ram 0 -md /models/h.gguf --spec-type draft-mtp"},
-		"no flash attention, new":    {newHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
-		"no flash attention, old":    {oldHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-webui"},
-		"a small batch":              {oldHelp, chat(func(s *supervisor.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
-		"on the GPU is the default":  {oldHelp, chat(func(s *supervisor.Spec) { s.OffloadKV = supervisor.On }), begin + "--no-webui"},
+		"no flash attention, new":    {newHelp, chat(func(s *schedule.Spec) { s.FlashAttention = schedule.Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
+		"no flash attention, old":    {oldHelp, chat(func(s *schedule.Spec) { s.FlashAttention = schedule.Off }), begin + "--no-webui"},
+		"a small batch":              {oldHelp, chat(func(s *schedule.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
+		"on the GPU is the default":  {oldHelp, chat(func(s *schedule.Spec) { s.OffloadKV = schedule.On }), begin + "--no-webui"},
 		"embeddings":                 {"", embedding(false), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --embeddings -b 512 -ub 512 --pooling cls"},
 		"a reranker":                 {"", embedding(true), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --reranking -b 512 -ub 512 --pooling rank"},
-		"a build that tells nothing": {"", chat(func(*supervisor.Spec) {}), strings.TrimSuffix(begin, " ")},
+		"a build that tells nothing": {"", chat(func(*schedule.Spec) {}), strings.TrimSuffix(begin, " ")},
 	} {
 		launch := supervisor.Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
 		if name == "on a socket" {

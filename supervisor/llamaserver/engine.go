@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engine returns the description of llama-server.
@@ -59,10 +60,10 @@ func choices(m *catalog.Model) supervisor.Choices {
 // leastBatch is the smallest logical batch, in tokens: llama-server tries two tokens at a time when it has loaded a model, and aborts if the batch is of one.
 const leastBatch = 2
 
-func estimate(s *supervisor.Spec) (catalog.Memory, error) {
+func estimate(s *schedule.Spec) (catalog.Memory, error) {
 	shape := catalog.Shape{
 		ContextLength: s.ContextLength, Parallel: s.Parallel, BatchSize: s.BatchSize, ExpertsUsed: s.Experts,
-		NoFlashAttention: s.FlashAttention == supervisor.Off,
+		NoFlashAttention: s.FlashAttention == schedule.Off,
 	}
 	if s.Model.Type == catalog.TypeEmbedding {
 		shape.BatchSize, shape.MicroBatch = s.ContextLength, s.ContextLength

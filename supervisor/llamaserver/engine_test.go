@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestEngine_Choices(t *testing.T) {
@@ -60,9 +61,9 @@ func TestEngine_Fixed(t *testing.T) {
 // What a load takes follows what is chosen of it.
 func TestEngine_Estimate(t *testing.T) {
 	t.Parallel()
-	of := func(model, file string, change func(*supervisor.Spec)) catalog.Memory {
+	of := func(model, file string, change func(*schedule.Spec)) catalog.Memory {
 		path := filepath.Join("..", "..", "testdata", "models", "lmcaddy", model, file)
-		s := &supervisor.Spec{Model: catalog.Model{Key: model, Path: path, Type: catalog.TypeLLM}, ContextLength: 1024, Parallel: 1}
+		s := &schedule.Spec{Model: catalog.Model{Key: model, Path: path, Type: catalog.TypeLLM}, ContextLength: 1024, Parallel: 1}
 		change(s)
 		memory, err := Engine().Estimate(s)
 		if err != nil {
@@ -70,25 +71,25 @@ func TestEngine_Estimate(t *testing.T) {
 		}
 		return memory
 	}
-	chat := func(change func(*supervisor.Spec)) catalog.Memory { return of("tinychat", "tinychat-f16.gguf", change) }
-	embedding := func(change func(*supervisor.Spec)) catalog.Memory {
-		return of("tinyembed", "tinyembed-f16.gguf", func(s *supervisor.Spec) { s.Model.Type = catalog.TypeEmbedding; change(s) })
+	chat := func(change func(*schedule.Spec)) catalog.Memory { return of("tinychat", "tinychat-f16.gguf", change) }
+	embedding := func(change func(*schedule.Spec)) catalog.Memory {
+		return of("tinyembed", "tinyembed-f16.gguf", func(s *schedule.Spec) { s.Model.Type = catalog.TypeEmbedding; change(s) })
 	}
-	plain := chat(func(*supervisor.Spec) {})
-	if slots := chat(func(s *supervisor.Spec) { s.Parallel = 2 }); slots.KVCache != 2*plain.KVCache {
+	plain := chat(func(*schedule.Spec) {})
+	if slots := chat(func(s *schedule.Spec) { s.Parallel = 2 }); slots.KVCache != 2*plain.KVCache {
 		t.Errorf("two slots: a cache of %d, want twice %d", slots.KVCache, plain.KVCache)
 	}
-	if long := chat(func(s *supervisor.Spec) { s.ContextLength = 2048 }); long.KVCache != 2*plain.KVCache {
+	if long := chat(func(s *schedule.Spec) { s.ContextLength = 2048 }); long.KVCache != 2*plain.KVCache {
 		t.Errorf("twice the context: a cache of %d, want twice %d", long.KVCache, plain.KVCache)
 	}
-	if small := chat(func(s *supervisor.Spec) { s.BatchSize = 64 }); small.Compute >= plain.Compute {
+	if small := chat(func(s *schedule.Spec) { s.BatchSize = 64 }); small.Compute >= plain.Compute {
 		t.Errorf("a small batch: %d for computing, want less than %d", small.Compute, plain.Compute)
 	}
-	if without := chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }); without.Compute <= plain.Compute {
+	if without := chat(func(s *schedule.Spec) { s.FlashAttention = schedule.Off }); without.Compute <= plain.Compute {
 		t.Errorf("without flash attention: %d for computing, want more than %d", without.Compute, plain.Compute)
 	}
-	batch := embedding(func(s *supervisor.Spec) { s.BatchSize = 1 })
-	if diff := cmp.Diff(embedding(func(*supervisor.Spec) {}), batch); diff != "" {
+	batch := embedding(func(s *schedule.Spec) { s.BatchSize = 1 })
+	if diff := cmp.Diff(embedding(func(*schedule.Spec) {}), batch); diff != "" {
 		t.Errorf("an embedding model has no batch to choose:\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // engineWith makes a runtime of files with some text each, and returns its process.
@@ -79,7 +80,7 @@ func TestProcess_Line_SaysWhatToDoAboutAnOldEngine(t *testing.T) {
 		"gguf_init_from_reader: tensor 'a' has invalid ggml type 99. should be in [0, 43)",
 	} {
 		signals := p.Line("0.00.080.100 E llama_model_load: error loading model: " + said)
-		if len(signals) != 1 || signals[0].Kind != supervisor.SignalTrouble || !strings.HasSuffix(signals[0].Text, ". llama.cpp b1 is too old; get another") {
+		if len(signals) != 1 || signals[0].Kind != schedule.SignalTrouble || !strings.HasSuffix(signals[0].Text, ". llama.cpp b1 is too old; get another") {
 			t.Errorf("%s: %+v", said, signals)
 		}
 	}
@@ -100,7 +101,7 @@ func TestProcess_Prepare_RefusesADrafterOfAnUnknownKind(t *testing.T) {
 	for drafting, want := range map[string]string{
 		"": "", "mtp": "", "dspark": "the engine can't draft with d, which is for draft-dspark. llama.cpp b1 is too old; get another",
 	} {
-		spec := &supervisor.Spec{Draft: &catalog.Model{Key: "d", Drafting: drafting}}
+		spec := &schedule.Spec{Draft: &catalog.Model{Key: "d", Drafting: drafting}}
 		got := ""
 		if err := p.Prepare(t.Context(), &supervisor.Launch{Spec: spec}); err != nil {
 			got = err.Error()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 const (
@@ -35,15 +35,15 @@ var memoryRefused = []string{"insufficient memory", "out of memory", "failed to 
 var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)(?:\[([^\]\s]+)\])?\s+(\w+)\s+)?buffer size =\s*([\d.]+) MiB`)
 
 // Line parses state lines, and log lines about the load.
-func (p *Process) Line(line string) []supervisor.Signal {
+func (p *Process) Line(line string) []schedule.Signal {
 	if state, ok := strings.CutPrefix(line, stateLine); ok {
 		return stateSignals(state)
 	}
 	switch {
 	case strings.Contains(line, "listening on http"), strings.Contains(line, "listening on unix"):
-		return []supervisor.Signal{{Kind: supervisor.SignalReady}} // after the load, in all versions
+		return []schedule.Signal{{Kind: schedule.SignalReady}} // after the load, in all versions
 	case strings.Contains(line, "couldn't bind"):
-		return []supervisor.Signal{{Kind: supervisor.SignalPortTaken}, {Kind: supervisor.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
+		return []schedule.Signal{{Kind: schedule.SignalPortTaken}, {Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return flashSignals(line)
 	}
@@ -55,29 +55,29 @@ func (p *Process) Line(line string) []supervisor.Signal {
 	}
 	if m := bufferSize.FindStringSubmatch(line); m != nil && m[2] == "" {
 		mebibytes, _ := strconv.ParseFloat(m[4], 64)
-		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Bytes: int64(mebibytes * (1 << 20)), Weights: m[3] == "model"}}
+		return []schedule.Signal{{Kind: schedule.SignalBuffer, Text: m[1], Bytes: int64(mebibytes * (1 << 20)), Weights: m[3] == "model"}}
 	}
 	return nil
 }
 
-func trouble(line string) []supervisor.Signal {
-	var signals []supervisor.Signal
+func trouble(line string) []schedule.Signal {
+	var signals []schedule.Signal
 	for _, mark := range troubles {
 		if i := strings.Index(line, mark); i >= 0 {
-			signals = append(signals, supervisor.Signal{Kind: supervisor.SignalTrouble, Text: strings.TrimPrefix(line[i:], "error loading model: ")})
+			signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble, Text: strings.TrimPrefix(line[i:], "error loading model: ")})
 			break
 		}
 	}
 	for _, mark := range memoryRefused {
 		if strings.Contains(line, mark) {
-			return append(signals, supervisor.Signal{Kind: supervisor.SignalOutOfMemory})
+			return append(signals, schedule.Signal{Kind: schedule.SignalOutOfMemory})
 		}
 	}
 	return signals
 }
 
 // withAdvice adds what to do about an engine that doesn't know something of a model.
-func (p *Process) withAdvice(signals []supervisor.Signal) []supervisor.Signal {
+func (p *Process) withAdvice(signals []schedule.Signal) []schedule.Signal {
 	for i := range signals {
 		text := signals[i].Text
 		if slices.ContainsFunc(unknowns, func(part string) bool { return strings.Contains(text, part) }) {
@@ -90,21 +90,21 @@ func (p *Process) withAdvice(signals []supervisor.Signal) []supervisor.Signal {
 // withSentence adds a sentence to a text, if there is one.
 func withSentence(text, sentence string) string { return strings.TrimSuffix(text+". "+sentence, ". ") }
 
-func flashSignals(line string) []supervisor.Signal {
+func flashSignals(line string) []schedule.Signal {
 	switch {
 	case strings.Contains(line, "enabled"):
-		return []supervisor.Signal{{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}}
+		return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.On}}
 	case strings.Contains(line, "disabled"):
-		return []supervisor.Signal{{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}}
+		return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.Off}}
 	default:
 		return nil
 	}
 }
 
-func stateSignals(state string) []supervisor.Signal {
+func stateSignals(state string) []schedule.Signal {
 	switch s := gjson.Parse(state); s.Get("state").Str {
 	case "ready":
-		return []supervisor.Signal{{Kind: supervisor.SignalReady}}
+		return []schedule.Signal{{Kind: schedule.SignalReady}}
 	case "loading":
 		p := s.Get("payload")
 		stages := p.Get("stages").Array()
@@ -114,9 +114,9 @@ func stateSignals(state string) []supervisor.Signal {
 				done = (float64(i) + p.Get("value").Num) / float64(len(stages))
 			}
 		}
-		return []supervisor.Signal{{Kind: supervisor.SignalProgress, Progress: done}}
+		return []schedule.Signal{{Kind: schedule.SignalProgress, Progress: done}}
 	default:
-		return []supervisor.Signal{{}} // part of the protocol, but not needed
+		return []schedule.Signal{{}} // part of the protocol, but not needed
 	}
 }
 

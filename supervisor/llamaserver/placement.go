@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // allLayers is more layers than any model has.
@@ -67,12 +68,12 @@ func isPlacing(arg string) bool { return slices.Contains(placing, nameOf(arg)) }
 var offloaded = regexp.MustCompile(`offloaded (\d+)/(\d+) layers to GPU`)
 
 // placementSignals returns the meaning of a line about where the model is; nil: it has none.
-func placementSignals(line string) []supervisor.Signal {
+func placementSignals(line string) []schedule.Signal {
 	switch {
 	case strings.Contains(line, "cannot meet free memory target"):
-		return []supervisor.Signal{{Kind: supervisor.SignalReduced}}
+		return []schedule.Signal{{Kind: schedule.SignalReduced}}
 	case strings.Contains(line, "invalid device: "):
-		return append([]supervisor.Signal{{Kind: supervisor.SignalNoDevice}}, trouble(line)...)
+		return append([]schedule.Signal{{Kind: schedule.SignalNoDevice}}, trouble(line)...)
 	}
 	m := offloaded.FindStringSubmatch(line)
 	if m == nil {
@@ -80,7 +81,7 @@ func placementSignals(line string) []supervisor.Signal {
 	}
 	layers, _ := strconv.Atoi(m[1])
 	all, _ := strconv.Atoi(m[2])
-	return []supervisor.Signal{{Kind: supervisor.SignalLayers, Layers: layers, AllLayers: all}}
+	return []schedule.Signal{{Kind: schedule.SignalLayers, Layers: layers, AllLayers: all}}
 }
 
 // Compile returns a request whose prompt is longer than a physical batch, and which generates a few tokens. Batches of several sizes and single

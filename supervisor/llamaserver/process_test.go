@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestProcess_RootOf(t *testing.T) {
@@ -98,7 +99,7 @@ func TestProcess_OldBuilds(t *testing.T) {
 				supervisor.Options{Journal: filepath.Join(t.TempDir(), "engines")}, slog.New(slog.DiscardHandler))
 			defer s.Close()
 			spec := specOf("m", 1)
-			spec.Model.Type, spec.FlashAttention, spec.BatchSize, spec.PromptCache, spec.Checkpoints = catalog.TypeLLM, supervisor.On, 256, 1<<30, 3
+			spec.Model.Type, spec.FlashAttention, spec.BatchSize, spec.PromptCache, spec.Checkpoints = catalog.TypeLLM, schedule.On, 256, 1<<30, 3
 			spec.Draft = &catalog.Model{Key: "d", Path: "/models/d.gguf"}
 			info, err := s.Load(t.Context(), spec, nil)
 			if err != nil || info.Build.Version != "b4242" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // savePath is the flag that names the folder for states of slots.
@@ -24,7 +25,7 @@ var savesNothing = []string{
 }
 
 // CanSave reports whether the build can, and no argument keeps it from doing so.
-func (p *Process) CanSave(s *supervisor.Spec, b supervisor.Build) bool {
+func (p *Process) CanSave(s *schedule.Spec, b supervisor.Build) bool {
 	return flags(b.Flags).has(savePath) && s.Model.Type == catalog.TypeLLM &&
 		!slices.ContainsFunc(s.Args, func(arg string) bool { return slices.Contains(savesNothing, nameOf(arg)) })
 }
@@ -62,7 +63,7 @@ var (
 
 // Print returns the slots, flash attention, experts and devices, and the arguments that count. Of a file that an argument names, its size
 // and time count, too.
-func (p *Process) Print(s *supervisor.Spec, b supervisor.Build) string {
+func (p *Process) Print(s *schedule.Spec, b supervisor.Build) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "np %d, fa %d, experts %d", s.Parallel, s.FlashAttention, s.Experts)
 	for _, d := range b.Devices {

@@ -9,9 +9,10 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-func savingSpec(args ...string) *supervisor.Spec {
+func savingSpec(args ...string) *schedule.Spec {
 	s := specOf("m", 2)
 	s.Model.Type, s.Args = catalog.TypeLLM, args
 	return s
@@ -24,7 +25,7 @@ func TestProcess_CanSave(t *testing.T) {
 	embedding := savingSpec()
 	embedding.Model.Type = catalog.TypeEmbedding
 	for name, tt := range map[string]struct {
-		spec  *supervisor.Spec
+		spec  *schedule.Spec
 		build supervisor.Build
 		want  bool
 	}{
@@ -47,24 +48,24 @@ func TestProcess_CanSave(t *testing.T) {
 // Every pair of launches but the first of a name is as different, or as alike, as it says.
 func TestProcess_Print(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*supervisor.Spec)) *supervisor.Spec {
+	with := func(change func(*schedule.Spec)) *schedule.Spec {
 		s := savingSpec("--threads", "1")
 		change(s)
 		return s
 	}
 	for name, tt := range map[string]struct {
-		spec  *supervisor.Spec
+		spec  *schedule.Spec
 		build supervisor.Build
 		same  bool
 	}{
-		"the context":            {with(func(s *supervisor.Spec) { s.ContextLength = 99 }), savingBuild, true},
-		"batches":                {with(func(s *supervisor.Spec) { s.BatchSize = 99 }), savingBuild, true},
-		"the prompt cache":       {with(func(s *supervisor.Spec) { s.PromptCache = 99 }), savingBuild, true},
+		"the context":            {with(func(s *schedule.Spec) { s.ContextLength = 99 }), savingBuild, true},
+		"batches":                {with(func(s *schedule.Spec) { s.BatchSize = 99 }), savingBuild, true},
+		"the prompt cache":       {with(func(s *schedule.Spec) { s.PromptCache = 99 }), savingBuild, true},
 		"threads and logs":       {savingSpec("-t", "4", "--mlock", "--metrics", "-lv", "3", "--ctx_size", "100"), savingBuild, true},
 		"a value in one":         {savingSpec("--threads=4"), savingBuild, true},
-		"slots":                  {with(func(s *supervisor.Spec) { s.Parallel = 3 }), savingBuild, false},
-		"flash attention":        {with(func(s *supervisor.Spec) { s.FlashAttention = supervisor.On }), savingBuild, false},
-		"experts":                {with(func(s *supervisor.Spec) { s.Experts = 3 }), savingBuild, false},
+		"slots":                  {with(func(s *schedule.Spec) { s.Parallel = 3 }), savingBuild, false},
+		"flash attention":        {with(func(s *schedule.Spec) { s.FlashAttention = schedule.On }), savingBuild, false},
+		"experts":                {with(func(s *schedule.Spec) { s.Experts = 3 }), savingBuild, false},
 		"the type of the cache":  {savingSpec("-ctk", "q8_0"), savingBuild, false},
 		"an override":            {savingSpec("--override-kv", "llama.rope.freq_base=float:5"), savingBuild, false},
 		"a value that is a flag": {savingSpec("--override-kv", "--threads", "1"), savingBuild, false},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Activity returns the path of the list of slots. llama-server 0.7.0 answers at once during a batch, with the state of the
@@ -81,6 +82,6 @@ func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
 const ownBatch = 2048
 
 // BatchSize returns the size of a logical batch, in tokens.
-func (p *Process) BatchSize(s *supervisor.Spec) int {
+func (p *Process) BatchSize(s *schedule.Spec) int {
 	return min(cmp.Or(s.BatchSize, ownBatch), s.ContextLength*s.Parallel)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 const (
@@ -57,8 +58,8 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 
 // cacheBytes returns the limit on the memory of cached prompts. The server counts those that it is working on, too, for which
 // the estimate of the model's memory has room.
-func cacheBytes(s *supervisor.Spec) int64 {
-	working := s.Memory - s.Reserve - s.Model.SizeBytes - supervisor.RuntimeMemory
+func cacheBytes(s *schedule.Spec) int64 {
+	working := s.Memory - s.Reserve - s.Model.SizeBytes - schedule.RuntimeMemory
 	return s.PromptCache + max(0, working)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engine returns the description of mlx_lm.server.
@@ -56,7 +57,7 @@ func runs(m *catalog.Model) error {
 	}
 }
 
-func estimate(s *supervisor.Spec) (catalog.Memory, error) {
+func estimate(s *schedule.Spec) (catalog.Memory, error) {
 	return catalog.Estimate(&s.Model, catalog.Shape{ContextLength: s.ContextLength, Parallel: s.Parallel})
 }
 

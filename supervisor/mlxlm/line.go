@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 var (
@@ -30,23 +30,23 @@ var memoryRefused = []string{"Insufficient Memory", "[metal::malloc]", "[malloc"
 var harmless = []string{"BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError"}
 
 // Line parses lines about the server's socket and the thread that generates, and errors.
-func (p *Process) Line(line string) []supervisor.Signal {
+func (p *Process) Line(line string) []schedule.Signal {
 	switch {
 	case strings.Contains(line, " - INFO - Starting httpd at "), strings.Contains(line, "UserWarning: mlx_lm.server is not recommended for production"):
-		return []supervisor.Signal{{Kind: supervisor.SignalListening}}
+		return []schedule.Signal{{Kind: schedule.SignalListening}}
 	case deadThread.MatchString(line):
-		return []supervisor.Signal{{Kind: supervisor.SignalDead, Text: "the engine's generation thread ended"}}
+		return []schedule.Signal{{Kind: schedule.SignalDead, Text: "the engine's generation thread ended"}}
 	case noPort.MatchString(line):
 		const text = "it couldn't listen on its port"
-		return []supervisor.Signal{
-			{Kind: supervisor.SignalPortTaken}, {Kind: supervisor.SignalTrouble, Text: text}, {Kind: supervisor.SignalDead, Text: text},
+		return []schedule.Signal{
+			{Kind: schedule.SignalPortTaken}, {Kind: schedule.SignalTrouble, Text: text}, {Kind: schedule.SignalDead, Text: text},
 		}
 	default:
 		return trouble(line)
 	}
 }
 
-func trouble(line string) []supervisor.Signal {
+func trouble(line string) []schedule.Signal {
 	text := ""
 	if m := usage.FindStringSubmatch(line); m != nil {
 		text = m[1]
@@ -55,7 +55,7 @@ func trouble(line string) []supervisor.Signal {
 	} else if exception.MatchString(line) && !isHarmless(line) {
 		text = line
 	}
-	var signals []supervisor.Signal
+	var signals []schedule.Signal
 	isMemory := false
 	for _, mark := range memoryRefused {
 		isMemory = isMemory || strings.Contains(line, mark)
@@ -66,9 +66,9 @@ func trouble(line string) []supervisor.Signal {
 	if text == "" {
 		return nil
 	}
-	signals = append(signals, supervisor.Signal{Kind: supervisor.SignalTrouble, Text: withoutPaths(text)})
+	signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble, Text: withoutPaths(text)})
 	if isMemory {
-		signals = append(signals, supervisor.Signal{Kind: supervisor.SignalOutOfMemory})
+		signals = append(signals, schedule.Signal{Kind: schedule.SignalOutOfMemory})
 	}
 	return signals
 }

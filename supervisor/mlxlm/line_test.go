@@ -6,21 +6,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	type signals = []supervisor.Signal
-	trouble := func(text string) supervisor.Signal {
-		return supervisor.Signal{Kind: supervisor.SignalTrouble, Text: text}
+	type signals = []schedule.Signal
+	trouble := func(text string) schedule.Signal {
+		return schedule.Signal{Kind: schedule.SignalTrouble, Text: text}
 	}
-	dead := signals{{Kind: supervisor.SignalDead, Text: "the engine's generation thread ended"}}
-	listening := signals{{Kind: supervisor.SignalListening}}
+	dead := signals{{Kind: schedule.SignalDead, Text: "the engine's generation thread ended"}}
+	listening := signals{{Kind: schedule.SignalListening}}
 	noPort := signals{
-		{Kind: supervisor.SignalPortTaken}, trouble("it couldn't listen on its port"), {Kind: supervisor.SignalDead, Text: "it couldn't listen on its port"},
+		{Kind: schedule.SignalPortTaken}, trouble("it couldn't listen on its port"), {Kind: schedule.SignalDead, Text: "it couldn't listen on its port"},
 	}
-	noMemory := func(text string) signals { return signals{trouble(text), {Kind: supervisor.SignalOutOfMemory}} }
+	noMemory := func(text string) signals { return signals{trouble(text), {Kind: schedule.SignalOutOfMemory}} }
 	for line, want := range map[string]signals{
 		"2026-11-20 17:52:24,736 - INFO - Starting httpd at 127.0.0.1 on port 18701...":                                                             listening,
 		"/usr/lib/mlx_lm/server.py:1692: UserWarning: mlx_lm.server is not recommended for production as it only implements basic security checks.": listening,

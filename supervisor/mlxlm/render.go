@@ -15,13 +15,14 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 //go:embed render.py
 var renderProgram string
 
 // Rendering has a program in the environment of the server's Python render chats: the server can't show what it makes of them.
-func (p *Process) Rendering(ctx context.Context, s *supervisor.Spec, b supervisor.Build, do func(supervisor.Render) error) error {
+func (p *Process) Rendering(ctx context.Context, s *schedule.Spec, b supervisor.Build, do func(supervisor.Render) error) error {
 	path, args := interpreter(b.Path, b.Args)
 	if path == "" {
 		return errors.New("the Python of the engine's command isn't known")

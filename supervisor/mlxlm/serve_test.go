@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func setupOf(t *testing.T, command ...string) supervisor.Setup {
@@ -51,8 +52,8 @@ func start(t *testing.T, script *fakemlx.Script, stall time.Duration) (*supervis
 	return s, fake
 }
 
-func spec(parallel int) *supervisor.Spec {
-	return &supervisor.Spec{
+func spec(parallel int) *schedule.Spec {
+	return &schedule.Spec{
 		Engine: "mlx_lm", Model: catalog.Model{Key: "m", Path: "/models/m", Type: catalog.TypeLLM}, ContextLength: 512, Parallel: parallel,
 		NoSandbox: Engine().NoSandbox,
 	}
@@ -95,7 +96,7 @@ func complete(ctx context.Context, l *supervisor.Lease) (string, error) {
 
 func isReady(s *supervisor.Supervisor) bool {
 	for _, in := range s.Instances() {
-		if in.Status == supervisor.Ready {
+		if in.Status == schedule.Ready {
 			return true
 		}
 	}
@@ -156,8 +157,8 @@ func TestLoad_Fails(t *testing.T) {
 			t.Parallel()
 			s, fake := start(t, &c.script, time.Minute)
 			_, err := acquire(t, s)
-			var refused supervisor.Error
-			if !errors.As(err, &refused) || refused.Kind != supervisor.LoadFailed || !strings.Contains(refused.Message, c.want) {
+			var refused schedule.Error
+			if !errors.As(err, &refused) || refused.Kind != schedule.LoadFailed || !strings.Contains(refused.Message, c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "/srv") || strings.Contains(refused.Message, ".py") {

@@ -1,0 +1,221 @@
+package schedule
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+)
+
+// slotBook records what each slot of an instance holds and who uses it, so that a request gets the slot that has most of its
+// prompt already.
+type slotBook struct {
+	slots     []slotState
+	displaced displaced
+	recent    []prefix.Sum // the ends of the last prompts
+	private   bool         // owners are isolated: what a slot holds is used for its owner only
+	turn      uint64       // counts uses
+}
+
+type slotState struct {
+	holds content
+	known bool      // holds is all that the slot can hold; else other owners' prompts, too
+	turn  uint64    // in which it was last used; 0: never
+	used  time.Time // when it was last used
+
+	saving  bool // it isn't lent meanwhile
+	dropped bool // what is being saved may have been deleted already
+	tried   bool // it was saved, or couldn't be, and hasn't changed since
+
+	borrower *Waiter // to whom it is leased; nil: nobody
+}
+
+// Content is what a slot holds: the state of a prompt and its answer.
+type Content struct {
+	Owner        string
+	Conversation string       // of stored conversations: the id of the first response; else empty
+	Prompt       prefix.Chain // of the request that made it
+	PromptTokens int          // tokens at the end of the Prompt
+	Tokens       int          // all tokens, with those of the answer
+}
+
+// content is a Content, and what is known of it.
+type content struct {
+	Content
+	measured bool // the engine has counted its tokens, and completed the prompt; else they are estimated
+	unsaved  bool // it is never saved
+	saved    int  // tokens of it that are saved
+	goesOn   bool // it continues an earlier request of the book
+}
+
+// Loan is a leased slot.
+type Loan struct {
+	Slot    int
+	Reuse   bool     // what it holds may be used: it is the borrower's own, or owners aren't isolated
+	Common  int      // tokens of the request that it holds, estimated
+	Cached  int      // tokens of the request that the engine's prompt cache holds, estimated
+	Unsaved *Content // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
+	IsMoved bool     // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
+}
+
+// lend leases n free slots to a waiter.
+func (b *slotBook) lend(n int, w *Waiter, now time.Time) {
+	var few [16]candidate // enough for most instances
+	for _, c := range b.choose(few[:0], n, w, now) {
+		b.slots[c.id].borrower = w
+	}
+}
+
+// isOf reports whether all that the slot holds is of one owner.
+func (s *slotState) isOf(owner string) bool { return s.known && s.holds.Owner == owner }
+
+// mayReuse reports whether a request may use what the slot holds.
+func (b *slotBook) mayReuse(s *slotState, w *Waiter) bool { return !b.private || s.isOf(w.Owner) }
+
+// isFree reports whether the slot can be leased.
+func (s *slotState) isFree() bool { return s.borrower == nil && !s.saving }
+
+// giveBack records what has become of the slots of a lease.
+func (s *stepper) giveBack(in *Instance, ev Returned) {
+	if in.book != nil {
+		in.book.giveBack(ev.Waiter, ev.Used, s.now)
+		in.book.displaced.bound(in.Spec.PromptCache, ev.TokenBytes)
+	}
+}
+
+// giveBack returns a waiter's slots. Those without a Use are as they were.
+func (b *slotBook) giveBack(waiter uint64, uses []Use, now time.Time) {
+	for id := range b.slots {
+		s := &b.slots[id]
+		if s.borrower == nil || s.borrower.ID != waiter {
+			continue
+		}
+		w := s.borrower
+		s.borrower = nil
+		for _, use := range uses {
+			if use.Slot == id {
+				b.turn++
+				b.change(s, w, use)
+				s.turn, s.used, s.tried = b.turn, now, false
+			}
+		}
+	}
+}
+
+// change records what a request has made of a slot.
+func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
+	s.holds.saved = max(s.holds.saved, use.Saved)
+	switch {
+	case use.Begun:
+		var before content
+		switch {
+		case use.Restored > 0:
+			before = content{Content: Content{Prompt: w.Prompt, PromptTokens: use.Restored, Tokens: use.Restored}, saved: use.Restored}
+		case use.Emptied:
+		case b.mayReuse(s, w):
+			before = b.displaced.exchange(s.holds, w.Prompt)
+		}
+		s.holds, s.known = before.followedBy(w, use), true
+		s.holds.goesOn = b.continues(w.Prompt)
+	case use.Restored > 0, use.Emptied:
+		s.holds, s.known = content{Content: Content{Owner: w.Owner}}, true // a part of w's prompt
+	default: // the engine may have begun nevertheless
+		s.known = s.isOf(w.Owner)
+		if s.holds.Prompt.Common(w.Prompt) < len(s.holds.Prompt) {
+			s.holds = s.holds.sharedWith(w)
+		}
+	}
+}
+
+// continues reports whether a prompt continues a recent one, and remembers it.
+func (b *slotBook) continues(prompt prefix.Chain) bool {
+	if len(prompt) == 0 {
+		return false
+	}
+	var begins [256]bool // the first bytes of the recent ends, which rule out most of a long prompt's links
+	for _, end := range b.recent {
+		begins[end[0]] = true
+	}
+	isNext := slices.ContainsFunc(prompt[:len(prompt)-1], func(l prefix.Link) bool { return begins[l.Sum[0]] && slices.Contains(b.recent, l.Sum) })
+	if len(b.recent) == maxDisplaced {
+		b.recent = slices.Delete(b.recent, 0, 1)
+	}
+	b.recent = append(b.recent, prompt[len(prompt)-1].Sum)
+	return isNext
+}
+
+// followedBy returns what a slot holds that has held c, after a request.
+func (c *content) followedBy(w *Waiter, use Use) content {
+	after := content{unsaved: w.Unsaved, measured: use.Prompt > 0 && use.Completion > 0}
+	after.Owner, after.Conversation, after.Prompt = w.Owner, w.Conversation, w.Prompt
+	if use.Prompt > 0 {
+		after.PromptTokens, after.Tokens = use.Prompt, use.Prompt+use.Completion
+		after.saved = min(c.saved, use.Cached)
+	} else {
+		after.PromptTokens = c.tokensOf(w.Prompt)
+		after.Tokens, after.saved = after.PromptTokens, min(c.saved, c.Common(w.Prompt))
+	}
+	return after
+}
+
+// sharedWith returns the part of a content that it has in common with a request.
+func (c *content) sharedWith(w *Waiter) content {
+	n, tokens := c.Prompt.Common(w.Prompt), c.Common(w.Prompt)
+	return content{unsaved: c.unsaved, Content: Content{
+		Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt[:n], PromptTokens: tokens, Tokens: tokens,
+	}}
+}
+
+// forget says that contents that match aren't saved any more.
+func (b *slotBook) forget(is func(owner, conversation string) bool) {
+	for id := range b.slots {
+		s := &b.slots[id]
+		if is(s.holds.Owner, s.holds.Conversation) {
+			s.holds.unsaved = true
+		}
+		if w := s.borrower; w != nil && is(w.Owner, w.Conversation) {
+			w.Unsaved = true
+		}
+	}
+}
+
+// lendSlots assigns slots to a waiter if requests choose their slots.
+func (in *Instance) lendSlots(n int, w *Waiter, now time.Time) {
+	if n == 0 || !in.Spec.Slotted && !in.Spec.Private {
+		return
+	}
+	if in.book == nil {
+		in.book = &slotBook{slots: make([]slotState, in.Spec.Parallel), private: in.Spec.Private}
+	}
+	in.book.lend(n, w, now)
+}
+
+// Holds returns what a slot of the instance holds, as far as is known.
+func (in *Instance) Holds(slot int) Content { return in.book.slots[slot].holds.Content }
+
+// IsSaving reports whether a slot of the instance is being saved.
+func (in *Instance) IsSaving() bool { return in.book.saving() > 0 }
+
+// Loans returns the slots that a waiter was leased, in order.
+func (st *State) Loans(in *Instance, waiter uint64) (loans []Loan) {
+	if in.book == nil {
+		return nil
+	}
+	for id := range in.book.slots {
+		s := &in.book.slots[id]
+		if s.borrower == nil || s.borrower.ID != waiter {
+			continue
+		}
+		l := Loan{Slot: id, Reuse: in.book.mayReuse(s, s.borrower)}
+		if l.Reuse {
+			l.Common = s.holds.Common(s.borrower.Prompt)
+		}
+		_, l.Cached = in.book.displaced.recalled(&s.holds, s.borrower.Prompt)
+		if st.saves(in) && s.isWorthSaving(st.Limits.SaveTokens) {
+			unsaved := s.holds.Content
+			l.Unsaved, l.IsMoved = &unsaved, s.holds.isSavedBefore(s.borrower.Prompt)
+		}
+		loans = append(loans, l)
+	}
+	return loans
+}

@@ -1,0 +1,143 @@
+package schedule
+
+import "slices"
+
+// ContextNeed estimates how many tokens of context a request needs. Only the engine can count a prompt's tokens, so these
+// bounds are used to choose an instance. With the zero value, every instance fits.
+type ContextNeed struct {
+	Likely int // an instance with fewer isn't used while the model has one with more
+	Safe   int // an instance with at least as many is preferred
+}
+
+// choice is the set of instances that a waiter may use: the one that it names, or else those of its model that fit.
+type choice struct {
+	waiter  *Waiter
+	named   *Instance
+	away    bool // the one that it names is being restarted
+	longest int  // the longest context of the instances that fit otherwise, in tokens
+
+	// In a cluster:
+	self    string // this node; empty: there is no cluster
+	key     uint64 // by which nodes are ranked for the model
+	here    bool   // this machine would load the model if there were no other node
+	settled bool   // no further node needs to load it: it is being loaded here, or the instances that there are suffice
+}
+
+func (st *State) choice(w *Waiter) choice {
+	c := choice{waiter: w, named: st.named(w)}
+	if c.named != nil || !w.uses() {
+		return c
+	}
+	if w.Instance != "" {
+		c.away = st.restart(func(r *Waiter) bool { return r.isNamedBy(w) }) != nil
+	}
+	st.lookAround(&c)
+	if w.Context == (ContextNeed{}) {
+		return c
+	}
+	for _, in := range st.Instances {
+		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 && !in.isUnloadedPeer() {
+			c.longest = max(c.longest, in.context())
+		}
+	}
+	for _, r := range st.Waiters[:st.restarts()] {
+		if !r.gone && r.brings(w) {
+			c.longest = max(c.longest, r.Spec.ContextLength)
+		}
+	}
+	return c
+}
+
+// has reports whether the waiter may use an instance, now or later.
+func (c *choice) has(in *Instance) bool {
+	if c.named != nil {
+		return in == c.named
+	}
+	w := c.waiter
+	if in.IsRemote() && (w.Kind != WaitSlots || w.Local || c.isNeedless(in) || slices.Contains(w.Avoid, in.Gen)) {
+		return false
+	}
+	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)
+}
+
+// prefers reports whether an instance is better than another: one of an earlier place, then one that surely fits, then one that holds far
+// more of the prompt, then the less busy one.
+func (c *choice) prefers(in, other *Instance) bool {
+	if first, second := in.Spec.place(), other.Spec.place(); first != second {
+		return first < second
+	}
+	if in.isPeer() || other.isPeer() {
+		return c.prefersNode(in, other)
+	}
+	safe := min(c.waiter.Context.Safe, c.longest)
+	if fits := in.context() >= safe; fits != (other.context() >= safe) {
+		return fits
+	}
+	if in.IsRemote() && other.IsRemote() {
+		return c.prefersRemote(in, other)
+	}
+	if more := in.holds(c.waiter) - other.holds(c.waiter); more >= farMore || more <= -farMore {
+		return more > 0
+	}
+	return in.InUse < other.InUse
+}
+
+// prefersRemote compares instances of remotes: one that has the model loaded is better, then one that was sent far more of the prompt
+// before, unless it is far busier, then the less busy one, for its size.
+func (c *choice) prefersRemote(in, other *Instance) bool {
+	if in.Spec.Remote.Loaded != other.Spec.Remote.Loaded {
+		return in.Spec.Remote.Loaded
+	}
+	more := in.sent.common(c.waiter.Prompt) - other.sent.common(c.waiter.Prompt)
+	switch {
+	case more > 0 && !in.isFarBusier(other):
+		return true
+	case more < 0 && !other.isFarBusier(in):
+		return false
+	default:
+		return in.InUse*other.Spec.Parallel < other.InUse*in.Spec.Parallel
+	}
+}
+
+// matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
+// that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
+func (in *Instance) matches(w *Waiter) bool {
+	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Via) && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
+}
+
+// takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.
+func (w *Waiter) takesDraft(draft string) bool {
+	if w.Draft != "" {
+		return draft == w.Draft
+	}
+	return draft == "" || draft == w.Spec.draft()
+}
+
+// brings reports whether the instance that w loads can serve o.
+func (w *Waiter) brings(o *Waiter) bool {
+	return w.Key == o.Key && (o.takesDraft(w.Spec.draft()) || w.isNamedBy(o))
+}
+
+// isNamedBy reports whether w is for the very instance that o names.
+func (w *Waiter) isNamedBy(o *Waiter) bool {
+	return w.Key == o.Key && w.Instance != "" && w.Instance == o.Instance
+}
+
+// LoadingFor returns the loading instance that a waiter waits for, the one with the most progress. It is nil if there is none,
+// or if the waiter waits for a ready one.
+func (st *State) LoadingFor(w *Waiter) *Instance {
+	var best *Instance
+	choice := st.choice(w)
+	for _, in := range st.Instances {
+		if !choice.has(in) {
+			continue
+		}
+		if in.Status == Ready {
+			return nil
+		}
+		if in.Status.IsLoading() && (best == nil || in.Progress > best.Progress) {
+			best = in
+		}
+	}
+	return best
+}

@@ -1,0 +1,319 @@
+package schedule
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// GPU is a device with memory of its own, as instances are counted against it.
+type GPU struct {
+	Name    string // the engine's name for it, such as CUDA0
+	Total   int64  // bytes
+	Budget  int64  // bytes that all instances together may take; 0: Total
+	Context int64  // bytes that each process takes of it in addition to its buffers
+}
+
+// GPUMemory is what a GPU's driver, or the engine, reports about its memory.
+type GPUMemory struct {
+	Device      string
+	Total, Free int64 // bytes
+}
+
+const (
+	// sampleAge is how old the report about the GPUs may be when a load is decided for which there isn't clearly room.
+	sampleAge = time.Second
+	// resampleAfter is the interval between reports while a model is on a GPU: other programs may need its memory.
+	resampleAfter = 10 * time.Second
+	// yieldAfter is how long a model must be idle before it makes room for another program on a GPU.
+	yieldAfter = 30 * time.Second
+	// recoveryTime is how long a driver may take to free the memory of a process that has ended.
+	recoveryTime = 5 * time.Second
+	// growth is what a process may take of a GPU beyond what it reports, in bytes. It isn't taken for another program's.
+	growth = 256 << 20
+	// spare is what is left free of a GPU for other programs to begin with, in bytes, if the budget leaves as much.
+	spare = 512 << 20
+	// leastShare is the part of a model that has to fit on a GPU for a split between it and the processor to be worth it.
+	leastShare = 1. / 16
+)
+
+// Placement is where a launch computes a model.
+type Placement struct {
+	// Devices are the GPUs, by the engine's names. If there are none, either the engine has no GPU with memory of its own, or the
+	// model is on the processor although it has.
+	Devices []string
+	// Whole says that all of the model is to be on them. Otherwise as much as they have room for is.
+	Whole bool
+	// Processor says that the model is on the processor, although the engine has a GPU.
+	Processor bool
+	// Share is the part of what could be on GPUs that is planned to be.
+	Share float64
+	// Margins are the bytes of each device that the engine has to leave free.
+	Margins []int64
+}
+
+// IsPartial reports whether a part of the model, or all of it, is planned to be on the processor although there are GPUs.
+func (p *Placement) IsPartial() bool { return p.Processor || len(p.Devices) > 0 && !p.Whole }
+
+// gpu returns a GPU by its name, or nil.
+func (l *Limits) gpu(name string) *GPU {
+	if i := slices.IndexFunc(l.GPUs, func(g GPU) bool { return g.Name == name }); i >= 0 {
+		return &l.GPUs[i]
+	}
+	return nil
+}
+
+// limitOf returns how many bytes of a GPU instances may take together now. What other programs hold is theirs, and of what the budget leaves
+// they find a little free: so they can begin to grow, by which it is seen that they need more.
+func (st *State) limitOf(g *GPU) int64 {
+	held := st.Held[g.Name]
+	if g.Budget <= 0 || g.Budget >= g.Total {
+		return max(0, g.Total-held)
+	}
+	return max(0, min(g.Budget, g.Total-held-min(g.Total-g.Budget, spare)))
+}
+
+// GPUsOf returns the GPUs that a Spec may be on, in the order of the limits. It is empty if the engine has none, or if where the model is
+// isn't ours to decide.
+func (st *State) GPUsOf(spec *Spec) []*GPU {
+	var all []*GPU
+	for i := range st.Limits.GPUs {
+		if g := &st.Limits.GPUs[i]; slices.Contains(spec.Devices, g.Name) && !slices.Contains(st.Lost, g.Name) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// bytesOf returns how much of a list is on a device.
+func bytesOf(device string, all []DeviceMemory) int64 {
+	for _, d := range all {
+		if d.Device == device {
+			return d.Bytes
+		}
+	}
+	return 0
+}
+
+// added returns the sum of two lists. The devices of b are subtracted if sign is -1. Neither list is changed.
+func added(a, b []DeviceMemory, sign int64) []DeviceMemory {
+	if len(b) == 0 {
+		return a
+	}
+	a = slices.Clone(a)
+	for _, d := range b {
+		if i := slices.IndexFunc(a, func(o DeviceMemory) bool { return o.Device == d.Device }); i >= 0 {
+			a[i].Bytes += sign * d.Bytes
+		} else {
+			a = append(a, DeviceMemory{d.Device, sign * d.Bytes})
+		}
+	}
+	return a
+}
+
+// groups returns the sets of GPUs on which a whole model is tried: each alone, that with the most room first, then the largest ones
+// together, as few as possible. taken is what is taken of them.
+func (st *State) groups(gpus []*GPU, taken load) [][]*GPU {
+	room := func(g *GPU) int64 { return st.limitOf(g) - bytesOf(g.Name, taken.gpus) }
+	alone := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(room(b), room(a)) })
+	var all [][]*GPU
+	for _, g := range alone {
+		all = append(all, []*GPU{g})
+	}
+	largest := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(st.limitOf(b), st.limitOf(a)) })
+	for n := 2; n <= len(largest); n++ {
+		group := slices.Clone(largest[:n])
+		slices.SortFunc(group, func(a, b *GPU) int { return cmp.Compare(slices.Index(gpus, a), slices.Index(gpus, b)) })
+		all = append(all, group)
+	}
+	return all
+}
+
+// whole returns the plan of a load wholly on some GPUs, each of which takes a share by its size.
+func (st *State) whole(spec *Spec, group []*GPU, size modelSize) loadPlan {
+	plan := loadPlan{spec: spec, on: Placement{Whole: true, Share: 1}}
+	plan.need = load{instances: 1, memory: size.memory - size.offload}
+	var sum int64
+	for _, g := range group {
+		sum += st.limitOf(g)
+	}
+	rest := size.offload
+	for i, g := range group {
+		share := rest
+		if i < len(group)-1 && sum > 0 {
+			share = int64(float64(size.offload) * float64(st.limitOf(g)) / float64(sum))
+		}
+		rest -= share
+		plan.on.Devices = append(plan.on.Devices, g.Name)
+		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, share + g.Context})
+	}
+	return plan
+}
+
+// split returns the plan of a load that is on the GPUs as far as they have room beside what stays, and on the processor for the rest.
+func (st *State) split(spec *Spec, gpus []*GPU, size modelSize, stays load) loadPlan {
+	plan := loadPlan{spec: spec, need: load{instances: 1, memory: size.memory}}
+	rest := size.offload
+	for _, g := range gpus {
+		part := min(rest, st.limitOf(g)-bytesOf(g.Name, stays.gpus)-g.Context)
+		if part < int64(leastShare*float64(size.offload)) || part <= 0 {
+			continue
+		}
+		rest -= part
+		plan.on.Devices = append(plan.on.Devices, g.Name)
+		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, part + g.Context})
+	}
+	plan.need.memory -= size.offload - rest
+	plan.on.Processor = len(plan.on.Devices) == 0
+	plan.on.Share = 1 - float64(rest)/float64(max(1, size.offload))
+	return plan
+}
+
+// margins sets what the engine has to leave free of each GPU of a plan, beside what is taken. Its planner compares with what is free.
+func (st *State) margins(plan *loadPlan, taken load, now time.Time) {
+	for _, name := range plan.on.Devices {
+		g := st.Limits.gpu(name)
+		used := bytesOf(name, taken.gpus)
+		free := g.Total - st.Held[name] - used
+		if known, ok := st.Free[name]; ok && st.isSampled(now) {
+			free = known
+		}
+		least := min(growth, g.Total/32)
+		plan.on.Margins = append(plan.on.Margins, max(least, free-(st.limitOf(g)-used)))
+	}
+}
+
+// sampled takes a report about the GPUs. What isn't counted for an instance is held by other programs. While an instance is loaded or
+// stopped, that isn't known exactly: it isn't lowered then.
+func (s *stepper) sampled(ev Sampled) {
+	st := s.st
+	st.Sampling, st.SampledAt = false, s.now
+	held, free := map[string]int64{}, map[string]int64{}
+	maps.Copy(held, st.Held)
+	for _, sample := range ev.GPUs {
+		g := st.Limits.gpu(sample.Device)
+		if g == nil {
+			continue
+		}
+		ours, inFlux := int64(0), false
+		for _, in := range st.Instances {
+			bytes := bytesOf(g.Name, in.OnGPUs)
+			if bytes == 0 {
+				continue
+			}
+			ours += bytes + min(growth, g.Context)
+			inFlux = inFlux || in.Status.IsLoading() || in.Status == Stopping
+		}
+		others := max(0, g.Total-sample.Free-ours)
+		if inFlux {
+			others = max(others, held[g.Name])
+		}
+		held[g.Name], free[g.Name] = others, sample.Free
+	}
+	st.Held = held
+	if len(ev.GPUs) > 0 {
+		st.Free = free
+	}
+}
+
+// sample asks for a report about the GPUs unless one is on its way.
+func (s *stepper) sample(isUrgent bool) {
+	if !s.st.Sampling {
+		s.st.Sampling = true
+		s.do(Sample{isUrgent})
+	}
+}
+
+// isSampled reports whether the last report is new enough to decide any load.
+func (st *State) isSampled(now time.Time) bool {
+	return !st.SampledAt.IsZero() && now.Sub(st.SampledAt) < sampleAge
+}
+
+// isRecovering reports whether memory of a GPU that seems to be held by others may be that of a process of ours that has just ended.
+func (st *State) isRecovering(gpus []*GPU, now time.Time) bool {
+	return now.Sub(st.FreedAt) < recoveryTime && slices.ContainsFunc(gpus, func(g *GPU) bool { return st.Held[g.Name] > 0 })
+}
+
+// samplesAt returns when the next report is due; zero: nothing needs it, or it is on its way.
+func (st *State) samplesAt() time.Time {
+	switch {
+	case st.Sampling:
+		return time.Time{}
+	case st.recovering:
+		return st.SampledAt.Add(sampleAge)
+	case slices.ContainsFunc(st.Instances, func(in *Instance) bool { return len(in.OnGPUs) > 0 }):
+		return st.SampledAt.Add(resampleAfter)
+	default:
+		return time.Time{}
+	}
+}
+
+// lose says that an engine didn't find a GPU that it has had. No load is planned on it until the GPUs are set again.
+func (s *stepper) lose(in *Instance) {
+	for _, name := range in.On.Devices {
+		if !slices.Contains(s.st.Lost, name) {
+			s.st.Lost = append(slices.Clone(s.st.Lost), name)
+		}
+	}
+}
+
+// yielding returns the least recently used of the idle models on a GPU whose memory other programs need; nil: there is none.
+func (st *State) yielding() (oldest *Instance) {
+	if len(st.Held) == 0 {
+		return nil
+	}
+	taken := st.taken(stays)
+	isShort := func(d DeviceMemory) bool { return st.Held[d.Device] > 0 && st.isOver(d.Device, taken) }
+	for _, in := range st.Instances {
+		if in.isIdle() && in.isEvictable() && !in.wanted && slices.ContainsFunc(in.OnGPUs, isShort) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			oldest = in
+		}
+	}
+	return oldest
+}
+
+// yieldsAt returns when an idle model makes room for other programs; zero: none has to.
+func (st *State) yieldsAt() time.Time {
+	if in := st.yielding(); in != nil {
+		return in.LastUsed.Add(yieldAfter)
+	}
+	return time.Time{}
+}
+
+// yield unloads the idle models that make room for other programs now.
+func (s *stepper) yield() {
+	for {
+		in := s.st.yielding()
+		if in == nil || s.now.Before(in.LastUsed.Add(yieldAfter)) {
+			return
+		}
+		s.leave(in, ForOthers)
+	}
+}
+
+// tryWhole loads an instance again whose engine doesn't find the room for all of the model that the estimate promised, if other models on its
+// GPUs can leave first. The second attempt stays as it is.
+func (s *stepper) tryWhole(in *Instance) {
+	if !in.On.Whole || in.Spared || !in.Status.IsLoading() || in.OutOfMemory {
+		return
+	}
+	isBeside := func(o *Instance) bool {
+		return o != in && o.isIdle() && o.isEvictable() && slices.ContainsFunc(o.OnGPUs, func(d DeviceMemory) bool { return slices.Contains(in.On.Devices, d.Device) })
+	}
+	if slices.ContainsFunc(s.st.Instances, isBeside) {
+		in.OutOfMemory, in.Retrying = true, true // when it has ended, the others leave
+		s.do(Stop{in.Gen, ForWhole})
+	}
+}
+
+// BytesOn returns what a process has reported of its buffers on a GPU.
+func (a *Applied) BytesOn(device string) (bytes int64) {
+	for _, one := range a.Allocations {
+		if rest, ok := strings.CutPrefix(one.Buffer, device); ok && (rest == "" || rest[0] == '_') {
+			bytes += one.Bytes
+		}
+	}
+	return bytes
+}
