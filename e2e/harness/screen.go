@@ -18,7 +18,7 @@ type Screen struct {
 // NewScreen returns an empty screen with a number of columns.
 func NewScreen(columns int) *Screen { return &Screen{columns: columns, lines: [][]rune{nil}} }
 
-var control = regexp.MustCompile(`^(?:\x1b\[([0-9;?]*)[ -/]*([@-~])|\x1b[()][A-Z0-9]|\x1b.)`)
+var control = regexp.MustCompile(`^(?:\x1b\[([0-9;<=>?]*)[ -/]*([@-~])|\x1b[()][A-Z0-9]|\x1b.)`)
 
 // Write shows a text. A sequence must not be cut off at its end.
 func (s *Screen) Write(text string) {

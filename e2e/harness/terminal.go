@@ -29,7 +29,7 @@ type Terminal struct {
 func (h *Home) Terminal(args ...string) *Terminal {
 	h.T.Helper()
 	cmd := exec.CommandContext(h.T.Context(), h.Program(), args...)
-	cmd.Dir, cmd.Env = h.Work, append([]string{"TERM=xterm-256color", "INPUTRC=/dev/null"}, h.environment()...)
+	cmd.Dir, cmd.Env = h.Work, append([]string{"TERM=xterm-256color"}, h.environment()...)
 	attributes := h.attributes()
 	if attributes == nil {
 		attributes = new(syscall.SysProcAttr)
@@ -65,13 +65,17 @@ func (t *Terminal) watch() {
 	}
 }
 
-var controls = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>]`)
+var (
+	// skipped matches a move to the right, over a space that is there already.
+	skipped  = regexp.MustCompile(`\x1b\[C`)
+	controls = regexp.MustCompile(`\x1b\[[0-9;<=>?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b[=>]`)
+)
 
 // Shown returns what was shown.
 func (t *Terminal) Shown() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return controls.ReplaceAllString(t.shown.String(), "")
+	return controls.ReplaceAllString(skipped.ReplaceAllString(t.shown.String(), " "), "")
 }
 
 // Raw returns what was shown, with the sequences that control the terminal.

@@ -20,7 +20,7 @@ const (
 )
 
 // History has the questions that were asked before, the oldest first. It is kept in a file that only its user can read, one JSON
-// string a line. It implements the library's interface of a history.
+// string a line.
 type History struct {
 	path      string // empty: it is only in memory
 	questions []string
@@ -81,36 +81,22 @@ func encoded(question string) []byte {
 	return line.Bytes()
 }
 
-// Write appends a question.
-func (h *History) Write(question string) (int, error) {
+// Add appends a question, unless it is the last one again.
+func (h *History) Add(question string) error {
 	if n := len(h.questions); len(question) > longestKept || question == "" || n > 0 && h.questions[n-1] == question {
-		return n, nil
+		return nil
 	}
 	h.questions = append(h.questions, question)
 	if h.path == "" {
-		return len(h.questions), nil
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
-		return len(h.questions), err
+		return err
 	}
 	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return len(h.questions), err
+		return err
 	}
 	_, err = f.Write(encoded(question))
-	return len(h.questions), errors.Join(err, f.Close())
+	return errors.Join(err, f.Close())
 }
-
-// GetLine returns the question with a number.
-func (h *History) GetLine(n int) (string, error) {
-	if n < 0 || n >= len(h.questions) {
-		return "", errors.New("there is no such question")
-	}
-	return h.questions[n], nil
-}
-
-// Len returns the number of questions.
-func (h *History) Len() int { return len(h.questions) }
-
-// Dump returns the questions.
-func (h *History) Dump() any { return h.questions }

@@ -66,7 +66,7 @@ func openHistory(t *testing.T, path string) *History {
 func write(t *testing.T, h *History, questions ...string) {
 	t.Helper()
 	for _, q := range questions {
-		if _, err := h.Write(q); err != nil {
+		if err := h.Add(q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,16 +77,8 @@ func TestHistory_IsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "home", "chat_history")
 	write(t, openHistory(t, path), "one", "two\nlines <&>", "two\nlines <&>", "", strings.Repeat("x", longestKept+1), "\xff")
 	h := openHistory(t, path)
-	if diff := cmp.Diff([]string{"one", "two\nlines <&>", "\ufffd"}, h.Dump()); diff != "" {
+	if diff := cmp.Diff([]string{"one", "two\nlines <&>", "\ufffd"}, h.questions); diff != "" {
 		t.Error(diff)
-	}
-	if line, err := h.GetLine(1); err != nil || line != "two\nlines <&>" || h.Len() != 3 {
-		t.Errorf("%q, %v, %d", line, err, h.Len())
-	}
-	for _, n := range []int{-1, 3} {
-		if _, err := h.GetLine(n); err == nil {
-			t.Errorf("there is a question %d", n)
-		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -105,8 +97,8 @@ func TestHistory_IsBounded(t *testing.T) {
 	}
 	for range 2 { // as it is read, and as it was rewritten
 		h := openHistory(t, path)
-		if first, _ := h.GetLine(0); h.Len() != mostQuestions || first != strconv.Itoa(mostQuestions+1) {
-			t.Errorf("%d questions, from %s on", h.Len(), first)
+		if len(h.questions) != mostQuestions || h.questions[0] != strconv.Itoa(mostQuestions+1) {
+			t.Errorf("%d questions, from %s on", len(h.questions), h.questions[0])
 		}
 	}
 }
@@ -117,8 +109,8 @@ func TestHistory_OfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("\"one\"\nnonsense\n{}\n\"\"\n\"two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if h := openHistory(t, path); !cmp.Equal(h.Dump(), []string{"one"}) {
-		t.Errorf("%q", h.Dump())
+	if h := openHistory(t, path); !cmp.Equal(h.questions, []string{"one"}) {
+		t.Errorf("%q", h.questions)
 	}
 }
 
@@ -131,7 +123,7 @@ func TestHistory_InMemory(t *testing.T) {
 		t.Error("a folder is a history")
 	}
 	write(t, h, "one")
-	if h.Len() != 1 || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%d, %v", h.Len(), err)
+	if len(h.questions) != 1 || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%q, %v", h.questions, err)
 	}
 }

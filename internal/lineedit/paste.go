@@ -10,7 +10,7 @@ import (
 
 const (
 	// longestShown is how many bytes of a pasted text are shown, and mostLinesShown how many of its lines. A longer text is named
-	// instead: the library draws the whole question again with each key, which takes minutes for a megabyte.
+	// instead, which leaves room for the question about it. So is one with tabs, which the text area would replace.
 	longestShown   = 2000
 	mostLinesShown = 16
 )
@@ -30,7 +30,7 @@ func (p *pastes) shorten(text string) string {
 		return r
 	}, text)
 	lines := 1 + strings.Count(strings.TrimRight(text, "\n"), "\n")
-	if len(text) <= longestShown && lines <= mostLinesShown {
+	if len(text) <= longestShown && lines <= mostLinesShown && !strings.Contains(text, "\t") {
 		return text
 	}
 	name := fmt.Sprintf("[paste %d: %s in %d lines]", len(p.names)+1, humanize.Bytes(uint64(len(text))), lines)
@@ -51,16 +51,4 @@ func (p *pastes) restore(question string) string {
 		pairs = append(pairs, p.names[i], p.texts[i])
 	}
 	return strings.NewReplacer(pairs...).Replace(question)
-}
-
-// wholeQuestions is a history that keeps questions with the texts that were pasted into them.
-type wholeQuestions struct {
-	*History
-
-	pasted *pastes
-}
-
-// Write appends a question.
-func (h wholeQuestions) Write(question string) (int, error) {
-	return h.History.Write(h.pasted.restore(question))
 }
