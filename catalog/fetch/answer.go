@@ -88,7 +88,8 @@ func refused(h *hub, what, repo string, response *http.Response) *fault {
 	own := outbound.SameOrigin(response.Request.URL, h.base)
 	host := cmp.Or(response.Request.URL.Host, h.name())
 	status := fmt.Sprintf("%s answered %d %s for %s", host, response.StatusCode, http.StatusText(response.StatusCode), what)
-	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, filename.IsInvisible) {
+	quotesToken := func(word string) bool { return h.token != "" && strings.Contains(word, h.token) }
+	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, filename.IsInvisible) && !quotesToken(word) {
 		status += " (" + word + ")"
 	}
 	switch code := response.StatusCode; {
