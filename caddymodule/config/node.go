@@ -90,7 +90,8 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 			RemoteMCP:    slices.Contains(full.Allow, "remote_mcp"),
 			RawGrammar:   slices.Contains(full.Allow, "raw_grammar"),
 		},
-		MCP: node.MCPSettings{CallTimeout: time.Duration(full.MCPTimeout), IdleTTL: time.Duration(full.MCPIdle), MaxRounds: full.MCPMaxRounds},
+		// without their defaults: the node warns of what is set and has no effect
+		MCP: node.MCPSettings{CallTimeout: time.Duration(s.MCPTimeout), IdleTTL: time.Duration(s.MCPIdle), MaxRounds: s.MCPMaxRounds},
 		Store: node.StoreSettings{
 			PostgresURL: full.Store.PostgresURL,
 			Bounds:      store.Bounds{Age: time.Duration(full.Store.MaxAge), Number: full.Store.MaxTurns},

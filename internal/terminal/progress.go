@@ -29,8 +29,8 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, isTerminal: Is(out), columns: func() int { return Columns(out) }, now: time.Now}
 }
 
-// Update shows a text about an activity, unless one about the same activity was shown just now.
-func (p *Progress) Update(doing, text string) {
+// Update shows a text about an activity, unless one about the same activity was shown just now. Format and values are those of [Printf].
+func (p *Progress) Update(doing, format string, values ...any) {
 	every := printEvery
 	if p.isTerminal {
 		every = redrawEvery
@@ -40,6 +40,7 @@ func (p *Progress) Update(doing, text string) {
 		return
 	}
 	p.doing, p.shown = doing, now
+	text := fmt.Sprintf(format, lines(values)...)
 	if !p.isTerminal {
 		_, _ = fmt.Fprintln(p.out, text)
 		return

@@ -178,7 +178,7 @@ func TestProgress(t *testing.T) {
 		p := &Progress{out: &out, isTerminal: test.columns > 0, columns: func() int { return test.columns }, now: func() time.Time { return clock }}
 		for _, step := range steps {
 			clock = clock.Add(step.after)
-			p.Update(step.doing, step.text)
+			p.Update(step.doing, "%s", step.text)
 		}
 		p.End()
 		p.End()

@@ -68,7 +68,7 @@ func (p *answerPrinter) faint(text string) string {
 // wait shows the progress of something that the answer waits for.
 func (p *answerPrinter) wait(forWhat string, progress float64) {
 	if p.terminal {
-		p.waiting.Update(forWhat, p.faint(fmt.Sprintf("%s %.0f%%", forWhat, 100*progress)))
+		p.waiting.Update(forWhat, p.faint("%s %.0f%%"), forWhat, 100*progress)
 	}
 }
 
@@ -87,7 +87,7 @@ func (p *answerPrinter) call(tool string) error {
 	err := p.endMessage()
 	p.endThinking()
 	if p.terminal {
-		p.waiting.Update("call", p.faint("calling "+kit.OneLine(tool)+"…"))
+		p.waiting.Update("call", p.faint("calling %s…"), kit.OneLine(tool))
 	}
 	return err
 }

@@ -53,7 +53,7 @@ has the cause, and the last lines of its standard error.`,
 		label := strings.TrimPrefix(args[0], "mcp/")
 		progress := terminal.NewProgress(notes)
 		if terminal.Is(notes) {
-			progress.Update("start", "connecting to "+kit.OneLine(label)+"…")
+			progress.Update("start", "connecting to %s…", kit.OneLine(label))
 		}
 		log := newTestLog()
 		tested, err := testMCP(ctx, label, log)

@@ -168,7 +168,7 @@ func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, na
 // no model.
 func AwaitJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) (client.Job, error) {
 	line := terminal.NewProgress(cmd.ErrOrStderr())
-	job, err := c.Follow(ctx, id, func(j client.Job) { line.Update(j.Status, progressOf(j, time.Now())) })
+	job, err := c.Follow(ctx, id, func(j client.Job) { line.Update(j.Status, "%s", progressOf(j, time.Now())) })
 	line.End()
 	name = cmp.Or(job.Model, name)
 	howToGoOn := fmt.Sprintf("\"lmcaddy get --follow %s\" follows it, \"lmcaddy get --cancel %s\" ends it", id, id)

@@ -56,7 +56,7 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 				}
 			}
 			answer, err = c.Load(ctx, request, func(progress float64) {
-				line.Update("load", fmt.Sprintf("loading %s  %.0f%%", args[0], 100*progress))
+				line.Update("load", "loading %s  %.0f%%", args[0], 100*progress)
 			})
 			return err
 		})

@@ -152,7 +152,7 @@ func (s *saved) write(ctx context.Context, cmd *cobra.Command, dir home.Dir, opt
 	began := time.Now()
 	options.Progress = func(bytes int64) {
 		if time.Since(began) > time.Second { // most backups are quick
-			line.Update("backup", kit.Size(bytes)+" read")
+			line.Update("backup", "%s read", kit.Size(bytes))
 		}
 	}
 	write := func(w io.Writer) (err error) {

@@ -321,5 +321,5 @@ func showProgress(line *terminal.Progress, p runtimes.Progress) {
 	case p.Percent > 0:
 		text += fmt.Sprintf("  %.0f%%", p.Percent)
 	}
-	line.Update(p.Doing, text)
+	line.Update(p.Doing, "%s", text)
 }
