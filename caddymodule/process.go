@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // StatusPath is the path on the home's socket that describes the server's process.
@@ -62,9 +62,9 @@ func activeEngines() []node.FoundEngine {
 // sandboxOf describes the sandbox of engines that can run in one.
 func sandboxOf(engines []node.FoundEngine) string {
 	for _, e := range engines {
-		if e.Sandbox == supervisor.SandboxOff {
-			return supervisor.SandboxOff
+		if e.Sandbox == process.SandboxOff {
+			return process.SandboxOff
 		}
 	}
-	return supervisor.SandboxState()
+	return process.SandboxState()
 }

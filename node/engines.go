@@ -34,7 +34,7 @@ func Engines() []Engine {
 type engine struct {
 	Engine
 	setup   supervisor.Setup
-	process supervisor.Process
+	process supervisor.Program
 }
 
 // choices returns the options that the engine offers for loading a model.
@@ -106,7 +106,7 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 
 // Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it isn't, as
 // far as is known.
-func Lacks(e Engine, process supervisor.Process) func(*catalog.Model) string {
+func Lacks(e Engine, process supervisor.Program) func(*catalog.Model) string {
 	var knows func(*catalog.Model) string
 	if knower, ok := process.(supervisor.Knower); ok {
 		knows = knower.Knows()
@@ -149,8 +149,8 @@ func (n *Node) Choices(in supervisor.Info) supervisor.Choices {
 	return n.engineOfSpec(in.Spec).choices(&in.Spec.Model)
 }
 
-func (n *Node) processes() map[string]supervisor.Process {
-	all := map[string]supervisor.Process{}
+func (n *Node) processes() map[string]supervisor.Program {
+	all := map[string]supervisor.Program{}
 	for name, e := range n.engines {
 		all[name] = e.process
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // FoundEngine is what would be started of an engine for a model that is loaded now.
@@ -20,16 +21,16 @@ func (n *Node) FindEngines() []FoundEngine {
 	all := make([]FoundEngine, 0, len(n.engines))
 	for _, name := range slices.Sorted(maps.Keys(n.engines)) {
 		e := n.engines[name]
-		found := FoundEngine{Name: name, Sandbox: supervisor.SandboxState()}
+		found := FoundEngine{Name: name, Sandbox: process.SandboxState()}
 		path, err := e.Find(e.setup)
 		if found.Executable = path; err != nil {
 			found.Executable, found.Problem = "", err.Error()
 		}
 		switch settings := n.settings.Load().Engines[name]; {
 		case e.NoSandbox != "":
-			found.Sandbox = supervisor.SandboxOff + ": " + e.NoSandbox
+			found.Sandbox = process.SandboxOff + ": " + e.NoSandbox
 		case settings.Sandbox == supervisor.Off:
-			found.Sandbox = supervisor.SandboxOff
+			found.Sandbox = process.SandboxOff
 		}
 		all = append(all, found)
 	}

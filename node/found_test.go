@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 func TestFindEngines(t *testing.T) {
@@ -30,7 +31,7 @@ func TestFindEngines(t *testing.T) {
 	}
 	got := n.FindEngines()
 	for i := range got {
-		if reason, ok := strings.CutPrefix(got[i].Sandbox, supervisor.SandboxOff+": "); ok && reason != "" {
+		if reason, ok := strings.CutPrefix(got[i].Sandbox, process.SandboxOff+": "); ok && reason != "" {
 			got[i].Sandbox = "off, with a reason"
 		}
 		if strings.Contains(got[i].Problem, `run "lmcaddy runtime get llama.cpp"`) {
@@ -38,8 +39,8 @@ func TestFindEngines(t *testing.T) {
 		}
 	}
 	want := []node.FoundEngine{
-		{Name: "echo", Executable: path, Sandbox: supervisor.SandboxOff},
-		{Name: "llama_server", Problem: "none", Sandbox: supervisor.SandboxState()},
+		{Name: "echo", Executable: path, Sandbox: process.SandboxOff},
+		{Name: "llama_server", Problem: "none", Sandbox: process.SandboxState()},
 		{Name: "mlx_lm", Executable: server, Sandbox: "off, with a reason"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -214,7 +214,7 @@ func TestOpen_AnEngineWithACommand(t *testing.T) {
 	commanded := echo
 	commanded.Command, commanded.NoSandbox = true, "it is an echo"
 	commanded.Find = func(s supervisor.Setup) (string, error) { return s.Command()[0], nil }
-	commanded.New = func(s supervisor.Setup) supervisor.Process {
+	commanded.New = func(s supervisor.Setup) supervisor.Program {
 		s.Path = func() string { return s.Command()[0] }
 		return echo.New(s)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/vram"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // deviceTimeout bounds the time that an engine may take to list its devices.
@@ -54,7 +55,7 @@ func (n *Node) lookAtDevices() {
 			sandbox = supervisor.Off
 		}
 		before := found[name]
-		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, before.build != build.Path, sandbox, es.Readable)}
+		d := engineDevices{build: build.Path, DeviceReport: process.FindDevices(ctx, e.process, build, before.build != build.Path, sandbox, es.Readable)}
 		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		if d.lost = lost(&before, &d); len(d.lost) > 0 {
 			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See whether the driver still works "+
@@ -325,7 +326,7 @@ func (n *Node) askForMemory(ctx context.Context, e *engine, d *engineDevices) []
 		return nil
 	}
 	var all []supervisor.GPUMemory
-	for _, now := range supervisor.ListDevices(ctx, e.process, build) {
+	for _, now := range process.ListDevices(ctx, e.process, build) {
 		if slices.ContainsFunc(d.gpus(), func(known supervisor.Device) bool { return known.Name == now.Name }) {
 			all = append(all, supervisor.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
 		}

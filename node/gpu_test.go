@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/vram"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // gpu is a script of an engine with a GPU. The engine can't write its journal in a sandbox, so its devices are seen only outside.
@@ -138,8 +139,8 @@ func two() *int { n := 2; return &n }
 // Only where nobody but the users of this machine is served, and nobody has asked for the sandbox, an engine runs without it for its GPU.
 func TestGPU_ASandboxThatHidesIt(t *testing.T) {
 	t.Parallel()
-	if _, ok := strings.CutPrefix(supervisor.SandboxState(), "landlock"); !ok {
-		t.Fatalf("this machine has no sandbox: %s", supervisor.SandboxState())
+	if _, ok := strings.CutPrefix(process.SandboxState(), "landlock"); !ok {
+		t.Fatalf("this machine has no sandbox: %s", process.SandboxState())
 	}
 	for name, tt := range map[string]struct {
 		sandbox   supervisor.Toggle

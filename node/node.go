@@ -24,6 +24,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -129,16 +130,18 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
-	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
+	process.EndLeftovers(n.ctx, dir.Engines(), log)
 	n.warm, _ = warm.Open(dir.Warm(), log.With("part", "warm")) // the home is an absolute path
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
-		Journal: dir.Engines(),
-		Cache:   dir.EngineCache(),
-		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
-		Ending:  n.ending.Load,
+		Options: process.Options{
+			Journal: dir.Engines(),
+			Cache:   dir.EngineCache(),
+			Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
+			Ending:  n.ending.Load,
+			Warm:    n.warm,
+			Learn:   n.learn,
+		},
 		GPUs:    n.gpuMemory,
-		Warm:    n.warm,
-		Learn:   n.learn,
 		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)

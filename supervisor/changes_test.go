@@ -113,7 +113,7 @@ func TestChanges_OfFailures(t *testing.T) {
 func TestChanges_ProgressIsBounded(t *testing.T) {
 	t.Parallel()
 	var count int
-	s := &Supervisor{options: &Options{Changed: func(c Change) {
+	s := &Supervisor{options: Options{Changed: func(c Change) {
 		if c.Kind == ChangeProgress {
 			count++
 		}
@@ -132,7 +132,7 @@ func TestChanges_ProgressIsBounded(t *testing.T) {
 
 // After an event by which nothing has changed, nothing is allocated.
 func TestChanges_NoneCostNothing(t *testing.T) {
-	s := &Supervisor{options: &Options{Changed: func(Change) {}}}
+	s := &Supervisor{options: Options{Changed: func(Change) {}}}
 	s.state.Instances = []*schedule.Instance{{ID: "a/b", Gen: 1, Spec: fakeSpec("a/b", 1), Status: schedule.Ready}, {ID: "c/d", Gen: 2, Spec: fakeSpec("c/d", 1), Status: schedule.Starting}}
 	now := time.Now()
 	s.observe(now)

@@ -4,122 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
-	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // writer is an engine that writes beside its executable.
 type writer struct {
-	Process
+	process.Program
 	dir func() string
 }
 
-func (w writer) Command(l Launch, b Build) Cmd {
-	cmd := w.Process.Command(l, b)
+func (w writer) Command(l process.Launch, b process.Build) process.Cmd {
+	cmd := w.Program.Command(l, b)
 	cmd.Needs.Write = append(cmd.Needs.Write, w.dir())
 	return cmd
 }
 
-// confinedThreads counts the threads of this process that can't get new privileges, which all that were confined can't.
-func confinedThreads(t *testing.T) int {
-	t.Helper()
-	tasks, err := filepath.Glob("/proc/self/task/*/status")
-	if err != nil || len(tasks) == 0 {
-		t.Fatalf("threads %v, %v", tasks, err)
-	}
-	n := 0
-	for _, task := range tasks {
-		status, err := os.ReadFile(task)
-		if err == nil && strings.Contains(string(status), "NoNewPrivs:\t1") {
-			n++
-		}
-	}
-	return n
-}
-
-// manyThreads blocks goroutines in system calls, so that Go needs as many threads.
-func manyThreads(t *testing.T, n int) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			if _, err := os.ReadFile("/etc/passwd"); err != nil {
-				t.Error(err)
-			}
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer listener.Close()
-			conn, err := net.Dial("tcp", listener.Addr().String())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = conn.Close()
-		})
-	}
-	all.Wait()
-}
-
-// Engines are confined; the server that starts them isn't, whatever threads it makes while it does. Not parallel: it looks at all
-// threads of the process.
-func TestConfined_TheServerIsNot(t *testing.T) {
-	before := confinedThreads(t)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 10 {
-				box, err := sandbox.Prepare(sandbox.Rules{Execute: []string{"/usr", "/lib", "/lib64", "/bin"}, Devices: []string{"/dev/null"}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				cmd := exec.Command("/bin/sh", "-c", "read x < /etc/passwd")
-				end, err := startOnThread(box, cmd)
-				box.Close()
-				if err != nil {
-					t.Error(err)
-				} else if cmd.Wait() == nil {
-					t.Error("a confined process has read a file that it may not")
-				}
-				manyThreads(t, 4)
-				end()
-			}
-		})
-	}
-	all.Wait()
-	manyThreads(t, 64)
-	for deadline := time.Now().Add(time.Minute); confinedThreads(t) > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d threads of ours are confined", confinedThreads(t)-before)
-		}
-	}
-}
-
 // withGPU is an engine that lists a GPU.
-type withGPU struct{ Process }
+type withGPU struct{ process.Program }
 
-func (g withGPU) Probe(ctx context.Context) (Build, error) {
-	build, err := g.Process.Probe(ctx)
-	build.Devices = []Device{{Name: "CUDA0", Memory: 1 << 30}}
+func (g withGPU) Probe(ctx context.Context) (process.Build, error) {
+	build, err := g.Program.Probe(ctx)
+	build.Devices = []process.Device{{Name: "CUDA0", Memory: 1 << 30}}
 	return build, err
 }
 
@@ -130,7 +41,7 @@ func TestConfined_AnEngineWithAGPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var fake *fakeengine.Engine
-			s, fake := startWith(t, nil, Options{}, func(p Process) Process {
+			s, fake := startWith(t, nil, Options{}, func(p process.Program) process.Program {
 				return atLevel{withGPU{writer{p, func() string { return fake.Dir }}}, level}
 			})
 			wanted := want("m", 1)
@@ -139,13 +50,13 @@ func TestConfined_AnEngineWithAGPU(t *testing.T) {
 			if _, err := chat(t.Context(), lease); err != nil {
 				t.Error(err)
 			}
-			process := fmt.Sprintf("/proc/%d/", lease.Instance.PID)
-			status, err := os.ReadFile(process + "status")
+			proc := fmt.Sprintf("/proc/%d/", lease.Instance.PID)
+			status, err := os.ReadFile(proc + "status")
 			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || !strings.Contains(string(status), "Seccomp:\t2") {
 				t.Errorf("the engine isn't confined: %v\n%s", err, status)
 			}
 			began := fake.Wait(t, fakeengine.Is(fakeengine.Started))
-			line, err := os.ReadFile(process + "cmdline")
+			line, err := os.ReadFile(proc + "cmdline")
 			if want := fake.Path + "\x00" + strings.Join(began.Argv, "\x00") + "\x00"; err != nil || string(line) != want || began.PID != lease.Instance.PID {
 				t.Errorf("%q runs as %d, want %q as %d; %v", line, lease.Instance.PID, want, began.PID, err)
 			}
@@ -161,80 +72,22 @@ func TestConfined_AnEngineWithAGPU(t *testing.T) {
 
 // atLevel is an engine with a sandbox of a level.
 type atLevel struct {
-	Process
+	process.Program
 	level schedule.SandboxLevel
 }
 
-func (a atLevel) Prepare(_ context.Context, l *Launch) error {
+func (a atLevel) Prepare(_ context.Context, l *process.Launch) error {
 	own := *l.Spec
 	own.Sandbox = a.level
 	l.Spec = &own
 	return nil
 }
 
-// likeCUDA is the argument with which this test's binary does what CUDA does when it is initialized.
-const likeCUDA = "like-cuda"
-
-func init() {
-	if len(os.Args) != 2 || os.Args[1] != likeCUDA {
-		return
-	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprint("@cuda-uvmfd-", os.Getpid())})
-	}
-	fmt.Println("socket:", err)
-	fmt.Println("name:", os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", unix.Gettid()), []byte("cuda"), 0))
-	os.Exit(0)
-}
-
-// A query is confined as a launch is.
-func TestQueryConfined(t *testing.T) {
-	t.Parallel()
-	gpu, cpu := Build{Devices: []Device{{Name: "CUDA0"}}}, Build{Devices: []Device{}}
-	for name, c := range map[string]struct {
-		launch   Launch
-		build    Build
-		command  []string
-		has, not string
-		fails    bool
-	}{
-		"confined":     {Launch{}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t1", "", false},
-		"unconfined":   {Launch{Spec: &schedule.Spec{Unconfined: true}}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t0", "", false},
-		"refused":      {Launch{}, gpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
-		"wide":         {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
-		"no GPU":       {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
-		"sandbox_read": {Launch{Spec: &schedule.Spec{Readable: []string{"/etc/passwd"}}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
-		"a name":       {Launch{}, gpu, []string{"/usr/bin/tee", "/proc/self/comm"}, "Permission denied", "", true},
-		"CUDA":         {Launch{}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
-		"CUDA, wide":   {Launch{Spec: &schedule.Spec{Sandbox: schedule.SandboxWide}}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
-		"CUDA, no GPU": {Launch{}, cpu, []string{os.Args[0], likeCUDA}, "", "<nil>", false},
-		"places":       {Launch{Cache: "/cache"}, gpu, []string{"/usr/bin/env"}, "XDG_CACHE_HOME=/cache\n", "LMCADDY_ENTRY", false},
-		"missing":      {Launch{}, gpu, []string{"/bin/none"}, "", "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if c.launch.Spec == nil {
-				c.launch.Spec = &schedule.Spec{}
-			}
-			said, err := queryConfined(t.Context(), c.launch, Cmd{Path: c.command[0], Args: c.command[1:]}, c.build)
-			if !strings.Contains(said, c.has) || (c.not != "" && strings.Contains(said, c.not)) || (err != nil) != c.fails {
-				t.Errorf("%v, output:\n%s", err, said)
-			}
-		})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := queryConfined(ctx, Launch{Spec: &schedule.Spec{}}, Cmd{Path: "/bin/sleep", Args: []string{"600"}}, gpu); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v of a query that isn't waited for", err)
-	}
-}
-
 // A whole life in the sandbox: launch, chat, crash, replacement, unload.
 func TestConfined_AnEngineWorks(t *testing.T) {
 	t.Parallel()
 	var fake *fakeengine.Engine
-	s, fake := startWith(t, nil, Options{}, func(p Process) Process { return writer{p, func() string { return fake.Dir }} })
+	s, fake := startWith(t, nil, Options{}, func(p process.Program) process.Program { return writer{p, func() string { return fake.Dir }} })
 	wanted := want("m", 1)
 	wanted.Spec.Unconfined = false
 	for range 2 {
@@ -261,20 +114,22 @@ func TestConfined_AnEngineWorks(t *testing.T) {
 
 // savingWriter is a writer that can save its slots.
 type savingWriter struct {
-	Process
-	Saver
+	process.Program
+	process.Saver
 	writer writer
 }
 
-func (w savingWriter) Command(l Launch, b Build) Cmd { return w.writer.Command(l, b) }
+func (w savingWriter) Command(l process.Launch, b process.Build) process.Cmd {
+	return w.writer.Command(l, b)
+}
 
 // An engine in the sandbox writes states into the folder of its launch, and reads those that are put there. Others it can't reach.
 func TestConfined_StatesAreSavedAndRestored(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil, 1, later)
 	h.close()
-	h.wrap = func(p Process) Process {
-		return savingWriter{p, p.(Saver), writer{p, func() string { return h.fake.Dir }}}
+	h.wrap = func(p process.Program) process.Program {
+		return savingWriter{p, p.(process.Saver), writer{p, func() string { return h.fake.Dir }}}
 	}
 	h.spec.Unconfined = false
 	h.open()
@@ -306,7 +161,7 @@ func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 			t.Parallel()
 			var fake *fakeengine.Engine
 			script := &fakeengine.Script{Load: fakeengine.Load{Fail: &fakeengine.Death{Code: 1, Lines: []string{c.say}}}}
-			s, fake := startWith(t, script, Options{}, func(p Process) Process { return writer{p, func() string { return fake.Dir }} })
+			s, fake := startWith(t, script, Options{}, func(p process.Program) process.Program { return writer{p, func() string { return fake.Dir }} })
 			wanted := want("m", 1)
 			wanted.Spec.Unconfined = c.unconfined
 			_, err := s.Acquire(t.Context(), wanted)
@@ -315,23 +170,5 @@ func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 				t.Errorf("error %v; the sandbox is to be named: %t", err, c.want)
 			}
 		})
-	}
-}
-
-func TestWithShards(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "[a]*")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "m-00001-of-00003.gguf", "other-00002-of-00002.gguf"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first := filepath.Join(dir, "m-00001-of-00002.gguf")
-	got := withShards([]string{first, "/x.gguf"})
-	if diff := cmp.Diff([]string{first, "/x.gguf", first, filepath.Join(dir, "m-00002-of-00002.gguf")}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -113,8 +113,8 @@ func (s *Supervisor) Counts() map[string]Counts {
 func (s *Supervisor) measureLoad(in *schedule.Instance) {
 	launch := time.Duration(0)
 	if p := s.running[in.Gen]; p != nil {
-		if l := p.launched.Load(); l != nil {
-			launch = min(max(0, l.at.Sub(in.Launched)), in.LoadTime)
+		if l := p.Launched(); l != nil {
+			launch = min(max(0, l.At.Sub(in.Launched)), in.LoadTime)
 		}
 	}
 	s.counts.took(in.Spec.Model.Key, PhaseLaunch, launch)
@@ -124,7 +124,10 @@ func (s *Supervisor) measureLoad(in *schedule.Instance) {
 // measureUnload counts how long a process that has exited took to end, if it was told to.
 func (s *Supervisor) measureUnload(gen uint64) {
 	in, p := s.state.Find(gen), s.running[gen]
-	if in != nil && p != nil && !p.endingAt.IsZero() {
-		s.counts.took(in.Spec.Model.Key, PhaseUnload, time.Since(p.endingAt))
+	if in == nil || p == nil {
+		return
+	}
+	if took, ok := p.StopTook(); ok {
+		s.counts.took(in.Spec.Model.Key, PhaseUnload, took)
 	}
 }

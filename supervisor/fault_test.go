@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -92,7 +93,7 @@ func TestFault_CrashInTheMiddleOfAStream(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("an answer that broke off ended well")
 	}
-	if got, want := lease.Lost(t.Context(), nil), (Loss{Killed, true}); got != want {
+	if got, want := lease.Lost(t.Context(), nil), (process.Loss{Kind: process.Killed, Alone: true}); got != want {
 		t.Errorf("the loss is %+v, want %+v", got, want)
 	}
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
@@ -124,7 +125,7 @@ func TestFault_WhatWasSentBeforeACrashIsRead(t *testing.T) {
 	if said, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(string(said), `"content":" two"`) {
 		t.Errorf("%s, %v", said, err)
 	}
-	if got, want := lease.Lost(t.Context(), io.ErrUnexpectedEOF), (Loss{Ended, true}); got != want {
+	if got, want := lease.Lost(t.Context(), io.ErrUnexpectedEOF), (process.Loss{Kind: process.Ended, Alone: true}); got != want {
 		t.Errorf("the loss is %+v, want %+v", got, want)
 	}
 	lease.Release()
@@ -175,12 +176,12 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	t.Parallel()
 	var isOver atomic.Bool
 	soon := stallAfterFirstWords(2 * time.Second)
-	options := Options{Stall: func() time.Duration {
+	options := Options{Options: process.Options{Stall: func() time.Duration {
 		if isOver.Load() {
 			return time.Hour
 		}
 		return soon()
-	}}
+	}}}
 	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "reading the wrong disk\n"}}}, options, nil)
 	got := refusal(t, s).Message
 	for _, part := range []string{"The model m could not be loaded: the engine wrote nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
@@ -201,7 +202,7 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 
 func TestFault_ALoadThatOnlyTalksEndsToo(t *testing.T) {
 	t.Parallel()
-	options := Options{Stall: stallAfterFirstWords(300 * time.Millisecond)}
+	options := Options{Options: process.Options{Stall: stallAfterFirstWords(300 * time.Millisecond)}}
 	s, _ := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "trying again\n", Every: time.Millisecond}}}, options, nil)
 	// Beside other work it may be silent for so long. What is said of one that isn't: see TestLoading.
 	if got := refusal(t, s).Message; !strings.Contains(got, "while it was loading") || !strings.Contains(got, "its last words: trying again") {
@@ -245,16 +246,16 @@ func TestFault_AnErrorAnswerIsTheCallersMatter(t *testing.T) {
 
 // portTaker has another program listen where the engine's first launch is to.
 type portTaker struct {
-	Process
+	process.Program
 	port  int
 	taken bool
 }
 
-func (p *portTaker) Command(l Launch, b Build) Cmd {
+func (p *portTaker) Command(l process.Launch, b process.Build) process.Cmd {
 	if !p.taken {
 		p.taken, l.Port = true, p.port
 	}
-	return p.Process.Command(l, b)
+	return p.Program.Command(l, b)
 }
 
 func TestFault_AnotherListensOnItsPort(t *testing.T) {
@@ -266,8 +267,8 @@ func TestFault_AnotherListensOnItsPort(t *testing.T) {
 	stranger := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })}
 	go func() { _ = stranger.Serve(l) }()
 	t.Cleanup(func() { _ = stranger.Close() })
-	s, fake := startWith(t, &fakeengine.Script{NoSockets: true}, Options{}, func(p Process) Process {
-		return &portTaker{Process: p, port: l.Addr().(*net.TCPAddr).Port}
+	s, fake := startWith(t, &fakeengine.Script{NoSockets: true}, Options{}, func(p process.Program) process.Program {
+		return &portTaker{Program: p, port: l.Addr().(*net.TCPAddr).Port}
 	})
 	works(t, s)
 	if n := len(starts(fake)); n != 2 {
@@ -286,7 +287,7 @@ func TestFault_AHangingEngineIsReplaced(t *testing.T) {
 	}()
 	fake.Wait(t, fakeengine.At("never"))
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
-	hung.process.pulse.condemn("it hangs")
+	s.send(schedule.Condemned{Gen: hung.Instance.Gen, Reason: "it hangs"})
 	if err := <-ended; err == nil {
 		t.Error("the request on the engine that hung ended well")
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -32,7 +33,9 @@ func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 		s.measureUnload(ev.Gen)
 		delete(s.running, ev.Gen)
 	case schedule.Forgot:
-		s.forget(ev)
+		for _, p := range s.running {
+			p.Drop(ev)
+		}
 	case schedule.Closed:
 		s.cutOff()
 	}
@@ -85,7 +88,9 @@ func (s *Supervisor) carryOut(effect schedule.Effect) {
 	case schedule.Stop:
 		s.stop(e)
 	case schedule.Save:
-		s.keep(e)
+		if p, in := s.running[e.Gen], s.state.Find(e.Gen); p != nil && in != nil {
+			p.Save(e.Slot, in.Holds(e.Slot), e.Leaving)
+		}
 	case schedule.Sample:
 		s.processes.Go(func() { s.sampleGPUs(e.Urgent) })
 	case schedule.Grant:
@@ -126,17 +131,15 @@ func (s *Supervisor) spawn(e schedule.Spawn) {
 	log := s.log.With("instance", in.ID)
 	logOn(log, in.On.String()).Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
 		"prompt_cache", schedule.FormatBytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", schedule.FormatBytes(in.Memory()))
-	p := newProcess(e.Gen, log, s.options, func(ev schedule.Event) { s.send(ev) })
-	s.running[e.Gen] = p
-	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
-	engine, ok := s.engines[in.Spec.Engine]
+	program, ok := s.engines[in.Spec.Engine]
 	if !ok {
-		p.cancel()
-		go p.report(schedule.Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
+		go s.send(schedule.Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
-	launch := Launch{Spec: in.Spec, Instance: in.ID, On: in.On} // the instance itself is guarded by the lock
-	s.processes.Go(func() { p.run(engine, launch) })
+	p := process.NewProcess(s.host, e.Gen, program, in.Spec, log, s.send)
+	s.running[e.Gen] = p
+	launch := process.Launch{Spec: in.Spec, Instance: in.ID, On: in.On} // the instance itself is guarded by the lock
+	s.processes.Go(func() { p.Run(launch) })
 }
 
 func (s *Supervisor) stop(e schedule.Stop) {
@@ -145,9 +148,7 @@ func (s *Supervisor) stop(e schedule.Stop) {
 		s.counts.stopped(in.Spec.Model.Key, e.Reason)
 	}
 	if p := s.running[e.Gen]; p != nil {
-		p.ending.Store(&e.Reason)
-		p.endingAt = time.Now()
-		p.stop()
+		p.StopFor(e.Reason)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -18,20 +19,20 @@ type Info struct {
 	Leaving  schedule.Reason // why it is Draining or Stopping; else empty
 	Progress float64         // of its load, 0 to 1
 	LoadTime time.Duration
-	LoadedAt time.Time // when it became ready; zero before
-	LastUsed time.Time // when it became ready, or the last request began or ended
-	Expires  time.Time // when it is unloaded if it stays idle; zero: never, or not while it is in use
-	Memory   int64     // bytes that are counted for it
-	Resident int64     // resident memory in bytes, as last measured; 0: not measured yet
-	PID      int       // 0 before it is launched
-	Address  string    // the path of its socket, or 127.0.0.1 and a port; empty before it is launched
-	Sandbox  string    // what confines the process, or why nothing does; empty before it is launched
-	Build    Build     // zero before it is launched
-	Renewing bool      // it is restarted with new settings once it is idle
-	Batch    int       // tokens of a prompt that are evaluated at a time; 0: unknown
-	Away     string    // why its remote can't be reached; empty: it can, or there is none
-	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
-	Smaller  bool      // it was loaded in a smaller size to leave room for other models
+	LoadedAt time.Time     // when it became ready; zero before
+	LastUsed time.Time     // when it became ready, or the last request began or ended
+	Expires  time.Time     // when it is unloaded if it stays idle; zero: never, or not while it is in use
+	Memory   int64         // bytes that are counted for it
+	Resident int64         // resident memory in bytes, as last measured; 0: not measured yet
+	PID      int           // 0 before it is launched
+	Address  string        // the path of its socket, or 127.0.0.1 and a port; empty before it is launched
+	Sandbox  string        // what confines the process, or why nothing does; empty before it is launched
+	Build    process.Build // zero before it is launched
+	Renewing bool          // it is restarted with new settings once it is idle
+	Batch    int           // tokens of a prompt that are evaluated at a time; 0: unknown
+	Away     string        // why its remote can't be reached; empty: it can, or there is none
+	Held     time.Time     // until when its remote wants fewer requests; zero: it doesn't
+	Smaller  bool          // it was loaded in a smaller size to leave room for other models
 
 	OnGPUs []schedule.DeviceMemory // the part of Memory that is on GPUs with memory of their own
 
@@ -55,14 +56,6 @@ func (i *Info) IsLoaded() bool {
 		return remote.Loaded && i.Away == ""
 	}
 	return i.Status == schedule.Ready || i.Status == schedule.Draining
-}
-
-// batchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.
-func batchSize(engine Process, spec *schedule.Spec) int {
-	if b, ok := engine.(Batcher); ok {
-		return b.BatchSize(spec)
-	}
-	return 0
 }
 
 // FlashAttention reports whether flash attention is used: what the engine reported, or else what was requested.
@@ -182,16 +175,16 @@ func (s *Supervisor) info(in *schedule.Instance) Info {
 		Away: in.Away, Held: in.HeldUntil,
 	}
 	if remote := in.Spec.Remote; remote != nil {
-		info.Address, info.Build = remote.Address, Build{Engine: remote.Kind, Version: remote.Version}
+		info.Address, info.Build = remote.Address, process.Build{Engine: remote.Kind, Version: remote.Version}
 		return info
 	}
-	info.Batch = batchSize(s.engines[in.Spec.Engine], in.Spec)
+	info.Batch = process.BatchSize(s.engines[in.Spec.Engine], in.Spec)
 	if in.LoadTime > 0 {
 		info.LoadedAt = in.Launched.Add(in.LoadTime)
 	}
 	if p := s.running[in.Gen]; p != nil {
-		if launched := p.launched.Load(); launched != nil {
-			info.PID, info.Address, info.Build, info.Sandbox = launched.pid, launched.address, launched.build, launched.sandbox
+		if launched := p.Launched(); launched != nil {
+			info.PID, info.Address, info.Build, info.Sandbox = launched.PID, launched.Address, launched.Build, launched.Sandbox
 		}
 	}
 	return info

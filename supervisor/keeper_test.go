@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -214,58 +213,6 @@ func TestWarm_LeavingDoesNotWaitForEver(t *testing.T) {
 }
 
 // A state isn't saved if it wouldn't be restored, nor if somebody would wait longer than it is worth.
-func TestKeeper_Admits(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, nil, 1, later)
-	for name, tt := range map[string]struct {
-		hurried  bool
-		save     time.Duration // of a megabyte, which 1,000 tokens have; 0: none was saved
-		restore  time.Duration // of as much; 0: none was restored
-		perToken time.Duration
-		want     bool
-	}{
-		"unknown":                     {true, 0, 0, 0, true},
-		"quick":                       {true, 10 * time.Millisecond, 0, time.Millisecond, true},
-		"a quarter of the processing": {true, 245 * time.Millisecond, 0, time.Millisecond, true},
-		"more than that":              {true, 255 * time.Millisecond, 0, time.Millisecond, false},
-		"nobody waits":                {false, 255 * time.Millisecond, 0, time.Millisecond, true},
-		"two seconds":                 {true, 1990 * time.Millisecond, 0, time.Second, true},
-		"more than two seconds":       {true, 2010 * time.Millisecond, 0, time.Second, false},
-		"it wouldn't be restored":     {false, time.Second, 0, time.Millisecond, false},
-		"reading was faster":          {false, time.Second, 700 * time.Millisecond, time.Millisecond, true},
-		"reading was slower":          {false, 10 * time.Millisecond, time.Second, time.Millisecond, false},
-		"and somebody waits":          {true, 10 * time.Millisecond, time.Second, time.Millisecond, false},
-	} {
-		shelf, err := h.store.Shelf(warm.Print{Model: name, Files: []string{h.spec.Model.Path}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shelf.Processed(1000, 1000*tt.perToken)
-		if tt.save > 0 {
-			shelf.Saved(1000, 1e6, tt.save)
-		}
-		if tt.restore > 0 {
-			shelf.Restored(1e6, tt.restore)
-		}
-		k := &keeper{shelf: shelf, log: slog.New(slog.DiscardHandler)}
-		job := &keep{ctx: t.Context(), hurried: tt.hurried}
-		job.state.Tokens, job.state.PromptTokens = 1000, 1000
-		if got := k.admits(job); got != tt.want {
-			t.Errorf("%s: %t, want %t", name, got, tt.want)
-		}
-		shelf.Close()
-	}
-}
-
-// running1 returns the keeper of the only process.
-func (h *home) running1() (k *keeper) {
-	h.look(func() {
-		for _, p := range h.running {
-			k = p.launched.Load().keeper
-		}
-	})
-	return k
-}
 
 // savedAll waits until no slot is being saved.
 func (h *home) savedAll() {
@@ -276,19 +223,6 @@ func (h *home) savedAll() {
 		})
 		return none
 	})
-}
-
-// Failures are told once for each launch.
-func TestKeeper_TellsOnce(t *testing.T) {
-	t.Parallel()
-	h := newHome(t, nil, 1, later)
-	h.say("ann", "one")
-	for range 3 {
-		h.running1().failed(errLost)
-	}
-	if n := h.log.count("level=WARN"); n != 1 {
-		t.Errorf("%d warnings", n)
-	}
 }
 
 // An engine is told of a folder for states only if they can be kept.

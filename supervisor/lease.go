@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -20,7 +21,7 @@ type Lease struct {
 
 	supervisor *Supervisor
 	upstream   upstream
-	process    *process // nil: the lease is of a remote's instance
+	process    *process.Process // nil: the lease is of a remote's instance
 	grant      schedule.Grant
 	owner      string         // of the request
 	ttl        *time.Duration // see Demand
@@ -34,14 +35,14 @@ type Lease struct {
 	used   [1]schedule.Use // what uses begins with
 }
 
-// upstream is what a lease sends its requests to: a process, or a remote.
+// upstream is what a lease sends its requests to: a process, or a remote. A lease is known to it by a number.
 type upstream interface {
-	// post sends a JSON body, and returns the answer when its header has come.
-	post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error)
-	// lost is Lease.Lost.
-	lost(ctx context.Context, l *Lease, err error) Loss
-	// forget says that nothing more is sent on a lease.
-	forget(l *Lease)
+	// Post sends a JSON body, and returns the answer when its header has come.
+	Post(ctx context.Context, lease uint64, path string, body http1.Body) (*http.Response, error)
+	// Lost is Lease.Lost.
+	Lost(ctx context.Context, lease uint64, err error) process.Loss
+	// Forget says that nothing more is sent on a lease.
+	Forget(lease uint64)
 }
 
 // Post sends a JSON body to the engine. The body of the answer breaks off when the engine is stopped or ctx ends.
@@ -51,32 +52,17 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 
 // PostPieces is Post of a body in several pieces.
 func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	return l.upstream.post(ctx, l, path, body)
-}
-
-func (p *process) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
-	sent := p.pulse.begin(ctx, l, body.Size())
-	resp, err := p.do(ctx, path, body)
-	if err != nil {
-		sent.failed()
-		sent.end()
-		return nil, err
-	}
-	if body.pin != nil && resp.StatusCode == http.StatusOK {
+	resp, err := l.upstream.Post(ctx, l.grant.Waiter, path, body.Body())
+	if err == nil && body.pin != nil && resp.StatusCode == http.StatusOK {
 		body.pin.used.Store(true) // the engine sends nothing before it has begun with the prompt
 	}
-	sent.answered(resp)
-	resp.Body = sent
-	return resp, nil
+	return resp, err
 }
 
-func (p *process) forget(l *Lease) { p.pulse.forget(l) }
-
-// do sends a JSON body to the engine.
-func (p *process) do(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	return p.transport.Do(ctx, &http1.Request{
-		Method: http.MethodPost, Target: path, Host: engineHost, Header: p.launched.Load().header, Body: body.Body(),
-	})
+// Lost returns what happened to the engine after a request has failed with err. If the process has exited, the supervisor
+// knows by then, and the next Acquire returns another instance. A live engine that refuses connections is stopped.
+func (l *Lease) Lost(ctx context.Context, err error) process.Loss {
+	return l.upstream.Lost(ctx, l.grant.Waiter, err)
 }
 
 // Answered records that the engine has answered a request completely. Release then clears the model's failures.
@@ -85,7 +71,7 @@ func (l *Lease) Answered() { l.answered.Store(true) }
 // Release returns the slots. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
-		l.upstream.forget(l)
+		l.upstream.Forget(l.grant.Waiter)
 		tokenBytes := l.judge()
 		l.supervisor.send(schedule.Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
@@ -105,22 +91,22 @@ func (l *Lease) judge() float64 {
 	for i := range l.pins {
 		p := &l.pins[i]
 		use := p.told()
-		keeper.shelf.Processed(use.Prompt-use.Cached, use.PromptTime)
+		keeper.Shelf.Processed(use.Prompt-use.Cached, use.PromptTime)
 		if p.judge != nil && use.Prompt > 0 {
 			p.judge(use)
 		}
 	}
-	return keeper.shelf.Rates().Bytes
+	return keeper.Shelf.Rates().Bytes
 }
 
 // keeper returns what saves the slots of the lease; nil: nothing does.
-func (l *Lease) keeper() *keeper {
+func (l *Lease) keeper() *process.Slots {
 	if l.process == nil {
 		return nil
 	}
-	launched := l.process.launched.Load()
+	launched := l.process.Launched()
 	if launched == nil {
 		return nil
 	}
-	return launched.keeper
+	return launched.Slots
 }

@@ -2,14 +2,13 @@ package supervisor
 
 import (
 	"context"
-	"io"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -40,7 +39,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var l stall
-			s, fake := startWith(t, &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: stuck}}}}, Options{Stall: l.limit}, nil)
+			s, fake := startWith(t, &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: stuck}}}}, Options{Options: process.Options{Stall: l.limit}}, nil)
 			lease := acquire(t, s, want("m", 1))
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -57,7 +56,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 				lease.Release()
 			} else {
 				err := <-ended
-				if got, want := lease.Lost(t.Context(), err), (Loss{Hung, true}); got != want {
+				if got, want := lease.Lost(t.Context(), err), (process.Loss{Kind: process.Hung, Alone: true}); got != want {
 					t.Errorf("the loss is %+v, want %+v", got, want)
 				}
 				lease.Release()
@@ -81,42 +80,6 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 	}
 }
 
-// Where the machine is busy, a process that has died is seen to have ended long after its connections broke.
-func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
-	for name, tt := range map[string]struct {
-		health error // what asking for it gives
-		ends   time.Duration
-		want   LossKind
-		took   time.Duration
-	}{
-		"at once":               {syscall.ECONNREFUSED, 10 * time.Millisecond, Ended, 10 * time.Millisecond},
-		"late":                  {syscall.ECONNREFUSED, 8 * time.Second, Ended, 8 * time.Second},
-		"late, no answer":       {io.ErrUnexpectedEOF, 8 * time.Second, Ended, 8 * time.Second},
-		"it lives":              {nil, 0, Unharmed, exitGrace},
-		"it lives, no answer":   {io.ErrUnexpectedEOF, 0, Unharmed, exitGrace + lateExitGrace},
-		"it lives, and is deaf": {syscall.ECONNREFUSED, 0, Deaf, exitGrace + lateExitGrace},
-	} {
-		t.Run(name, func(t *testing.T) {
-			during(t, func(pt *patient) {
-				pt.health = tt.health
-				ctx, end := context.WithCancel(pt.t.Context())
-				defer end()
-				p := &process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
-				pt.ctx = ctx
-				pt.condemn = func(string) { p.ending.Store(new(schedule.ForSilence)); end() }
-				if tt.ends > 0 {
-					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
-				}
-				lease := &Lease{process: p, upstream: p}
-				from := time.Now()
-				if got := lease.Lost(pt.t.Context(), io.ErrUnexpectedEOF); got.Kind != tt.want || time.Since(from) != tt.took {
-					pt.t.Errorf("%s after %v, want %s after %v", got.Kind, time.Since(from), tt.want, tt.took)
-				}
-			})
-		})
-	}
-}
-
 // A slow engine isn't ended, though all of its steps together take longer than it may be silent, and though one request hears
 // nothing at all for longer.
 func TestLoss_ASlowEngineLivesOn(t *testing.T) {
@@ -125,7 +88,7 @@ func TestLoss_ASlowEngineLivesOn(t *testing.T) {
 	s, fake := startWith(t, &fakeengine.Script{Rules: []fakeengine.Rule{
 		{Contains: "never", Gate: "never"},
 		{PromptTokens: 10, PromptDelay: most / 3},
-	}}, Options{Stall: func() time.Duration { return most }}, nil)
+	}}, Options{Options: process.Options{Stall: func() time.Duration { return most }}}, nil)
 	spec := fakeSpec("m", 2)
 	spec.Args = []string{"-b", "2"}
 	silent := acquire(t, s, Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
@@ -159,7 +122,7 @@ func TestLoss_TheServerShutsDown(t *testing.T) {
 	if err := <-ended; err == nil || strings.Contains(err.Error(), "EOF") {
 		t.Errorf("error %v", err)
 	}
-	if got := lease.Lost(t.Context(), nil); got.Kind != ShutDown {
+	if got := lease.Lost(t.Context(), nil); got.Kind != process.ShutDown {
 		t.Errorf("the loss is %+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 func TestLoss_AnEngineWithoutItsListenerIsReplaced(t *testing.T) {
@@ -20,7 +21,7 @@ func TestLoss_AnEngineWithoutItsListenerIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, fake := startWith(t, script, Options{Stall: func() time.Duration { return 12 * time.Second }}, nil)
+			s, fake := startWith(t, script, Options{Options: process.Options{Stall: func() time.Duration { return 12 * time.Second }}}, nil)
 			lease := acquire(t, s, want("m", 2))
 			var busy <-chan error
 			if script != nil {
@@ -40,7 +41,7 @@ func TestLoss_AnEngineWithoutItsListenerIsReplaced(t *testing.T) {
 			if err == nil {
 				t.Fatal("a request to an engine without a listener ended well")
 			}
-			if got := lease.Lost(t.Context(), err); got.Kind != Deaf {
+			if got := lease.Lost(t.Context(), err); got.Kind != process.Deaf {
 				t.Errorf("the loss is %+v, want Deaf", got)
 			}
 			lease.Release()

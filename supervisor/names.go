@@ -1,6 +1,9 @@
 package supervisor
 
-import "github.com/lmcaddy/lmcaddy/supervisor/schedule"
+import (
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
 
 // What callers name of the scheduler.
 type (
@@ -81,3 +84,39 @@ func UnknownInstance(id string) Error { return schedule.UnknownInstance(id) }
 
 // HeadOf returns the number by which nodes are ranked for something that texts identify; never 0.
 func HeadOf(first []byte, more ...[]byte) uint64 { return schedule.HeadOf(first, more...) }
+
+// What callers name of engines and their processes.
+type (
+	Engine  = process.Engine
+	Setup   = process.Setup
+	Choices = process.Choices
+	Fixed   = process.Fixed
+	Build   = process.Build
+	Device  = process.Device
+
+	Program  = process.Program
+	Knower   = process.Knower
+	Batcher  = process.Batcher
+	Saver    = process.Saver
+	Renderer = process.Renderer
+	Render   = process.Render
+	Ask      = process.Ask
+
+	DeviceReport = process.DeviceReport
+	Loss         = process.Loss
+	LossKind     = process.LossKind
+)
+
+// The kinds of losses.
+const (
+	Unharmed    = process.Unharmed
+	Ended       = process.Ended
+	Killed      = process.Killed
+	OutOfMemory = process.OutOfMemory
+	Hung        = process.Hung
+	Deaf        = process.Deaf
+	Unloaded    = process.Unloaded
+	ShutDown    = process.ShutDown
+	Unreachable = process.Unreachable
+	Silent      = process.Silent
+)

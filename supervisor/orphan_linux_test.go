@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // serverVariable makes the test binary a server of its own, which the test kills: "engine's path|journal"; the engine has a GPU and runs in
@@ -28,7 +29,7 @@ func serveIfTold() {
 	if confined {
 		engine = withGPU{writer{engine, func() string { return filepath.Dir(path) }}}
 	}
-	s := New(map[string]Process{"llama_server": engine}, Options{Journal: journal}, slog.New(slog.DiscardHandler))
+	s := New(map[string]process.Program{"llama_server": engine}, Options{Options: process.Options{Journal: journal}}, slog.New(slog.DiscardHandler))
 	spec := fakeSpec("m", 1)
 	spec.Unconfined = !confined
 	if _, err := s.Load(context.Background(), spec, nil); err != nil {
@@ -67,7 +68,7 @@ func TestEndLeftovers_EndsWhatAnEngineOfAKilledServerHasStarted(t *testing.T) {
 			if files, _ := filepath.Glob(filepath.Join(journal, "*")); len(files) != 2 || !fakeengine.Alive(child.PID) {
 				t.Fatalf("the crash left %v in the journal, its engine's child alive: %t", files, fakeengine.Alive(child.PID))
 			}
-			EndLeftovers(t.Context(), journal, slog.New(slog.DiscardHandler))
+			process.EndLeftovers(t.Context(), journal, slog.New(slog.DiscardHandler))
 			if files, _ := filepath.Glob(filepath.Join(journal, "*")); len(files) != 0 || fakeengine.Alive(child.PID) {
 				t.Errorf("left: %v in the journal, the engine's child: %t", files, fakeengine.Alive(child.PID))
 			}

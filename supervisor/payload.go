@@ -33,11 +33,8 @@ func (p *Payload) Body() http1.Body {
 
 // Size returns the number of bytes.
 func (p Payload) Size() int64 {
-	n := 0
-	for _, piece := range p.Pieces {
-		n += len(piece)
-	}
-	return int64(n)
+	body := p.Body()
+	return body.Size()
 }
 
 // copied is the size in bytes up to which a payload is copied into one piece. The transport sends a body that it knows to be

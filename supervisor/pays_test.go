@@ -8,23 +8,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // disk is an engine whose saves and restores take as long as it says.
 type disk struct {
-	Process
-	Saver
+	process.Program
+	process.Saver
 	save, restore *atomic.Int64
 }
 
-func (d disk) Saved(answer []byte) (SlotState, error) {
+func (d disk) Saved(answer []byte) (process.SlotState, error) {
 	state, err := d.Saver.Saved(answer)
 	state.Took = time.Duration(d.save.Load())
 	return state, err
 }
 
-func (d disk) Restored(answer []byte) (SlotState, error) {
+func (d disk) Restored(answer []byte) (process.SlotState, error) {
 	state, err := d.Saver.Restored(answer)
 	state.Took = time.Duration(d.restore.Load())
 	return state, err
@@ -39,7 +40,7 @@ func newFast(t *testing.T, saveAfter, save, restore time.Duration) (h *home, d d
 	d = disk{save: new(atomic.Int64), restore: new(atomic.Int64)}
 	d.save.Store(int64(save))
 	d.restore.Store(int64(restore))
-	h.wrap = func(p Process) Process { return disk{p, p.(Saver), d.save, d.restore} }
+	h.wrap = func(p process.Program) process.Program { return disk{p, p.(process.Saver), d.save, d.restore} }
 	h.token = time.Millisecond
 	h.open()
 	return h, d
@@ -154,7 +155,7 @@ func TestPays_AReadThatTakesTooLong(t *testing.T) {
 	lease := acquire(t, h.Supervisor, h.saidBy("bob", "another"))
 	defer lease.Release()
 	k := lease.keeper()
-	found, ok := k.shelf.Find(warm.Query{Prompt: h.saidBy("ann", "system", "one").Prompt})
+	found, ok := k.Shelf.Find(warm.Query{Prompt: h.saidBy("ann", "system", "one").Prompt})
 	if !ok {
 		t.Fatal("nothing is found")
 	}
@@ -163,7 +164,7 @@ func TestPays_AReadThatTakesTooLong(t *testing.T) {
 	}
 	h.did("save")
 	h.kept(1)
-	if k.shelf.Rates().Restore.Rate == 0 {
+	if k.Shelf.Rates().Restore.Rate == 0 {
 		t.Error("nothing is learnt")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -37,10 +39,12 @@ var errSilent = errors.New("the remote has sent nothing for too long")
 type link struct {
 	supervisor *Supervisor
 	server     Server
+	lease      *Lease
 	silent     atomic.Bool // an answer has stalled
 }
 
-func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
+// Post sends a JSON body to the remote.
+func (k *link) Post(ctx context.Context, _ uint64, path string, body http1.Body) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(schedule.ErrClosing) })
 	watch := newWatch(k.server.Silence(), func() {
@@ -53,8 +57,9 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 		cancel(nil)
 	}
 	watch.resume()
-	body.Owner, body.TTL, body.Keep, body.moving = l.owner, l.ttl, l.keep, watch.renew
-	resp, err := k.server.Post(ctx, path, body)
+	resp, err := k.server.Post(ctx, path, Payload{
+		Pieces: body.Pieces, Memory: body.Memory, Owner: k.lease.owner, TTL: k.lease.ttl, Keep: k.lease.keep, moving: watch.renew,
+	})
 	if err != nil {
 		end()
 		if k.silent.Load() {
@@ -67,24 +72,25 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 	return resp, nil
 }
 
-// lost asks the remote whether it is alive. A remote is never suspected of
+// Lost asks the remote whether it is alive. A remote is never suspected of
 // having been crashed by a request, since it may have ended for reasons that nobody here sees.
-func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
+func (k *link) Lost(ctx context.Context, _ uint64, _ error) process.Loss {
 	switch {
 	case k.supervisor.reaching.Err() != nil:
-		return Loss{Kind: ShutDown}
+		return process.Loss{Kind: process.ShutDown}
 	case k.silent.Load():
-		return Loss{Kind: Silent}
+		return process.Loss{Kind: process.Silent}
 	}
 	asking, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
 	if err := k.server.Alive(asking); err == nil || ctx.Err() != nil {
-		return Loss{}
+		return process.Loss{}
 	}
-	return Loss{Kind: Unreachable}
+	return process.Loss{Kind: process.Unreachable}
 }
 
-func (k *link) forget(*Lease) {}
+// Forget does nothing: requests to a remote are watched one by one.
+func (k *link) Forget(uint64) {}
 
 // Remote returns the remote that the lease is of; nil: it is of a process.
 func (l *Lease) Remote() *schedule.Remote { return l.Instance.Spec.Remote }

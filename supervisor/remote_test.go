@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -129,8 +130,8 @@ func TestRemote_AnAnswerThatStallsIsGivenUp(t *testing.T) {
 			if err == nil {
 				t.Fatal("the answer never came, but there is no error")
 			}
-			if loss := lease.Lost(t.Context(), err); loss.Kind != Silent {
-				t.Errorf("the loss is %s, want %s", loss.Kind, Silent)
+			if loss := lease.Lost(t.Context(), err); loss.Kind != process.Silent {
+				t.Errorf("the loss is %s, want %s", loss.Kind, process.Silent)
 			}
 		})
 	}
@@ -146,8 +147,8 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	if err == nil {
 		t.Fatal("the connection was closed, but there is no error")
 	}
-	if loss := lease.Lost(t.Context(), err); loss.Kind != Unreachable {
-		t.Errorf("the loss is %s, want %s", loss.Kind, Unreachable)
+	if loss := lease.Lost(t.Context(), err); loss.Kind != process.Unreachable {
+		t.Errorf("the loss is %s, want %s", loss.Kind, process.Unreachable)
 	}
 	var refused schedule.Error
 	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}); !errors.As(err, &refused) || refused.Kind != schedule.RemoteAway {
@@ -165,8 +166,8 @@ func TestRemote_OneThatIsAliveKeepsItsRequests(t *testing.T) {
 	t.Parallel()
 	s, lease := remoteLease(t, &farServer{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
-	if loss := lease.Lost(t.Context(), err); loss.Kind != Unharmed {
-		t.Errorf("the loss is %s, want %s", loss.Kind, Unharmed)
+	if loss := lease.Lost(t.Context(), err); loss.Kind != process.Unharmed {
+		t.Errorf("the loss is %s, want %s", loss.Kind, process.Unharmed)
 	}
 	if in := s.Instances(); len(in) != 1 || in[0].Away != "" {
 		t.Errorf("the instances are %+v", in)
@@ -189,8 +190,8 @@ func TestRemote_TheEndOfTheServerEndsItsRequests(t *testing.T) {
 	if _, err = io.ReadAll(resp.Body); err == nil {
 		t.Fatal("the answer goes on after the end")
 	}
-	if loss := lease.Lost(t.Context(), err); loss.Kind != ShutDown {
-		t.Errorf("the loss is %s, want %s", loss.Kind, ShutDown)
+	if loss := lease.Lost(t.Context(), err); loss.Kind != process.ShutDown {
+		t.Errorf("the loss is %s, want %s", loss.Kind, process.ShutDown)
 	}
 }
 

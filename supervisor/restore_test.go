@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -91,7 +92,7 @@ func TestWarm_ADeathAtARestoreIsNotTheFaultOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := make(chan Loss, 1)
+	lost := make(chan process.Loss, 1)
 	go func() {
 		_, err := other.Post(t.Context(), "/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":"bystander"}]}`))
 		lost <- other.Lost(t.Context(), err)
@@ -102,7 +103,7 @@ func TestWarm_ADeathAtARestoreIsNotTheFaultOfOthers(t *testing.T) {
 	go func() { answered <- h.say("ann", "system", "one", "answer", "two") }()
 	h.fake.Wait(t, fakeengine.At("restoring"))
 	h.fake.Release("restoring")
-	if got := <-lost; got.Kind != Ended || got.Alone {
+	if got := <-lost; got.Kind != process.Ended || got.Alone {
 		t.Errorf("%+v", got)
 	}
 	if got := <-answered; got.cached != 0 {
@@ -189,7 +190,7 @@ func TestKeeper_Weigh(t *testing.T) {
 	defer shelf.Close()
 	shelf.Processed(1000, time.Second)
 	shelf.Restored(1e8, time.Second) // 500 ms and 50 ms for 40 MB
-	k := &keeper{shelf: shelf, log: slog.New(slog.DiscardHandler)}
+	k := &process.Slots{Shelf: shelf, Log: slog.New(slog.DiscardHandler)}
 	for name, tt := range map[string]struct {
 		slot  schedule.Loan
 		bytes int64
@@ -203,7 +204,7 @@ func TestKeeper_Weigh(t *testing.T) {
 		"a large file":                    {schedule.Loan{}, 80e6, 0},
 		"little more than the engine has": {schedule.Loan{Common: 745}, 1, 0},
 	} {
-		if got := k.weigh(&tt.slot, 1000, tt.bytes); got != tt.want {
+		if got := k.Weigh(&tt.slot, 1000, tt.bytes); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}

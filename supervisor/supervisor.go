@@ -1,9 +1,7 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -11,61 +9,26 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
-	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Options configures a supervisor.
 type Options struct {
-	// Journal is a folder with a file for each running engine, by which [EndLeftovers] finds the engine after a crash, and a
-	// folder for its socket. Empty: no journal is written, and the sockets are in a temporary folder.
-	Journal string
-	// Cache is a folder for files that engines share between launches, such as compiled shaders. Empty: none.
-	Cache string
-	// Stall returns how long a loading engine may write nothing; 0: five minutes. It may be called at any time.
-	Stall func() time.Duration
-	// Ending reports whether the server is shutting down and will close the supervisor; nil: false. It may be called at any
-	// time.
-	Ending func() bool
+	process.Options
 	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it returns nothing
 	// that costs much.
 	GPUs func(ctx context.Context, isUrgent bool) []schedule.GPUMemory
-	// Warm keeps states of slots; nil: none are kept.
-	Warm *warm.Store
-	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready: to find out
-	// something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the engine.
-	Learn func(ctx context.Context, spec *schedule.Spec, b Build) func(ask Ask)
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
-
-	id      string // unique among the supervisors of this process
-	folders *folders
-	port    func() (int, error) // a port for an engine; replaced by tests
-
-	settling *settling
-
-	tellOnce *sync.Once // guards the log line that there is no sandbox
 }
-
-// Ask sends a JSON body, in pieces, to an engine, and returns its answer.
-type Ask func(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error)
-
-const defaultStall = 5 * time.Minute
-
-func (o *Options) stall() time.Duration {
-	if o.Stall == nil {
-		return defaultStall
-	}
-	return cmp.Or(o.Stall(), defaultStall)
-}
-
-func (o *Options) isEnding() bool { return o.Ending != nil && o.Ending() }
 
 // Supervisor runs the engines. Its methods are safe for concurrent use. Close ends it.
 type Supervisor struct {
 	log     *slog.Logger
-	engines map[string]Process
-	options *Options
+	engines map[string]process.Program
+	options Options
+	host    *process.Host
 
 	done chan struct{} // closed when it has ended
 
@@ -76,7 +39,7 @@ type Supervisor struct {
 	state    schedule.State
 	waiting  map[uint64]caller
 	notified int // the number of them that have a Notifier
-	running  map[uint64]*process
+	running  map[uint64]*process.Process
 	ended    bool        // nothing more is handled
 	timer    *time.Timer // handles a Tick at due
 	due      time.Time   // when Step wants a Tick; zero: never
@@ -96,7 +59,7 @@ type caller struct {
 
 // answer is what a waiter gets.
 type answer struct {
-	process *process
+	process *process.Process
 	grant   schedule.Grant
 	info    Info
 	loans   []schedule.Loan // the slots, if requests choose theirs
@@ -104,19 +67,15 @@ type answer struct {
 }
 
 // New starts a supervisor. The engines are keyed by name.
-func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
-	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
-	options.settling = new(settling)
-	if options.port == nil {
-		options.port = freePort
-	}
+func New(engines map[string]process.Program, options Options, log *slog.Logger) *Supervisor {
 	s := &Supervisor{
 		log:     log,
 		engines: engines,
-		options: &options,
+		options: options,
+		host:    process.NewHost(options.Options),
 		done:    make(chan struct{}),
 		waiting: map[uint64]caller{},
-		running: map[uint64]*process{},
+		running: map[uint64]*process.Process{},
 	}
 	s.timer = time.AfterFunc(time.Hour, s.tick)
 	s.timer.Stop()
@@ -189,7 +148,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 		lease.pins = make([]pin, len(a.loans))
 	}
 	if remote := a.info.Spec.Remote; remote != nil {
-		lease.upstream = &link{supervisor: s, server: remote.Server.(Server)}
+		lease.upstream = &link{supervisor: s, server: remote.Server.(Server), lease: lease}
 	}
 	for i, l := range a.loans {
 		lease.pins[i].Loan = l
@@ -256,7 +215,7 @@ func (s *Supervisor) Close() {
 	s.send(schedule.Closed{})
 	<-s.done
 	s.processes.Wait()
-	s.options.folders.close()
+	s.host.Close()
 }
 
 func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w schedule.Waiter) (answer, error) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -26,7 +27,7 @@ func start(t *testing.T, script *fakeengine.Script) (*Supervisor, *fakeengine.En
 }
 
 // startWith starts it with options, and with another process in place of llama-server's, if wrap isn't nil.
-func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap func(Process) Process) (*Supervisor, *fakeengine.Engine) {
+func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap func(process.Program) process.Program) (*Supervisor, *fakeengine.Engine) {
 	t.Helper()
 	fake := fakeengine.Install(t, script)
 	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
@@ -34,7 +35,7 @@ func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap fu
 		engine = wrap(engine)
 	}
 	options.Journal = filepath.Join(t.TempDir(), "engines")
-	s := New(map[string]Process{"llama_server": engine}, options, slog.New(slog.DiscardHandler))
+	s := New(map[string]process.Program{"llama_server": engine}, options, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		s.Close()
 		for _, ev := range fake.Events() {
@@ -223,7 +224,7 @@ func TestSupervisor_AnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 func TestSupervisor_NoEngineIsAnErrorThatSaysSo(t *testing.T) {
 	t.Parallel()
 	engine := LlamaServer(func() (string, error) { return "", errors.New("nowhere to be found") })
-	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
+	s := New(map[string]process.Program{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	_, err := s.Acquire(t.Context(), want("m", 1))
 	if err == nil || !strings.Contains(err.Error(), "nowhere to be found") {

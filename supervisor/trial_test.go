@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -23,14 +25,14 @@ func TestTrial_AForeignProgramOnItsPort(t *testing.T) {
 	}))
 	t.Cleanup(foreign.Close)
 	var once sync.Once
-	options := Options{port: func() (port int, err error) {
-		port, err = freePort()
+	options := Options{Options: process.Options{Port: func() (port int, err error) {
+		port = closedport.Port(t)
 		once.Do(func() { port = foreign.Listener.Addr().(*net.TCPAddr).Port })
 		return port, err
-	}}
+	}}}
 	fake := fakemlx.Install(t, &fakemlx.Script{AnyModel: true})
-	setup := Setup{Command: func() []string { return []string{fake.Path} }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
-	s := New(map[string]Process{"mlx_lm": MLXServer(setup)}, options, slog.New(slog.DiscardHandler))
+	setup := process.Setup{Command: func() []string { return []string{fake.Path} }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	s := New(map[string]process.Program{"mlx_lm": MLXServer(setup)}, options, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
 	spec := &schedule.Spec{Engine: "mlx_lm", Model: catalog.Model{Key: "m", Path: "/models/m"}, ContextLength: 512, Parallel: 1, NoSandbox: "it is a fake"}
 	if _, err := s.Load(t.Context(), spec, nil); err != nil {

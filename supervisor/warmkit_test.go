@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -53,7 +54,7 @@ type home struct {
 	spec  *schedule.Spec
 	saves time.Duration // SaveAfter
 	token time.Duration // that a token of a prompt takes
-	wrap  func(Process) Process
+	wrap  func(process.Program) process.Program
 }
 
 const (
@@ -65,7 +66,7 @@ const (
 func newHome(t *testing.T, script *fakeengine.Script, slots int, saveAfter time.Duration) *home {
 	t.Helper()
 	h := &home{t: t, fake: fakeengine.Install(t, script), dir: filepath.Join(t.TempDir(), "warm"), saves: saveAfter, token: slowToken}
-	h.wrap = func(p Process) Process { return p }
+	h.wrap = func(p process.Program) process.Program { return p }
 	model := filepath.Join(t.TempDir(), "m.gguf")
 	if err := os.WriteFile(model, []byte("weights"), 0o600); err != nil {
 		t.Fatal(err)
@@ -85,9 +86,9 @@ func (h *home) open() {
 	if h.store, err = warm.Open(h.dir, log); err != nil {
 		h.t.Fatal(err)
 	}
-	h.Supervisor = New(map[string]Process{
+	h.Supervisor = New(map[string]process.Program{
 		"llama_server": h.wrap(LlamaServer(func() (string, error) { return h.fake.Path, nil })),
-	}, Options{Journal: filepath.Join(h.t.TempDir(), "engines"), Warm: h.store}, log)
+	}, Options{Options: process.Options{Journal: filepath.Join(h.t.TempDir(), "engines"), Warm: h.store}}, log)
 	h.Configure(schedule.Limits{SaveTokens: 300, SaveAfter: h.saves}, nil)
 	s, store := h.Supervisor, h.store
 	h.t.Cleanup(func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -76,7 +77,7 @@ func (s *Subject) deviceFaults(ctx context.Context, setup supervisor.Setup, buil
 		}
 		isExposed = slices.ContainsFunc(s.Config.Sites, func(site resource.Site) bool { return site.Reachable || site.Authentication })
 	}
-	report := supervisor.FindDevices(ctx, described.New(setup), build, true, sandbox, strings.Fields(s.configured(described.Name, "sandbox_read")))
+	report := process.FindDevices(ctx, described.New(setup), build, true, sandbox, strings.Fields(s.configured(described.Name, "sandbox_read")))
 	if fault, _ := node.JudgeDevices(described.Name, &report, sandbox, isExposed); fault != "" {
 		return []string{fault}
 	}

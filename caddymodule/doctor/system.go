@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // checkSandbox checks that engines run in a sandbox.
@@ -16,7 +16,7 @@ func checkSandbox(_ context.Context, s *Subject) []Finding {
 	if s.configured(node.Engines()[0].Name, "sandbox") == "off" {
 		return one(Warning, "Engines run without a sandbox: the configuration says sandbox off.", "Leave that out, unless an engine doesn't work in it.")
 	}
-	return ofSandbox(supervisor.SandboxState())
+	return ofSandbox(process.SandboxState())
 }
 
 func ofSandbox(state string) []Finding {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -23,20 +23,20 @@ const header = "echo\n"
 const memory = 1 << 20
 
 // Engine describes the engine. Nothing can be chosen of a load: it has one slot, and the model's own context.
-func Engine() supervisor.Engine {
-	return supervisor.Engine{
+func Engine() process.Engine {
+	return process.Engine{
 		Name:    "echo",
 		Formats: []catalog.Format{Format},
 		Files:   []catalog.Files{{Format: Format, Ending: ".echo", Read: read}},
 		Find:    find,
-		New:     func(s supervisor.Setup) supervisor.Process { return &process{setup: s} },
+		New:     func(s process.Setup) process.Program { return &echo{setup: s} },
 		Estimate: func(s *schedule.Spec) (catalog.Memory, error) {
 			return catalog.Memory{Weights: s.Model.SizeBytes + memory}, nil
 		},
 	}
 }
 
-func find(s supervisor.Setup) (string, error) {
+func find(s process.Setup) (string, error) {
 	if path := s.Path(); path != "" {
 		return path, nil
 	}

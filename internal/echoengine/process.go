@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -22,22 +22,22 @@ const (
 	sayFailed = prefix + "failed, " // with the reason
 )
 
-// process is the engine as a process. It listens on a port, requires no key, can't be asked about its health or its work, and
+// echo is the engine as a program. It listens on a port, requires no key, can't be asked about its health or its work, and
 // ends when its standard input closes.
-type process struct{ setup supervisor.Setup }
+type echo struct{ setup process.Setup }
 
 // Probe doesn't ask: there is one version.
-func (p *process) Probe(context.Context) (supervisor.Build, error) {
+func (p *echo) Probe(context.Context) (process.Build, error) {
 	path, err := find(p.setup)
-	return supervisor.Build{Engine: "echo", Version: "v7", Path: path}, err
+	return process.Build{Engine: "echo", Version: "v7", Path: path}, err
 }
 
-func (p *process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cmd {
+func (p *echo) Command(l process.Launch, b process.Build) process.Cmd {
 	args := []string{childWord, "--ear", net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port)), "--model", l.Model.Path, "--context", strconv.Itoa(l.ContextLength)}
-	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: engine.Environment(b.Script)}
+	return process.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: engine.Environment(b.Script)}
 }
 
-func (p *process) Line(line string) []schedule.Signal {
+func (p *echo) Line(line string) []schedule.Signal {
 	if text, ok := strings.CutPrefix(line, sayFailed); ok {
 		return []schedule.Signal{{Kind: schedule.SignalTrouble, Text: text}}
 	}
@@ -55,8 +55,8 @@ func (p *process) Line(line string) []schedule.Signal {
 	}
 }
 
-func (p *process) Level(string) slog.Level { return slog.LevelDebug }
+func (p *echo) Level(string) slog.Level { return slog.LevelDebug }
 
-func (p *process) Stop() []supervisor.StopStep {
-	return []supervisor.StopStep{{Action: supervisor.StopCloseInput, Wait: 5 * time.Second}}
+func (p *echo) Stop() []process.StopStep {
+	return []process.StopStep{{Action: process.StopCloseInput, Wait: 5 * time.Second}}
 }

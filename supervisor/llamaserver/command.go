@@ -11,13 +11,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Command returns the command line of a llama-server for one model. If a flag differs between versions, the build's help
 // decides.
-func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cmd {
+func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 	known := flags(b.Flags)
 	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}
 	if l.Socket != "" {
@@ -60,7 +60,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
-	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))}}
+	return process.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))}}
 }
 
 // kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.

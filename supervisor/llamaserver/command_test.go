@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -68,7 +68,7 @@ func TestFlagsOf(t *testing.T) {
 func TestDevicesOf(t *testing.T) {
 	t.Parallel()
 	list := "Available devices:\n  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)\n  MTL0: Apple M2 (21845 MiB, 21845 MiB free)\n  Bad0: x (y MiB, 1 MiB free)\n"
-	want := []supervisor.Device{
+	want := []process.Device{
 		{Name: "CUDA0", Title: "NVIDIA GeForce RTX 3090", Memory: 24135 << 20, Free: 23880 << 20, Context: contextBytes},
 		{Name: "MTL0", Title: "Apple M2", Memory: 21845 << 20, Free: 21845 << 20, Unified: true},
 	}
@@ -122,11 +122,11 @@ func TestProcess_Command(t *testing.T) {
 		"a reranker":                 {"", embedding(true), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --reranking -b 512 -ub 512 --pooling rank"},
 		"a build that tells nothing": {"", chat(func(*schedule.Spec) {}), strings.TrimSuffix(begin, " ")},
 	} {
-		launch := supervisor.Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
+		launch := process.Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
 		if name == "on a socket" {
 			launch.Socket = "/run/s.sock"
 		}
-		cmd := (&Process{}).Command(launch, supervisor.Build{Path: "/bin/llama-server", Flags: flagsOf(c.help)})
+		cmd := (&Process{}).Command(launch, process.Build{Path: "/bin/llama-server", Flags: flagsOf(c.help)})
 		if got := strings.Join(cmd.Args, " "); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
 		}
@@ -140,7 +140,7 @@ func TestProcess_Command_MachinesThatTakePart(t *testing.T) {
 	t.Parallel()
 	spec := specOf("m", 1)
 	spec.Args = []string{"--threads", "1", "--rpc", "10.0.0.7:50052,[fd00::1]:50053,nonsense"}
-	cmd := (&Process{}).Command(supervisor.Launch{Spec: spec}, supervisor.Build{})
+	cmd := (&Process{}).Command(process.Launch{Spec: spec}, process.Build{})
 	if diff := cmp.Diff([]int{50052, 50053}, cmd.Needs.Connect); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

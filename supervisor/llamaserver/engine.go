@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engine returns the description of llama-server.
-func Engine() supervisor.Engine {
-	return supervisor.Engine{
+func Engine() process.Engine {
+	return process.Engine{
 		Name:           "llama_server",
 		Formats:        []catalog.Format{catalog.FormatGGUF},
 		Find:           find,
@@ -28,12 +28,12 @@ func Engine() supervisor.Engine {
 	}
 }
 
-func find(s supervisor.Setup) (string, error) {
+func find(s process.Setup) (string, error) {
 	found, err := runtimes.Open(s.Runtimes, s.Log).Find(runtimes.LlamaCpp, s.Path())
 	return found.Path, err
 }
 
-func newProcess(s supervisor.Setup) supervisor.Process {
+func newProcess(s process.Setup) process.Program {
 	return &Process{
 		Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes,
 		TooOld: func(version string) string {
@@ -44,9 +44,9 @@ func newProcess(s supervisor.Setup) supervisor.Process {
 
 // choices returns the options for loading a model. An embedding model processes each input in one batch and caches nothing,
 // so it has fewer.
-func choices(m *catalog.Model) supervisor.Choices {
+func choices(m *catalog.Model) process.Choices {
 	isChat := m.Type == catalog.TypeLLM
-	can := supervisor.Choices{
+	can := process.Choices{
 		ContextLength: true, Parallel: true, Devices: true,
 		BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
 		Experts: isChat && m.Experts > 0,
@@ -75,7 +75,7 @@ func estimate(s *schedule.Spec) (catalog.Memory, error) {
 var templating = regexp.MustCompile(`^(--chat-template.*|--(no-)?jinja|--(no-)?prefill-assistant|-rea|--reasoning.*)$`)
 
 // fixed reports what arguments override. Of the prompt cache's sizes, the last counts.
-func fixed(args []string) (f supervisor.Fixed) {
+func fixed(args []string) (f process.Fixed) {
 	for i, arg := range args {
 		switch nameOf(arg) {
 		case "-c", "--ctx-size":

@@ -10,22 +10,22 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestEngine_Choices(t *testing.T) {
 	t.Parallel()
-	chat := supervisor.Choices{ContextLength: true, Parallel: true, Devices: true, BatchSize: true, LeastBatch: 2, FlashAttention: true, OffloadKV: true, Draft: true, PromptCache: true}
+	chat := process.Choices{ContextLength: true, Parallel: true, Devices: true, BatchSize: true, LeastBatch: 2, FlashAttention: true, OffloadKV: true, Draft: true, PromptCache: true}
 	mixed := chat
 	mixed.Experts = true
 	for name, tt := range map[string]struct {
 		model catalog.Model
-		want  supervisor.Choices
+		want  process.Choices
 	}{
 		"chat":                 {catalog.Model{Type: catalog.TypeLLM}, chat},
 		"a mixture of experts": {catalog.Model{Type: catalog.TypeLLM, Experts: 8}, mixed},
-		"embeddings":           {catalog.Model{Type: catalog.TypeEmbedding, Experts: 8}, supervisor.Choices{ContextLength: true, Parallel: true, Devices: true}},
+		"embeddings":           {catalog.Model{Type: catalog.TypeEmbedding, Experts: 8}, process.Choices{ContextLength: true, Parallel: true, Devices: true}},
 	} {
 		if diff := cmp.Diff(tt.want, Engine().Choices(&tt.model)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -35,8 +35,8 @@ func TestEngine_Choices(t *testing.T) {
 
 func TestEngine_Fixed(t *testing.T) {
 	t.Parallel()
-	cache := func(mebibytes int64) supervisor.Fixed { return supervisor.Fixed{PromptCache: new(mebibytes << 20)} }
-	for args, want := range map[string]supervisor.Fixed{
+	cache := func(mebibytes int64) process.Fixed { return process.Fixed{PromptCache: new(mebibytes << 20)} }
+	for args, want := range map[string]process.Fixed{
 		"":                              {},
 		"--threads 1 --cachet 7":        {},
 		"-c 4096":                       {Context: true},
@@ -99,7 +99,7 @@ func TestEngine_Find(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, nil)
 	path := fake.Path
-	setup := supervisor.Setup{Path: func() string { return path }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	setup := process.Setup{Path: func() string { return path }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	process := Engine().New(setup)
 	if build, err := process.Probe(t.Context()); err != nil || build.Path != fake.Path {
 		t.Errorf("build %+v, error %v", build, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // flagNames matches the names of a flag, at the beginning of a line of the help.
@@ -65,7 +65,7 @@ var sharedTitles = []string{"Orin", "Xavier", "Tegra", "Thor", "GB10"}
 const contextBytes = 604 << 20
 
 // ListDevices returns the arguments that list the devices. Which of them share the machine's memory is said only at the highest level of the log.
-func (p *Process) ListDevices(b supervisor.Build) []string {
+func (p *Process) ListDevices(b process.Build) []string {
 	switch known := flags(b.Flags); {
 	case !known.has("--list-devices"):
 		return nil
@@ -78,19 +78,19 @@ func (p *Process) ListDevices(b supervisor.Build) []string {
 
 // Devices parses the output of --list-devices. Apple's devices, those on the processor itself, and GPUs within a processor share the
 // machine's memory. The result is never nil.
-func (p *Process) Devices(list string) []supervisor.Device {
+func (p *Process) Devices(list string) []process.Device {
 	var shared []string
 	for _, m := range sharedLine.FindAllStringSubmatch(list, -1) {
 		shared = append(shared, "Vulkan"+m[1])
 	}
-	devices := []supervisor.Device{}
+	devices := []process.Device{}
 	for _, m := range deviceLine.FindAllStringSubmatch(list, -1) {
 		total, err := strconv.ParseInt(m[3], 10, 40)
 		free, failed := strconv.ParseInt(m[4], 10, 40)
 		if err != nil || failed != nil {
 			continue
 		}
-		d := supervisor.Device{Name: m[1], Title: m[2], Memory: total << 20, Free: free << 20}
+		d := process.Device{Name: m[1], Title: m[2], Memory: total << 20, Free: free << 20}
 		isNamed := func(title string) bool { return strings.Contains(d.Title, title) }
 		switch kind := strings.TrimRight(d.Name, "0123456789"); kind {
 		case "CUDA", "ROCm", "MUSA":

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely unknown.
@@ -80,7 +80,7 @@ func (l *library) knows(arch string) bool {
 }
 
 // Prepare returns an error if the engine doesn't know how a drafter works. It would end itself with its help.
-func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
+func (p *Process) Prepare(ctx context.Context, l *process.Launch) error {
 	draft := l.Draft
 	if draft == nil || draft.Drafting == "" {
 		return nil

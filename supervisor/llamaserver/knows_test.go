@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -97,13 +97,13 @@ func TestProcess_Prepare_RefusesADrafterOfAnUnknownKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.remember(path, probedBuild{supervisor.Build{Path: path, Flags: flagsOf("--spec-type none,draft-simple,draft-mtp\n")}, info.Size(), info.ModTime()})
+	p.remember(path, probedBuild{process.Build{Path: path, Flags: flagsOf("--spec-type none,draft-simple,draft-mtp\n")}, info.Size(), info.ModTime()})
 	for drafting, want := range map[string]string{
 		"": "", "mtp": "", "dspark": "the engine can't draft with d, which is for draft-dspark. llama.cpp b1 is too old; get another",
 	} {
 		spec := &schedule.Spec{Draft: &catalog.Model{Key: "d", Drafting: drafting}}
 		got := ""
-		if err := p.Prepare(t.Context(), &supervisor.Launch{Spec: spec}); err != nil {
+		if err := p.Prepare(t.Context(), &process.Launch{Spec: spec}); err != nil {
 			got = err.Error()
 		}
 		if got != want {

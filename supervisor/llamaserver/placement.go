@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -17,7 +17,7 @@ const allLayers = "999"
 
 // onGPUs returns the arguments that say where a model is. How much of it fits is left to the engine's own planner (--fit), which knows
 // every architecture: it has only to be told which GPUs it may use, and what to leave free of them.
-func onGPUs(l *supervisor.Launch, known flags) []string {
+func onGPUs(l *process.Launch, known flags) []string {
 	switch {
 	case l.On.Processor:
 		args := []string{"-ngl", "0"}
@@ -86,7 +86,7 @@ func placementSignals(line string) []schedule.Signal {
 
 // Compile returns a request whose prompt is longer than a physical batch, and which generates a few tokens. Batches of several sizes and single
 // tokens are computed by different code.
-func (p *Process) Compile(l *supervisor.Launch) (path string, body []byte) {
+func (p *Process) Compile(l *process.Launch) (path string, body []byte) {
 	if !slices.ContainsFunc(l.On.Devices, func(name string) bool { return strings.HasPrefix(name, "CUDA") }) {
 		return "", nil // other drivers take moments
 	}
@@ -101,6 +101,6 @@ func (p *Process) Compile(l *supervisor.Launch) (path string, body []byte) {
 }
 
 var (
-	_ supervisor.DeviceLister = (*Process)(nil)
-	_ supervisor.Compiler     = (*Process)(nil)
+	_ process.DeviceLister = (*Process)(nil)
+	_ process.Compiler     = (*Process)(nil)
 )

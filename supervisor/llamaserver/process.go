@@ -13,7 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -35,7 +35,7 @@ type Process struct {
 }
 
 type probedBuild struct {
-	build supervisor.Build
+	build process.Build
 	size  int64
 	at    time.Time
 }
@@ -44,33 +44,33 @@ type probedBuild struct {
 const probeTimeout = 20 * time.Second
 
 // Probe returns the executable's version, flags and devices. The result is cached until the file changes.
-func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
+func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	path, err := p.Locate()
 	if err != nil {
-		return supervisor.Build{}, err
+		return process.Build{}, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return supervisor.Build{}, fmt.Errorf("llama-server: %w", err)
+		return process.Build{}, fmt.Errorf("llama-server: %w", err)
 	}
 	if known, ok := p.known(path); ok && known.size == info.Size() && known.at.Equal(info.ModTime()) {
 		return known.build, nil
 	}
 	version, err := ask(ctx, path, "--version")
 	if err != nil {
-		return supervisor.Build{}, err
+		return process.Build{}, err
 	}
 	help, err := ask(ctx, path, "--help")
 	if err != nil {
-		return supervisor.Build{}, err
+		return process.Build{}, err
 	}
-	build := supervisor.Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: flagsOf(help)}
+	build := process.Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: flagsOf(help)}
 	build.Root, build.Script = p.rootOf(path), engine.IsScript(path)
 	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if args := p.ListDevices(build); args != nil {
 		list, err := ask(ctx, path, args...)
 		if openfiles.AreExhausted(err) {
-			return supervisor.Build{}, err // errors aren't cached
+			return process.Build{}, err // errors aren't cached
 		}
 		if err != nil {
 			list = ""
@@ -125,9 +125,9 @@ func (p *Process) Health() string { return "/health" }
 
 // Stop sends the exit command, then closes standard input. SIGTERM doesn't work: in this mode an idle llama-server ignores
 // it, and a busy one hangs.
-func (p *Process) Stop() []supervisor.StopStep {
-	return []supervisor.StopStep{
-		{Action: supervisor.StopWrite, Text: exitLine, Wait: 500 * time.Millisecond},
-		{Action: supervisor.StopCloseInput, Wait: 500 * time.Millisecond},
+func (p *Process) Stop() []process.StopStep {
+	return []process.StopStep{
+		{Action: process.StopWrite, Text: exitLine, Wait: 500 * time.Millisecond},
+		{Action: process.StopCloseInput, Wait: 500 * time.Millisecond},
 	}
 }

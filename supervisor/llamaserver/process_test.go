@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -94,9 +95,9 @@ func TestProcess_OldBuilds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fake := fakeengine.Install(t, &script)
-			process := &Process{Locate: func() (string, error) { return fake.Path, nil }}
-			s := supervisor.New(map[string]supervisor.Process{"llama_server": process},
-				supervisor.Options{Journal: filepath.Join(t.TempDir(), "engines")}, slog.New(slog.DiscardHandler))
+			program := &Process{Locate: func() (string, error) { return fake.Path, nil }}
+			s := supervisor.New(map[string]process.Program{"llama_server": program},
+				supervisor.Options{Options: process.Options{Journal: filepath.Join(t.TempDir(), "engines")}}, slog.New(slog.DiscardHandler))
 			defer s.Close()
 			spec := specOf("m", 1)
 			spec.Model.Type, spec.FlashAttention, spec.BatchSize, spec.PromptCache, spec.Checkpoints = catalog.TypeLLM, schedule.On, 256, 1<<30, 3

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -25,7 +25,7 @@ var savesNothing = []string{
 }
 
 // CanSave reports whether the build can, and no argument keeps it from doing so.
-func (p *Process) CanSave(s *schedule.Spec, b supervisor.Build) bool {
+func (p *Process) CanSave(s *schedule.Spec, b process.Build) bool {
 	return flags(b.Flags).has(savePath) && s.Model.Type == catalog.TypeLLM &&
 		!slices.ContainsFunc(s.Args, func(arg string) bool { return slices.Contains(savesNothing, nameOf(arg)) })
 }
@@ -63,7 +63,7 @@ var (
 
 // Print returns the slots, flash attention, experts and devices, and the arguments that count. Of a file that an argument names, its size
 // and time count, too.
-func (p *Process) Print(s *schedule.Spec, b supervisor.Build) string {
+func (p *Process) Print(s *schedule.Spec, b process.Build) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "np %d, fa %d, experts %d", s.Parallel, s.FlashAttention, s.Experts)
 	for _, d := range b.Devices {
@@ -129,34 +129,34 @@ type slotAnswer struct {
 var errNoState = errors.New("the engine's answer doesn't say what it did")
 
 // Saved parses {"id_slot":0,"filename":"x","n_saved":273,"n_written":843172,"timings":{"save_ms":0.465}}.
-func (p *Process) Saved(answer []byte) (supervisor.SlotState, error) {
+func (p *Process) Saved(answer []byte) (process.SlotState, error) {
 	var a slotAnswer
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return supervisor.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
+		return process.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
 	}
 	if a.Saved == nil {
-		return supervisor.SlotState{}, errNoState
+		return process.SlotState{}, errNoState
 	}
 	return slotState(*a.Saved, a.Written, a.Timings.Save)
 }
 
 // Restored parses {"id_slot":0,"filename":"x","n_restored":273,"n_read":843172,"timings":{"restore_ms":0.307}}.
-func (p *Process) Restored(answer []byte) (supervisor.SlotState, error) {
+func (p *Process) Restored(answer []byte) (process.SlotState, error) {
 	var a slotAnswer
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return supervisor.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
+		return process.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
 	}
 	if a.Restored == nil {
-		return supervisor.SlotState{}, errNoState
+		return process.SlotState{}, errNoState
 	}
 	return slotState(*a.Restored, a.Read, a.Timings.Restore)
 }
 
-func slotState(tokens int, bytes int64, milliseconds float64) (supervisor.SlotState, error) {
+func slotState(tokens int, bytes int64, milliseconds float64) (process.SlotState, error) {
 	if tokens < 0 || bytes < 0 || milliseconds < 0 {
-		return supervisor.SlotState{}, errNoState
+		return process.SlotState{}, errNoState
 	}
-	return supervisor.SlotState{Tokens: tokens, Bytes: bytes, Took: time.Duration(milliseconds * float64(time.Millisecond))}, nil
+	return process.SlotState{Tokens: tokens, Bytes: bytes, Took: time.Duration(milliseconds * float64(time.Millisecond))}, nil
 }
 
-var _ supervisor.Saver = (*Process)(nil)
+var _ process.Saver = (*Process)(nil)

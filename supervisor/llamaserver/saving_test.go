@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -18,7 +18,7 @@ func savingSpec(args ...string) *schedule.Spec {
 	return s
 }
 
-var savingBuild = supervisor.Build{Flags: map[string]string{savePath: "PATH path to save slot kv cache"}}
+var savingBuild = process.Build{Flags: map[string]string{savePath: "PATH path to save slot kv cache"}}
 
 func TestProcess_CanSave(t *testing.T) {
 	t.Parallel()
@@ -26,11 +26,11 @@ func TestProcess_CanSave(t *testing.T) {
 	embedding.Model.Type = catalog.TypeEmbedding
 	for name, tt := range map[string]struct {
 		spec  *schedule.Spec
-		build supervisor.Build
+		build process.Build
 		want  bool
 	}{
 		"a chat model":               {savingSpec("--threads", "1"), savingBuild, true},
-		"an old build":               {savingSpec(), supervisor.Build{}, false},
+		"an old build":               {savingSpec(), process.Build{}, false},
 		"an embedding model":         {embedding, savingBuild, false},
 		"it sleeps":                  {savingSpec("--sleep-idle-seconds", "60"), savingBuild, false},
 		"nothing is used again":      {savingSpec("--no-cache-prompt"), savingBuild, false},
@@ -55,7 +55,7 @@ func TestProcess_Print(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		spec  *schedule.Spec
-		build supervisor.Build
+		build process.Build
 		same  bool
 	}{
 		"the context":            {with(func(s *schedule.Spec) { s.ContextLength = 99 }), savingBuild, true},
@@ -69,7 +69,7 @@ func TestProcess_Print(t *testing.T) {
 		"the type of the cache":  {savingSpec("-ctk", "q8_0"), savingBuild, false},
 		"an override":            {savingSpec("--override-kv", "llama.rope.freq_base=float:5"), savingBuild, false},
 		"a value that is a flag": {savingSpec("--override-kv", "--threads", "1"), savingBuild, false},
-		"devices":                {savingSpec(), supervisor.Build{Flags: savingBuild.Flags, Devices: []supervisor.Device{{Name: "CUDA0"}}}, false},
+		"devices":                {savingSpec(), process.Build{Flags: savingBuild.Flags, Devices: []process.Device{{Name: "CUDA0"}}}, false},
 	} {
 		first, other := new(Process).Print(savingSpec("--threads", "1"), savingBuild), new(Process).Print(tt.spec, tt.build)
 		if (first == other) != tt.same {
@@ -115,7 +115,7 @@ func TestProcess_SlotRequests(t *testing.T) {
 func TestProcess_SlotAnswers(t *testing.T) {
 	t.Parallel()
 	p := new(Process)
-	want := supervisor.SlotState{Tokens: 273, Bytes: 843172, Took: 465 * time.Microsecond}
+	want := process.SlotState{Tokens: 273, Bytes: 843172, Took: 465 * time.Microsecond}
 	got, err := p.Saved([]byte(`{"id_slot":0,"filename":"a.bin","n_saved":273,"n_written":843172,"timings":{"save_ms":0.465}}`))
 	if err != nil || got != want {
 		t.Errorf("saved %+v, %v", got, err)
@@ -139,14 +139,14 @@ func TestProcess_CommandWithAFolderForStates(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		states string
-		build  supervisor.Build
+		build  process.Build
 		want   bool
 	}{
 		"a folder":     {"/warm/x", savingBuild, true},
 		"none":         {"", savingBuild, false},
-		"an old build": {"/warm/x", supervisor.Build{}, false},
+		"an old build": {"/warm/x", process.Build{}, false},
 	} {
-		cmd := new(Process).Command(supervisor.Launch{Spec: savingSpec(), States: tt.states}, tt.build)
+		cmd := new(Process).Command(process.Launch{Spec: savingSpec(), States: tt.states}, tt.build)
 		if got := strings.Contains(strings.Join(cmd.Args, " "), savePath+" /warm/x"); got != tt.want {
 			t.Errorf("%s: %q", name, cmd.Args)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -28,12 +28,12 @@ type slot struct {
 }
 
 // Work parses the list of slots.
-func (p *Process) Work(answer []byte) (supervisor.Work, bool) {
+func (p *Process) Work(answer []byte) (process.Work, bool) {
 	var slots []slot
 	if json.Unmarshal(answer, &slots) != nil {
-		return supervisor.Work{}, false
+		return process.Work{}, false
 	}
-	var w supervisor.Work
+	var w process.Work
 	var mark strings.Builder
 	for _, s := range slots {
 		decoded := 0
@@ -59,13 +59,13 @@ var (
 )
 
 // Pace parses {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}} anywhere in a chunk.
-func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
+func (p *Process) Pace(piece []byte) (process.Pace, bool) {
 	if !bytes.Contains(piece, progressWord) { // which is far quicker than LastIndex, and than a word that begins like every name
-		return supervisor.Pace{}, false
+		return process.Pace{}, false
 	}
 	at := bytes.LastIndex(piece, promptProgress)
 	if at < 0 {
-		return supervisor.Pace{}, false
+		return process.Pace{}, false
 	}
 	var told struct {
 		Cache     int     `json:"cache"`
@@ -73,9 +73,9 @@ func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
 		Time      float64 `json:"time_ms"`
 	}
 	if json.NewDecoder(bytes.NewReader(piece[at+len(promptProgress):])).Decode(&told) != nil {
-		return supervisor.Pace{}, false
+		return process.Pace{}, false
 	}
-	return supervisor.Pace{Tokens: told.Processed - told.Cache, Time: time.Duration(told.Time * float64(time.Millisecond))}, true
+	return process.Pace{Tokens: told.Processed - told.Cache, Time: time.Duration(told.Time * float64(time.Millisecond))}, true
 }
 
 // ownBatch is llama-server's default batch size, in tokens.

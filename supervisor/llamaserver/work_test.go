@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 func TestProcess_Work(t *testing.T) {
@@ -36,7 +36,7 @@ func TestProcess_Work(t *testing.T) {
 	told := func(tokens, ms string) string {
 		return `data: {"prompt_progress":{"total":9000,"cache":0,"processed":` + tokens + `,"time_ms":` + ms + "}}\n\n"
 	}
-	if pace, ok := e.Pace([]byte(told("0", "0") + told("512", "176.5"))); !ok || pace != (supervisor.Pace{Tokens: 512, Time: 176500 * time.Microsecond}) {
+	if pace, ok := e.Pace([]byte(told("0", "0") + told("512", "176.5"))); !ok || pace != (process.Pace{Tokens: 512, Time: 176500 * time.Microsecond}) {
 		t.Errorf("pace %+v, %t", pace, ok)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // Command returns the command line of a server for one model.
-func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cmd {
+func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 	args := slices.Clone(b.Args)
 	add := func(flag, value string) {
 		if _, ok := b.Flags[flag]; ok || b.Flags == nil {
@@ -53,7 +53,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 	// The last of several counts. What the operator adds may change all but the model and the address: the server needs no key.
 	args = append(args, l.Args...)
 	args = append(args, "--model", l.Model.Path, "--host", "127.0.0.1", "--port", strconv.Itoa(l.Port))
-	return supervisor.Cmd{Path: b.Path, Args: args, Env: environment(), Guard: true}
+	return process.Cmd{Path: b.Path, Args: args, Env: environment(), Guard: true}
 }
 
 // cacheBytes returns the limit on the memory of cached prompts. The server counts those that it is working on, too, for which

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -18,41 +18,41 @@ func TestCommand(t *testing.T) {
 	const rest = "--allowed-origins none --max-tokens 2147483647 --decode-concurrency 4 --prompt-concurrency 4"
 	const sampling = " --temp 0.8 --top-p 0.95 --min-p 0.05"
 	for name, c := range map[string]struct {
-		change func(*schedule.Spec, *supervisor.Build)
+		change func(*schedule.Spec, *process.Build)
 		want   string
 	}{
 		"as it comes": {
-			func(*schedule.Spec, *supervisor.Build) {}, rest + " --prompt-cache-size 16" + sampling + " --top-k 40",
+			func(*schedule.Spec, *process.Build) {}, rest + " --prompt-cache-size 16" + sampling + " --top-k 40",
 		},
-		"a budget": {func(s *schedule.Spec, _ *supervisor.Build) {
+		"a budget": {func(s *schedule.Spec, _ *process.Build) {
 			s.Model.SizeBytes, s.PromptCache, s.Reserve, s.Memory = 1000, 50, 50, 1000+50+7+schedule.RuntimeMemory
 		}, rest + " --prompt-cache-size 16 --prompt-cache-bytes 57" + sampling + " --top-k 40"},
-		"owners apart":       {func(s *schedule.Spec, _ *supervisor.Build) { s.Private, s.PromptCache = true, 50 }, rest + " --prompt-cache-size 0" + sampling + " --top-k 40"},
-		"a tiny vocabulary":  {func(s *schedule.Spec, _ *supervisor.Build) { s.Model.Vocabulary = 40 }, rest + " --prompt-cache-size 16" + sampling},
-		"a small vocabulary": {func(s *schedule.Spec, _ *supervisor.Build) { s.Model.Vocabulary = 41 }, rest + " --prompt-cache-size 16" + sampling + " --top-k 40"},
+		"owners apart":       {func(s *schedule.Spec, _ *process.Build) { s.Private, s.PromptCache = true, 50 }, rest + " --prompt-cache-size 0" + sampling + " --top-k 40"},
+		"a tiny vocabulary":  {func(s *schedule.Spec, _ *process.Build) { s.Model.Vocabulary = 40 }, rest + " --prompt-cache-size 16" + sampling},
+		"a small vocabulary": {func(s *schedule.Spec, _ *process.Build) { s.Model.Vocabulary = 41 }, rest + " --prompt-cache-size 16" + sampling + " --top-k 40"},
 		"many requests": {
-			func(s *schedule.Spec, _ *supervisor.Build) { s.Parallel = 16 },
+			func(s *schedule.Spec, _ *process.Build) { s.Parallel = 16 },
 			"--allowed-origins none --max-tokens 2147483647 --decode-concurrency 16 --prompt-concurrency 8 --prompt-cache-size 64" + sampling + " --top-k 40",
 		},
 		"an old version": {
-			func(_ *schedule.Spec, b *supervisor.Build) {
+			func(_ *schedule.Spec, b *process.Build) {
 				b.Flags = map[string]string{"--model": "", "--max-tokens": "", "--temp": ""}
 			},
 			"--max-tokens 2147483647 --temp 0.8",
 		},
-		"words before and after": {func(s *schedule.Spec, b *supervisor.Build) {
+		"words before and after": {func(s *schedule.Spec, b *process.Build) {
 			b.Args, b.Flags, s.Args = []string{"-m", "mlx_lm", "server"}, map[string]string{"--model": ""}, []string{"--temp", "0"}
 		}, "-m mlx_lm server --temp 0"},
-		"another address": {func(s *schedule.Spec, b *supervisor.Build) {
+		"another address": {func(s *schedule.Spec, b *process.Build) {
 			b.Flags, s.Args = map[string]string{"--model": ""}, []string{"--host", "0.0.0.0", "--port", "80", "--model", "/models/x"}
 		}, "--host 0.0.0.0 --port 80 --model /models/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &schedule.Spec{Model: catalog.Model{Path: "/models/m"}, Parallel: 4}
-			b := supervisor.Build{Path: "/bin/x"}
+			b := process.Build{Path: "/bin/x"}
 			c.change(s, &b)
-			got := (&Process{}).Command(supervisor.Launch{Spec: s, Port: 4711}, b)
+			got := (&Process{}).Command(process.Launch{Spec: s, Port: 4711}, b)
 			if diff := cmp.Diff(c.want+last, strings.Join(got.Args, " ")); diff != "" || got.Path != "/bin/x" || !got.Guard {
 				t.Errorf("path %s, guard %t, arguments (-want +got):\n%s", got.Path, got.Guard, diff)
 			}

@@ -7,23 +7,23 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engine returns the description of mlx_lm.server.
-func Engine() supervisor.Engine {
-	return supervisor.Engine{
+func Engine() process.Engine {
+	return process.Engine{
 		Name:      "mlx_lm",
 		Formats:   []catalog.Format{catalog.FormatMLX},
-		Find:      func(s supervisor.Setup) (string, error) { found, err := find(s); return found.Path, err },
-		New:       func(s supervisor.Setup) supervisor.Process { return &Process{setup: s} },
+		Find:      func(s process.Setup) (string, error) { found, err := find(s); return found.Path, err },
+		New:       func(s process.Setup) process.Program { return &Process{setup: s} },
 		Command:   true,
 		NoSandbox: "Python and whatever else its command starts need files and programs that the sandbox can't know",
 		Runs:      runs,
-		Choices: func(*catalog.Model) supervisor.Choices {
-			return supervisor.Choices{ContextLength: true, Parallel: true, PromptCache: true}
+		Choices: func(*catalog.Model) process.Choices {
+			return process.Choices{ContextLength: true, Parallel: true, PromptCache: true}
 		},
 		Estimate: estimate,
 		Fixed:    fixed,
@@ -31,7 +31,7 @@ func Engine() supervisor.Engine {
 }
 
 // find returns what is started: the configured command, or else the selected runtime, or else the server on PATH.
-func find(s supervisor.Setup) (runtimes.Runtime, error) {
+func find(s process.Setup) (runtimes.Runtime, error) {
 	var executable string
 	command := s.Command()
 	if len(command) > 0 {
@@ -65,7 +65,7 @@ func estimate(s *schedule.Spec) (catalog.Memory, error) {
 var units = map[string]float64{"": 1, "M": 1e6, "MB": 1e6, "G": 1e9, "GB": 1e9}
 
 // fixed returns the prompt cache size that the last such argument sets, and the arguments for the chat template.
-func fixed(args []string) (f supervisor.Fixed) {
+func fixed(args []string) (f process.Fixed) {
 	for i, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok && i+1 < len(args) {

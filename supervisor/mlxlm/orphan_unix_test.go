@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // serverVariable makes the test binary a server of its own, which the test kills: "command|journal".
@@ -26,8 +27,8 @@ func serveIfTold() {
 	if !ok {
 		return
 	}
-	setup := supervisor.Setup{Command: func() []string { return []string{command} }, Log: slog.New(slog.DiscardHandler)}
-	s := supervisor.New(map[string]supervisor.Process{"mlx_lm": &Process{setup: setup}}, supervisor.Options{Journal: journal}, slog.New(slog.DiscardHandler))
+	setup := process.Setup{Command: func() []string { return []string{command} }, Log: slog.New(slog.DiscardHandler)}
+	s := supervisor.New(map[string]process.Program{"mlx_lm": &Process{setup: setup}}, supervisor.Options{Options: process.Options{Journal: journal}}, slog.New(slog.DiscardHandler))
 	if _, err := s.Load(context.Background(), spec(1), nil); err != nil {
 		panic(err)
 	}

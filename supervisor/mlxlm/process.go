@@ -11,14 +11,14 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
 // Process is an mlx_lm.server process. The server requires no key. It listens before its model is loaded, and goes on listening if
 // the load fails, so it is tried by a request and watched by its output.
 type Process struct {
-	setup   supervisor.Setup
+	setup   process.Setup
 	timeout time.Duration // of a question; 0: askTimeout
 
 	mu     sync.Mutex
@@ -39,16 +39,16 @@ const unknown = "unknown"
 
 // Probe returns the server's version and flags, as far as they can be found out: any command may start a server. The result is
 // cached until the executable or the installed package changes.
-func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
+func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	found, err := find(p.setup)
 	if err != nil {
-		return supervisor.Build{}, err
+		return process.Build{}, err
 	}
-	build := supervisor.Build{Engine: runtimes.MLXLM, Version: found.Version, Path: found.Path, Args: found.Args, Script: engine.IsScript(found.Path)}
+	build := process.Build{Engine: runtimes.MLXLM, Version: found.Version, Path: found.Path, Args: found.Args, Script: engine.IsScript(found.Path)}
 	installed := installedVersion(found.Path)
 	info, err := os.Stat(found.Path)
 	if err != nil {
-		return supervisor.Build{}, err
+		return process.Build{}, err
 	}
 	command := strings.Join(slices.Concat([]string{found.Path}, found.Args), "\x00")
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 			known.version = installed
 		}
 		if err := known.ask(ctx, found, cmp.Or(p.timeout, askTimeout)); err != nil {
-			return supervisor.Build{}, err
+			return process.Build{}, err
 		}
 		p.mu.Lock()
 		if p.probed == nil {
@@ -112,4 +112,4 @@ func fatal(ctx context.Context, err error) error {
 func (p *Process) Health() string { return "/health" }
 
 // Stop has no steps: the server has nothing to save, and on Linux engines are started with SIGTERM blocked.
-func (p *Process) Stop() []supervisor.StopStep { return nil }
+func (p *Process) Stop() []process.StopStep { return nil }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -22,7 +22,7 @@ import (
 var renderProgram string
 
 // Rendering has a program in the environment of the server's Python render chats: the server can't show what it makes of them.
-func (p *Process) Rendering(ctx context.Context, s *schedule.Spec, b supervisor.Build, do func(supervisor.Render) error) error {
+func (p *Process) Rendering(ctx context.Context, s *schedule.Spec, b process.Build, do func(process.Render) error) error {
 	path, args := interpreter(b.Path, b.Args)
 	if path == "" {
 		return errors.New("the Python of the engine's command isn't known")

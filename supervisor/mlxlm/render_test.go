@@ -14,7 +14,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes/venv"
 )
 
@@ -34,7 +34,7 @@ func rendered(ctx context.Context, chats [][3]string, path string, args ...strin
 	}
 	s := spec(1)
 	s.Model.Path = "/models/m"
-	err := new(Process).Rendering(ctx, s, supervisor.Build{Path: path, Args: args}, func(render supervisor.Render) error {
+	err := new(Process).Rendering(ctx, s, process.Build{Path: path, Args: args}, func(render process.Render) error {
 		for _, c := range chats {
 			prompt, ok, err := render(raw(c[0]), raw(c[1]), raw(c[2]))
 			if err != nil {

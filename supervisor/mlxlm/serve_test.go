@@ -15,12 +15,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-func setupOf(t *testing.T, command ...string) supervisor.Setup {
+func setupOf(t *testing.T, command ...string) process.Setup {
 	t.Helper()
-	return supervisor.Setup{
+	return process.Setup{
 		Path: func() string { return "" }, Command: func() []string { return command }, Runtimes: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -36,8 +37,8 @@ func start(t *testing.T, script *fakemlx.Script, stall time.Duration) (*supervis
 		script.Cases[i].Script.AnyModel = true
 	}
 	fake := fakemlx.Install(t, script)
-	options := supervisor.Options{Journal: filepath.Join(t.TempDir(), "engines"), Stall: func() time.Duration { return stall }}
-	s := supervisor.New(map[string]supervisor.Process{"mlx_lm": &Process{setup: setupOf(t, fake.Path)}}, options, slog.New(slog.DiscardHandler))
+	options := supervisor.Options{Options: process.Options{Journal: filepath.Join(t.TempDir(), "engines"), Stall: func() time.Duration { return stall }}}
+	s := supervisor.New(map[string]process.Program{"mlx_lm": &Process{setup: setupOf(t, fake.Path)}}, options, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		s.Close()
 		for _, ev := range fake.Events() {
@@ -255,7 +256,7 @@ func TestServe_ADeadThreadIsACrash(t *testing.T) {
 		}
 	}
 	for _, l := range []*supervisor.Lease{first, second} {
-		if loss := l.Lost(t.Context(), nil); loss != (supervisor.Loss{Kind: supervisor.Ended}) {
+		if loss := l.Lost(t.Context(), nil); loss != (process.Loss{Kind: process.Ended}) {
 			t.Errorf("the loss is %+v", loss)
 		}
 	}

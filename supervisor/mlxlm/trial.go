@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // Trial returns the request for one token. It has a prompt and no messages, which a model's template could refuse, and a bias of nothing:
@@ -37,11 +37,11 @@ func (p *Process) Tried(status int, answer []byte) error {
 var progress = regexp.MustCompile(`(?m)^: keepalive (\d{1,9})/\d{1,9}$`)
 
 // Pace parses the last such comment in a piece of an answer. The time that it took isn't known.
-func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
+func (p *Process) Pace(piece []byte) (process.Pace, bool) {
 	all := progress.FindAllSubmatch(piece, -1)
 	if len(all) == 0 {
-		return supervisor.Pace{}, false
+		return process.Pace{}, false
 	}
 	tokens, err := strconv.Atoi(string(all[len(all)-1][1]))
-	return supervisor.Pace{Tokens: tokens}, err == nil
+	return process.Pace{Tokens: tokens}, err == nil
 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package supervisor
-
-import "syscall"
-
-// withoutLeash lets a process outlive who started it.
-func withoutLeash(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }

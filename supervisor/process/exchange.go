@@ -1,0 +1,136 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/http1"
+)
+
+// Post sends a JSON body to the engine as a part of a lease, and returns the answer when its header has come.
+func (p *Process) Post(ctx context.Context, lease uint64, path string, body http1.Body) (*http.Response, error) {
+	sent := p.pulse.begin(ctx, lease, body.Size())
+	resp, err := p.do(ctx, path, body)
+	if err != nil {
+		sent.failed()
+		sent.end()
+		return nil, err
+	}
+	sent.answered(resp)
+	resp.Body = sent
+	return resp, nil
+}
+
+// Forget says that nothing more is sent on a lease.
+func (p *Process) Forget(lease uint64) { p.pulse.forget(lease) }
+
+// do sends a JSON body to the engine.
+func (p *Process) do(ctx context.Context, path string, body http1.Body) (*http.Response, error) {
+	return p.transport.Do(ctx, &http1.Request{
+		Method: http.MethodPost, Target: path, Host: engineHost, Header: p.launched.Load().header, Body: body,
+	})
+}
+
+// exchange is one request to an engine and its answer, of which it is the body.
+type exchange struct {
+	body   io.ReadCloser // of the connection
+	pulse  *pulse
+	lease  uint64
+	ctx    context.Context // of the request
+	tokens int             // upper bound of its prompt
+
+	// These are guarded by the pulse's lock.
+	waits  bool
+	since  time.Time // when its last byte arrived
+	paced  bool      // its answer no longer reports prompt progress
+	pace   Pace      // as last reported
+	ended  bool      // the answer is complete
+	broken bool      // the answer broke off, and not by the client
+	untold bool      // the answer ends when the connection does, so that an end may be a breaking off
+}
+
+// wait records that the exchange waits for bytes. It doesn't while its client is slow.
+func (x *exchange) wait() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsFor(x, time.Now())
+}
+
+// got records the end of a wait.
+func (x *exchange) got(piece []byte, err error) {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	u.waitsNoMore(x, now)
+	if len(piece) > 0 && u.moves(x, piece) {
+		u.progress(now)
+	}
+	if errors.Is(err, io.EOF) {
+		x.ended = !x.untold
+	} else if err != nil {
+		x.breaks()
+	}
+}
+
+// failed records that there was no answer. The transport's error may be io.EOF, if the engine closed the connection.
+func (x *exchange) failed() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsNoMore(x, time.Now())
+	x.breaks()
+}
+
+// breaks must be called with the lock held. An exchange that its client has cancelled isn't broken.
+func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
+
+// nothing stands for a piece of an answer that tells nothing but that something has come.
+var nothing = []byte{0}
+
+// answered records that the header of an answer has arrived.
+func (x *exchange) answered(header *http.Response) {
+	x.body = header.Body
+	x.untold = header.ContentLength < 0 && len(header.TransferEncoding) == 0
+	x.got(nothing, nil)
+}
+
+// Read reads the answer.
+func (x *exchange) Read(p []byte) (int, error) {
+	x.wait()
+	n, err := x.body.Read(p)
+	x.got(p[:n], err)
+	return n, err
+}
+
+// Close ends the exchange.
+func (x *exchange) Close() error {
+	err := x.body.Close()
+	x.end()
+	return err
+}
+
+// end records that nothing more is read. An exchange that broke off, or may have done so, stays registered, since it may have made the
+// engine exit.
+func (x *exchange) end() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsNoMore(x, time.Now())
+	if x.broken || x.untold || (!x.ended && u.hasBroken(x.lease)) {
+		return
+	}
+	delete(u.exchanges, x)
+	if !x.ended && u.ctx.Err() == nil {
+		if !u.left {
+			u.leftTokens = 0
+		}
+		u.leftTokens += x.tokens
+		u.left, u.leftAt = true, time.Now()
+		u.arm(lookAfter)
+	}
+}

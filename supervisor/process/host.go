@@ -1,0 +1,84 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/warm"
+)
+
+// Options configures processes.
+type Options struct {
+	// Journal is a folder with a file for each running engine, by which [EndLeftovers] finds the engine after a crash, and a
+	// folder for its socket. Empty: no journal is written, and the sockets are in a temporary folder.
+	Journal string
+	// Cache is a folder for files that engines share between launches, such as compiled shaders. Empty: none.
+	Cache string
+	// Stall returns how long a loading engine may write nothing; 0: five minutes. It may be called at any time.
+	Stall func() time.Duration
+	// Ending reports whether the server is shutting down and will end all processes; nil: false. It may be called at any time.
+	Ending func() bool
+	// Warm keeps states of slots; nil: none are kept.
+	Warm *warm.Store
+	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready: to find out
+	// something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the engine.
+	Learn func(ctx context.Context, spec *schedule.Spec, b Build) func(ask Ask)
+	// Port returns a port for an engine; nil: one that is free.
+	Port func() (int, error)
+}
+
+// Ask sends a JSON body, in pieces, to an engine, and returns its answer.
+type Ask func(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error)
+
+// Host is what the processes of a supervisor have in common.
+type Host struct {
+	Options
+	id       string // unique among the hosts of this process
+	folders  folders
+	settling settling
+	tellOnce sync.Once // guards the log line that there is no sandbox
+}
+
+// NewHost returns a host without processes.
+func NewHost(options Options) *Host {
+	if options.Port == nil {
+		options.Port = freePort
+	}
+	return &Host{Options: options, id: rand.Text(), folders: folders{journal: options.Journal}}
+}
+
+// Close removes what the processes have left, once all of them have exited.
+func (h *Host) Close() { h.folders.close() }
+
+const defaultStall = 5 * time.Minute
+
+func (h *Host) stall() time.Duration {
+	if h.Stall == nil {
+		return defaultStall
+	}
+	return cmp.Or(h.Stall(), defaultStall)
+}
+
+func (h *Host) isEnding() bool { return h.Ending != nil && h.Ending() }
+
+// engines are the children of all hosts.
+var engines = child.Kind{Variable: "LMCADDY_ENGINE", Noun: "an engine"}
+
+// mark returns the mark of a launch.
+func (h *Host) mark(gen uint64) child.Mark {
+	return engines.Mark(h.Journal, fmt.Sprintf("%s.%d", h.id, gen))
+}
+
+// EndLeftovers kills the engines that a crashed server with this journal left behind, removes their folders, and returns when
+// they are gone. No other server may be using the journal.
+func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
+	engines.EndLeftovers(ctx, journal, log)
+	removeFolders(journal)
+}

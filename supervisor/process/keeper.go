@@ -1,0 +1,369 @@
+package process
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/warm"
+)
+
+const (
+	// saveTimeout is how long a save may take. An engine that takes longer hangs, or its disk does.
+	saveTimeout = 30 * time.Second
+	// savePause is how long nothing is saved after a save has failed: the disk is full, perhaps, or can't be written.
+	savePause = 10 * time.Minute
+	// mostDelay and delayShare bound the time by which a save may delay somebody: absolutely, and by its share of the time that
+	// processing the prompt again would take.
+	mostDelay  = 2 * time.Second
+	delayShare = 4
+	// restoreGain is how many more tokens of a prompt a saved state must have than the engine has itself.
+	restoreGain = 256
+	// slack is by how many tokens a slot may have less than the prompt that it should hold: engines process the last ones again.
+	slack = 16
+	// maxSlotAnswer bounds the answer to a save or a restore, in bytes.
+	maxSlotAnswer = 64 << 10
+)
+
+// Slots has the states of a process's slots saved, one after the other. The engine writes a file; when it has, the slot can be used
+// again, and the file is put onto the shelf in the background.
+type Slots struct {
+	Saver    Saver
+	Shelf    *warm.Shelf
+	Key      string // of the model
+	Settling *settling
+	Log      *slog.Logger
+	ctx      context.Context // ends with the process
+	post     func(ctx context.Context, path string, body http1.Body) (*http.Response, error)
+
+	work sync.WaitGroup // the goroutine that saves, and those that put files onto the shelf
+	put  sync.Mutex     // held while a file is put
+
+	mu      sync.Mutex
+	queue   []*saveJob // the first is being saved
+	putting map[*saveJob]struct{}
+	closed  bool
+	warned  bool
+	until   time.Time // nothing is saved before
+}
+
+// stateOf returns what is known of a content before the engine has written it.
+func stateOf(c schedule.Content) warm.State {
+	return warm.State{Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt, PromptTokens: c.PromptTokens, Tokens: c.Tokens}
+}
+
+// saveJob is a state on its way from a slot onto the shelf.
+type saveJob struct {
+	slot      int
+	state     warm.State
+	hurried   bool             // somebody waits
+	done      func(tokens int) // told how many are saved (0: none), once the slot can be used again
+	ctx       context.Context
+	forgotten bool // it mustn't be kept; guarded by the keeper's lock
+}
+
+// openKeeper prepares a launch for saving, if that is possible. The keeper has to be closed when the process has exited.
+func (p *Process) openKeeper(l *Launch, b Build) *Slots {
+	saver, ok := p.program.(Saver)
+	if !ok || p.host.Warm == nil || !l.Slotted || !saver.CanSave(l.Spec, b) {
+		return nil
+	}
+	shelf, err := p.host.Warm.Shelf(warm.Print{
+		Model: l.Model.Key, Files: withShards(l.files()), Engine: l.Engine, Build: b.Version,
+		Architecture: l.Model.Architecture, Launch: saver.Print(l.Spec, b),
+	})
+	if err != nil {
+		if !errors.Is(err, warm.ErrOff) {
+			p.log.Warn("the states of this model's prompts can't be saved", "error", err)
+		}
+		return nil
+	}
+	l.States = shelf.Folder()
+	return &Slots{
+		Saver: saver, Shelf: shelf, Key: l.Model.Key, Settling: &p.host.settling, Log: p.log, ctx: p.ctx,
+		post: p.do, putting: map[*saveJob]struct{}{},
+	}
+}
+
+// close waits until all that the engine has written is kept.
+func (k *Slots) close() {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.work.Wait()
+	k.Shelf.Close()
+}
+
+// begin has a state saved after those that are waiting. It doesn't block.
+func (k *Slots) begin(job *saveJob) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		go job.done(0)
+		return
+	}
+	k.queue = append(k.queue, job)
+	if len(k.queue) == 1 {
+		k.work.Go(k.saveAll)
+	}
+}
+
+// saveAll saves what waits.
+func (k *Slots) saveAll() {
+	for job := k.first(); job != nil; job = k.next() {
+		job.done(k.save(job))
+	}
+}
+
+func (k *Slots) first() *saveJob {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.queue[0]
+}
+
+// next removes the first in the queue, and returns the one after it, or nil.
+func (k *Slots) next() *saveJob {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.queue = k.queue[1:]; len(k.queue) == 0 {
+		return nil
+	}
+	return k.queue[0]
+}
+
+// forget keeps the states that match from being kept.
+func (k *Slots) forget(ev schedule.Forgot) {
+	if k == nil || ev == (schedule.Forgot{}) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	forget := func(job *saveJob) {
+		if (ev.Key == "" || ev.Key == k.Key) && (ev.Owner == "" || ev.Owner == job.state.Owner) &&
+			(ev.Conversation == "" || ev.Conversation == job.state.Conversation) {
+			job.forgotten = true
+		}
+	}
+	for _, job := range k.queue {
+		forget(job)
+	}
+	for job := range k.putting {
+		forget(job)
+	}
+}
+
+func (k *Slots) isForgotten(job *saveJob) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return job.forgotten
+}
+
+// save has the engine write a state, and the file put onto the shelf. It returns how many tokens are saved.
+func (k *Slots) save(job *saveJob) int {
+	if !k.admits(job) {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(job.ctx, saveTimeout)
+	defer cancel()
+	file := rand.Text()
+	begun := time.Now()
+	state, err := k.write(ctx, job.slot, file)
+	took := time.Since(begun)
+	switch {
+	case err != nil:
+		isLate := job.hurried && errors.Is(err, context.DeadlineExceeded) // other requests may keep the engine busy
+		if job.ctx.Err() == nil && !isLate {
+			k.failed(err)
+		}
+	case state.Tokens == 0 || state.Bytes == 0: // the engine has emptied the slot
+	case state.Tokens < job.state.PromptTokens-slack:
+		k.Log.Debug("a slot doesn't hold the prompt that it should", "slot", job.slot, "tokens", state.Tokens, "prompt", job.state.PromptTokens)
+	default:
+		k.Shelf.Saved(state.Tokens, state.Bytes, cmp.Or(state.Took, took))
+		k.Log.Debug("the state of a slot is saved", "slot", job.slot, "tokens", state.Tokens, "bytes", state.Bytes, "took", took)
+		job.state.Tokens, job.state.Bytes, job.state.PromptTokens = state.Tokens, state.Bytes, min(state.Tokens, job.state.PromptTokens)
+		if !k.pays(job) { // which wasn't known before
+			k.work.Go(k.Shelf.Note)
+			break
+		}
+		end := k.Settling.begin(k.Key, job.state)
+		k.work.Go(func() {
+			defer end()
+			k.keep(job, file)
+		})
+		return state.Tokens
+	}
+	_ = os.Remove(filepath.Join(k.Shelf.Folder(), file)) // there may be none, or a part of one
+	return 0
+}
+
+// admits reports whether a state may be saved now.
+func (k *Slots) admits(job *saveJob) bool {
+	k.mu.Lock()
+	paused := job.forgotten || time.Now().Before(k.until)
+	k.mu.Unlock()
+	if paused || job.ctx.Err() != nil {
+		return false
+	}
+	rates := k.Shelf.Rates()
+	job.state.Bytes = rates.Size(job.state.Tokens)
+	if !k.pays(job) {
+		return false
+	}
+	if job.hurried {
+		saving, again := rates.Saving(job.state.Tokens), rates.Processing(job.state.Tokens)
+		if saving > min(mostDelay, again/delayShare) {
+			k.Log.Debug("a state isn't saved: somebody would have to wait too long", "slot", job.slot, "tokens", job.state.Tokens,
+				"saving", saving, "processing", again)
+			return false
+		}
+	}
+	return k.Shelf.Admits(job.state.Bytes)
+}
+
+// pays reports whether the state of a slot would be restored into an engine that has nothing of it.
+func (k *Slots) pays(job *saveJob) bool {
+	rates := k.Shelf.Rates()
+	balance := rates.Balance(job.state.PromptTokens, job.state.Bytes)
+	if !balance.Pays() {
+		k.Log.Debug("a state isn't kept: to process the prompt again is faster than to restore it", "slot", job.slot,
+			"tokens", job.state.Tokens, "bytes", job.state.Bytes, "processing", balance.Process, "restoring", balance.Restore)
+	}
+	return balance.Pays()
+}
+
+// write has the engine write the state of a slot.
+func (k *Slots) write(ctx context.Context, slot int, file string) (SlotState, error) {
+	path, body := k.Saver.Save(slot, file)
+	resp, err := k.post(ctx, path, http1.Body{Pieces: [][]byte{body}})
+	if err != nil {
+		return SlotState{}, err
+	}
+	return SlotAnswer(resp, k.Saver.Saved)
+}
+
+// SlotAnswer reads the answer to a save or a restore.
+func SlotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSlotAnswer))
+	if err != nil {
+		return SlotState{}, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return SlotState{}, &SlotRefusal{resp.StatusCode, answer}
+	}
+	state, err := parse(answer)
+	if err != nil {
+		return SlotState{}, &SlotRefusal{resp.StatusCode, answer}
+	}
+	return state, nil
+}
+
+// SlotRefusal is an answer of an engine that hasn't saved or restored a state.
+type SlotRefusal struct {
+	status int
+	answer []byte
+}
+
+func (r *SlotRefusal) Error() string {
+	return fmt.Sprintf("the engine answered with status %d: %s", r.status, bytes.TrimSpace(r.answer[:min(len(r.answer), 500)]))
+}
+
+// keep puts a file onto the shelf. Files are put one after the other, and none of a state that was forgotten.
+func (k *Slots) keep(job *saveJob, file string) {
+	k.mu.Lock()
+	k.putting[job] = struct{}{}
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.putting, job)
+	}()
+	k.put.Lock()
+	defer k.put.Unlock()
+	if k.isForgotten(job) {
+		_ = os.Remove(filepath.Join(k.Shelf.Folder(), file))
+		return
+	}
+	err := k.Shelf.Put(file, job.state)
+	isUnwanted := errors.Is(err, warm.ErrDeleted) || errors.Is(err, warm.ErrOff) // the disk is all right
+	if err != nil && !isUnwanted && !k.isForgotten(job) {
+		k.failed(err)
+	}
+}
+
+// failed stops saving for a while. The first time it tells why.
+func (k *Slots) failed(err error) {
+	k.mu.Lock()
+	tell := !k.warned
+	k.warned, k.until = true, time.Now().Add(savePause)
+	k.mu.Unlock()
+	level := slog.LevelDebug
+	if tell {
+		level = slog.LevelWarn
+	}
+	k.Log.Log(context.Background(), level, "the state of a slot couldn't be saved; the next attempt is made later", "pause", savePause, "error", err)
+}
+
+// SaveNow saves what a leased slot holds, and returns how many tokens are saved when the engine has written them; 0: none are.
+func (k *Slots) SaveNow(ctx context.Context, slot int, c schedule.Content) (tokens int) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)()
+	done := make(chan int, 1)
+	k.begin(&saveJob{slot: slot, state: stateOf(c), hurried: true, ctx: ctx, done: func(tokens int) { done <- tokens }})
+	select {
+	case tokens = <-done:
+	case <-ctx.Done(): // others may be before it
+	}
+	return tokens
+}
+
+// Save has what a slot holds saved, and reports that it is.
+func (p *Process) Save(slot int, c schedule.Content, isLeaving bool) {
+	done := func(tokens int) { p.report(schedule.Saved{Gen: p.gen, Slot: slot, Tokens: tokens}) }
+	if l := p.launched.Load(); l == nil || l.Slots == nil {
+		go done(0)
+	} else {
+		l.Slots.begin(&saveJob{slot: slot, state: stateOf(c), hurried: isLeaving, ctx: p.ctx, done: done})
+	}
+}
+
+// Drop keeps the states that an event names from being kept.
+func (p *Process) Drop(ev schedule.Forgot) {
+	if l := p.launched.Load(); l != nil {
+		l.Slots.forget(ev)
+	}
+}
+
+// Weigh returns how long to restore a state may take, since the engine would take as long to process what the state has more of a prompt
+// than the engine has itself; 0: that is too little, or to restore it takes longer.
+func (k *Slots) Weigh(slot *schedule.Loan, common int, bytes int64) time.Duration {
+	gain := common - max(slot.Common, slot.Cached)
+	if gain < restoreGain {
+		return 0
+	}
+	rates := k.Shelf.Rates()
+	balance := rates.Balance(gain, bytes)
+	if !balance.Pays() {
+		k.Log.Debug("a state isn't restored: to process the prompt is faster", "slot", slot.Slot, "tokens", gain, "bytes", bytes,
+			"processing", balance.Process, "restoring", balance.Restore)
+		return 0
+	}
+	return balance.Process
+}

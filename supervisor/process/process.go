@@ -1,0 +1,414 @@
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
+
+// graveEvery is the least time between an engine's logged lines above debug level.
+const graveEvery = time.Second
+
+// lastWords is how many lines of an engine's output the error of a failed load quotes.
+const lastWords = 3
+
+// Process is one run of an engine.
+type Process struct {
+	gen       uint64
+	log       *slog.Logger
+	report    func(schedule.Event)
+	host      *Host
+	program   Program
+	transport http1.Transport // for this process alone: an engine is slow to exit while a connection is open
+
+	ctx    context.Context // ends when the process has to stop or has exited
+	cancel context.CancelFunc
+
+	launched atomic.Pointer[Launched]
+	stopOnce sync.Once
+	exited   chan struct{}
+	output   logRing
+	lines    child.LineLog
+	confined bool // it runs in a sandbox
+	loading  loading
+	death    death
+	pulse    *pulse
+	oomKills atomic.Int64             // how many processes of the machine the system had killed for want of memory when it was last looked
+	end      LossKind                 // how it ended by itself; set before exited is closed
+	ending   atomic.Pointer[stopping] // by the supervisor; nil: it isn't being stopped
+	slots    *Slots                   // of run alone; nil: states of its slots can't be saved
+
+	// Set before the engine is started.
+	first       *compiling    // nil: nothing has to be compiled
+	learn       func(ask Ask) // see [Options]; nil: there is nothing to find out
+	prepareOnce sync.Once     // guards what they do
+}
+
+// Launched is what is known of a running process.
+type Launched struct {
+	process *os.Process
+	group   child.Group
+	PID     int
+	Address string // where it listens: the socket's path, or 127.0.0.1 and a port
+	socket  string // empty: it listens on a port
+	port    int
+	header  []http1.Field // of requests, without its length; the first is all that one without a body needs
+	Sandbox string
+	Build   Build
+	stdin   io.WriteCloser
+	steps   []StopStep
+	Slots   *Slots    // nil: states of its slots can't be saved
+	At      time.Time // when it was started
+}
+
+// kill kills the process and its descendants.
+func (l *Launched) kill() {
+	l.group.Kill()
+	_ = l.process.Kill() // it may have no group, where the system refused one
+}
+
+// NewProcess returns a process of a program that is launched with spec. It reports its events until it has exited.
+func NewProcess(host *Host, gen uint64, program Program, spec *schedule.Spec, log *slog.Logger, report func(schedule.Event)) *Process {
+	p := &Process{
+		gen: gen, log: log, host: host, program: program, report: report, exited: make(chan struct{}),
+		lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery},
+	}
+	p.transport.Dial = func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, "", "") }
+	p.transport.Idle, p.transport.MaxHead, p.transport.Closed = idleTimeout, maxHead, errEnded
+	p.loading.ready, p.loading.listening = make(chan struct{}), make(chan struct{})
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	context.AfterFunc(p.ctx, p.transport.Close)
+	p.pulse = p.newPulse(spec)
+	return p
+}
+
+// Run launches the engine and waits for its exit.
+func (p *Process) Run(l Launch) {
+	ended := schedule.Exited{Gen: p.gen}
+	err := p.execute(l)
+	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
+	why := p.death.why()
+	if why != "" {
+		ended.Reason, ended.Killed = why, false
+	}
+	p.end = p.kindOfEnd(err)
+	ended.OutOfMemory = p.end == OutOfMemory
+	if p.launched.Load() == nil && openfiles.AreExhausted(err) {
+		ended.NoFiles = openfiles.Message
+	}
+	if words := p.output.last(lastWords); words != "" && (why == "" || !p.loading.knowsTrouble()) {
+		ended.Reason += "; its last words: " + words
+	}
+	ended.Reason += p.sandboxHint(err)
+	if p.ctx.Err() != nil {
+		ended.Reason, ended.Killed, ended.OutOfMemory, ended.NoFiles = p.loading.whyStopped(), false, false, ""
+	}
+	p.transport.Drain()
+	p.cancel()
+	p.log.Info("engine ended", "reason", ended.Reason)
+	p.report(ended) // before exited is closed, so that the state is up to date by then
+	close(p.exited)
+	p.slots.close()
+}
+
+// execute launches the engine, waits until nothing is left of it, and returns how it ended.
+func (p *Process) execute(l Launch) error {
+	build, err := p.prepare(&l)
+	if err != nil {
+		return err
+	}
+	if l.Folder != "" {
+		defer func() { _ = os.RemoveAll(l.Folder) }()
+	}
+	l.APIKey = rand.Text()
+	p.slots = p.openKeeper(&l, build)
+	p.first = p.toCompile(&l, build)
+	if p.host.Learn != nil {
+		p.learn = p.host.Learn(p.ctx, l.Spec, build)
+	}
+	mark := p.host.mark(p.gen)
+	command := p.program.Command(l, build)
+	command.Env = append(command.Env, l.places()...)
+	box, confined, err := p.confine(&l, &command, build)
+	if err != nil {
+		return fmt.Errorf("the engine's sandbox: %w", err)
+	}
+	if box != nil {
+		defer box.Close()
+	}
+	guard := p.guard(command, mark)
+	defer guard.End()
+	cmd := command.forExec(l.Folder, mark)
+	cmd.SysProcAttr = guard.Attributes()
+	stdin, out, err := openPipes(cmd)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	p.oomKills.Store(oomKills())
+	endThread, err := startOnThread(box, cmd)
+	defer endThread()
+	if err != nil {
+		_ = stdin.Close()
+		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
+	}
+	group, err := guard.Adopt(cmd.Process)
+	if err != nil {
+		p.log.Warn("the engine's children may outlive it", "error", err)
+	}
+	now := &Launched{
+		process: cmd.Process, group: group, PID: cmd.Process.Pid, Address: l.address(), socket: l.Socket, port: l.Port,
+		header:  []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
+		Sandbox: confined, Build: build, stdin: stdin, steps: p.program.Stop(), Slots: p.slots,
+		At: time.Now(),
+	}
+	record := mark.Record(now.PID, p.log)
+	p.launched.Store(now) // before its output is read, which may say at once that it is ready
+	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
+	if p.slots != nil {
+		p.report(schedule.Savable{Gen: p.gen})
+	}
+	if p.ctx.Err() != nil {
+		now.kill() // it was stopped before it was started
+	}
+	stopMonitor := p.monitor(out)
+	defer stopMonitor()
+	defer record.Remove()
+	return p.wait(cmd, now, mark)
+}
+
+// prepare completes a launch for the installed build of the engine, which it returns.
+func (p *Process) prepare(l *Launch) (Build, error) {
+	build, err := p.program.Probe(p.ctx)
+	if err != nil {
+		return Build{}, err
+	}
+	if preparer, ok := p.program.(Preparer); ok {
+		if err := preparer.Prepare(p.ctx, l); err != nil {
+			return Build{}, err
+		}
+	}
+	return build, p.settle(l, build)
+}
+
+// wait waits for the process to exit, ends the descendants that are left, and returns how it ended.
+func (p *Process) wait(cmd *exec.Cmd, l *Launched, m child.Mark) error {
+	err := cmd.Wait()
+	p.death.end()
+	l.group.Kill()
+	m.KillAll(l.PID)
+	return describeExit(err)
+}
+
+// openPipes sets the standard input and the outputs of a command that isn't started yet. Most engines exit when their input closes, which
+// is when this server ends at the latest.
+func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = openOutputs(cmd); err != nil {
+		_ = stdin.Close()
+		return nil, nil, err
+	}
+	return stdin, out, nil
+}
+
+// guard returns a guard for a command that needs one, or nil.
+func (p *Process) guard(c Cmd, m child.Mark) *child.Guard {
+	if !c.Guard {
+		return nil
+	}
+	guard, err := child.NewGuard(m)
+	if err != nil {
+		p.log.Warn("the engine has no guard: if this server is killed, it may be left behind", "error", err)
+	}
+	return guard
+}
+
+func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = append(c.Env, m.Env())
+	cmd.Dir = dir // llama-server loads libraries from its working directory, and Python modules
+	return cmd
+}
+
+// monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
+// That function waits for the end of the output.
+func (p *Process) monitor(out *outputs) func() {
+	p.loading.begin(p.host.stall, p.stalled)
+	out.read(func(line string) { p.line(line) }, p.heard)
+	ctx, cancel := context.WithCancel(p.ctx)
+	var monitors sync.WaitGroup
+	monitors.Go(func() { p.sample(ctx) })
+	monitors.Go(func() { p.watch(ctx) })
+	if trier, ok := p.program.(Trier); ok {
+		monitors.Go(func() { p.try(ctx, trier) })
+	} else if checker, ok := p.program.(HealthChecker); ok {
+		monitors.Go(func() { p.poll(ctx, checker.Health()) })
+	}
+	return func() {
+		out.drain()
+		p.loading.end()
+		cancel()
+		monitors.Wait()
+	}
+}
+
+// line handles a line of the engine's output.
+func (p *Process) line(line string) {
+	signals := p.program.Line(line)
+	isOver := p.loading.isOver()
+	for _, sig := range signals {
+		switch {
+		case sig.Kind == schedule.SignalDead:
+			p.death.begin(sig.Text, p.launched.Load().kill)
+		case isOver:
+		case sig.Kind == schedule.SignalReady:
+			p.becomeReady()
+		case p.loading.isNews(sig):
+			p.report(schedule.Signalled{Gen: p.gen, Signal: sig})
+		}
+	}
+	if isOver || len(signals) == 0 || signals[0].Kind >= schedule.SignalTrouble {
+		p.logLine(line)
+	}
+}
+
+func (p *Process) logLine(line string) {
+	level := p.program.Level(line)
+	if level < slog.LevelDebug {
+		return
+	}
+	p.output.add(line)
+	p.lines.Write(p.ctx, level, line)
+}
+
+// heard records that the engine has written something.
+func (p *Process) heard() {
+	p.loading.heard()
+	p.death.heard()
+}
+
+// becomeReady reports that the engine is ready, once its code is compiled and what there is to learn of its model is known. Only the first
+// call counts.
+func (p *Process) becomeReady() {
+	if p.first == nil && p.learn == nil {
+		p.succeed()
+		return
+	}
+	p.prepareOnce.Do(func() {
+		p.loading.advanced()
+		go func() {
+			defer p.succeed()
+			if p.first != nil {
+				p.compile(p.first)
+			}
+			if p.learn != nil {
+				p.learn(p.askOnce)
+			}
+		}()
+	})
+}
+
+// askOnce is an [Ask] of the engine.
+func (p *Process) askOnce(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error) {
+	resp, err := p.do(ctx, path, http1.Body{Pieces: body})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxTrial))
+	return resp.StatusCode, answer, err
+}
+
+func (p *Process) succeed() {
+	if p.loading.succeed() {
+		p.report(schedule.Signalled{Gen: p.gen, Signal: schedule.Signal{Kind: schedule.SignalReady}})
+	}
+}
+
+// stalled stops an engine whose load makes no progress.
+func (p *Process) stalled(why string) {
+	if words := p.output.last(lastWords); words != "" {
+		why += "; its last words: " + words
+	}
+	if p.loading.fail(why) {
+		p.stop()
+	}
+}
+
+// stopping is an order to stop.
+type stopping struct {
+	why schedule.Reason
+	at  time.Time
+}
+
+// StopFor starts to stop the process. It doesn't block.
+func (p *Process) StopFor(why schedule.Reason) {
+	p.ending.CompareAndSwap(nil, &stopping{why, time.Now()})
+	p.stop()
+}
+
+// StopTook returns for how long the process has been told to stop; false: it wasn't.
+func (p *Process) StopTook() (time.Duration, bool) {
+	order := p.ending.Load()
+	if order == nil {
+		return 0, false
+	}
+	return time.Since(order.at), true
+}
+
+// Launched returns what is known of the running process; nil: it isn't launched yet.
+func (p *Process) Launched() *Launched { return p.launched.Load() }
+
+// stop starts to stop the process. It doesn't block.
+func (p *Process) stop() { p.stopOnce.Do(func() { go p.walkSteps() }) }
+
+// walkSteps cancels the requests under way, since an engine may hang on them. Then it runs the engine's stop steps, and
+// finally kills the process.
+func (p *Process) walkSteps() {
+	p.cancel()
+	l := p.launched.Load()
+	if l == nil {
+		return // it isn't running yet; execute checks ctx
+	}
+	for _, step := range l.steps {
+		var err error
+		switch step.Action {
+		case StopWrite:
+			_, err = io.WriteString(l.stdin, step.Text)
+		case StopCloseInput:
+			err = l.stdin.Close()
+		case StopTerminate:
+			err = l.group.Terminate()
+		}
+		if err != nil {
+			p.log.Debug("a step of stopping failed", "error", err)
+		}
+		timer := time.NewTimer(step.Wait)
+		select {
+		case <-p.exited:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+	if len(l.steps) > 0 {
+		p.log.Warn("the engine didn't stop when asked; killing it", "pid", l.PID)
+	}
+	l.kill()
+}
