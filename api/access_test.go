@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -24,12 +25,12 @@ import (
 // slowed down for another's wrong token.
 func guarded(s *server, options ...option) *server {
 	s.t.Helper()
-	config := Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)}
+	config := endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, new(node.Settings))
 	}
 	behind := New(config)
-	gate := New(Config{Node: config.Node, Log: config.Log, CORSOf: func(*http.Request) []string { return config.CORS }})
+	gate := New(endpoint.Config{Node: config.Node, Log: config.Log, CORSOf: func(*http.Request) []string { return config.CORS }})
 	var n atomic.Int32
 	g := *s
 	g.Server = httptest.NewServer(checked(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +84,8 @@ func (s *server) with(secret, method, path, body string, header ...string) answe
 }
 
 // example is a path that a route fits.
-func (r *route) example() string {
-	path := strings.Replace(r.path, "*", "0123456789", 1)
+func example(r *endpoint.Route) string {
+	path := strings.Replace(r.Path, "*", "0123456789", 1)
 	if strings.HasSuffix(path, "/") {
 		path += "nobody/nothing"
 	}
@@ -113,14 +114,14 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 		keys = append(keys, key.Str)
 		return true
 	})
-	isText := ollamaDialect.owns(httptest.NewRequest(http.MethodGet, path, nil)) && e.Str != "" && len(body.Map()) == 1 && got.status == status
+	isText := ollamaDialect.Owns(httptest.NewRequest(http.MethodGet, path, nil)) && e.Str != "" && len(body.Map()) == 1 && got.status == status
 	if !isText && (strings.Join(keys, " ") != words || got.status != status || e.Get("type").Str != kind || e.Get("code").Str != code || e.Get("message").Str == "") {
 		t.Errorf("%d %s, want %d, %s, %s with %s", got.status, got.body, status, kind, code, words)
 	}
 	if told := got.header.Get("WWW-Authenticate"); told != challenge {
 		t.Errorf("WWW-Authenticate is %q, want %q", told, challenge)
 	}
-	if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != typeJSON {
+	if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != endpoint.TypeJSON {
 		t.Errorf("header %v", got.header)
 	}
 }
@@ -129,7 +130,7 @@ func TestAccess_EveryRoute(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	close(ended) // streams of events end at once
-	exiting := func(c *Config, _ *node.Settings) { c.Exiting = ended }
+	exiting := func(c *endpoint.Config, _ *node.Settings) { c.Exiting = ended }
 	open := serve(t, nil, withMCP, exiting)
 	s := guarded(open, exiting)
 	expired := s.expired()
@@ -144,13 +145,13 @@ func TestAccess_EveryRoute(t *testing.T) {
 	const unauthorized = `Bearer realm="lmcaddy"`
 	for i := range routes {
 		r := &routes[i]
-		t.Run(r.method+" "+r.path, func(t *testing.T) {
+		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
 			t.Parallel()
 			open, s := *open, *s
 			open.t, s.t = t, t
-			path := r.example()
+			path := example(r)
 			body := ""
-			if r.method == http.MethodPost || r.method == http.MethodPatch {
+			if r.Method == http.MethodPost || r.Method == http.MethodPatch {
 				body = "{}"
 			}
 			denied := map[string][]string{
@@ -162,10 +163,10 @@ func TestAccess_EveryRoute(t *testing.T) {
 				"revoked":           {"Authorization", "Bearer " + revoked},
 				"basic":             {"Authorization", "Basic " + all},
 			}
-			want := open.do(r.method, path, body) // what the endpoint itself says
-			if r.scope == node.ScopeAdmin || r.scope == node.ScopeMCPPlugin {
+			want := open.do(r.Method, path, body) // what the endpoint itself says
+			if r.Scope == node.ScopeAdmin || r.Scope == node.ScopeMCPPlugin {
 				wantDenied(t, path, want, 401, "invalid_api_key", unauthorized) // also where there is no authentication
-				want = open.with(all, r.method, path, body)
+				want = open.with(all, r.Method, path, body)
 			}
 			if want.status == 401 || want.status == 403 {
 				t.Fatalf("the endpoint itself: %d %s", want.status, want.body)
@@ -177,42 +178,42 @@ func TestAccess_EveryRoute(t *testing.T) {
 				}
 			}
 			for name, header := range denied {
-				got := s.do(r.method, path, body, header...)
-				if r.scope == public {
+				got := s.do(r.Method, path, body, header...)
+				if r.Scope == endpoint.Public {
 					same(name, got)
 					continue
 				}
 				wantDenied(t, path, got, 401, "invalid_api_key", unauthorized)
 			}
-			if r.scope == public {
+			if r.Scope == endpoint.Public {
 				return
 			}
-			if r.scope != anyone {
+			if r.Scope != endpoint.Anyone {
 				wrong, _ := s.token(node.Token{Scopes: slices.DeleteFunc(slices.Clone(node.DefaultScopes), func(have node.Scope) bool {
-					return have == r.scope || r.scope == node.ScopeModelsList && (have == node.ScopeModelsRead || have == node.ScopeInference)
+					return have == r.Scope || r.Scope == node.ScopeModelsList && (have == node.ScopeModelsRead || have == node.ScopeInference)
 				})})
-				named := r.scope
+				named := r.Scope
 				if named == node.ScopeModelsList {
 					named = node.ScopeInference
 				}
-				wantDenied(t, path, s.with(wrong, r.method, path, body), 403, "missing_scope",
+				wantDenied(t, path, s.with(wrong, r.Method, path, body), 403, "missing_scope",
 					`Bearer error="insufficient_scope", scope="`+string(named)+`"`)
 			}
-			right := []node.Scope{r.scope}
-			switch r.scope {
-			case anyone:
+			right := []node.Scope{r.Scope}
+			switch r.Scope {
+			case endpoint.Anyone:
 				right = []node.Scope{node.ScopeMCPPlugin}
 			case node.ScopeModelsList: // either is enough
 				reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
-				same("who may read about models", s.with(reader, r.method, path, body))
+				same("who may read about models", s.with(reader, r.Method, path, body))
 				right = []node.Scope{node.ScopeInference}
 			}
 			secret, _ := s.token(node.Token{Scopes: right})
-			same("the right scope", s.with(secret, r.method, path, body))
-			same("as an API key", s.do(r.method, path, body, "X-Api-Key", secret))
-			same("in another case", s.do(r.method, path, body, "Authorization", "bearer  "+secret))
-			same("beside an empty one", s.do(r.method, path, body, "Authorization", "Bearer ", "X-Api-Key", secret))
-			same("admin", s.with(all, r.method, path, body))
+			same("the right scope", s.with(secret, r.Method, path, body))
+			same("as an API key", s.do(r.Method, path, body, "X-Api-Key", secret))
+			same("in another case", s.do(r.Method, path, body, "Authorization", "bearer  "+secret))
+			same("beside an empty one", s.do(r.Method, path, body, "Authorization", "Bearer ", "X-Api-Key", secret))
+			same("admin", s.with(all, r.Method, path, body))
 		})
 	}
 }
@@ -249,7 +250,7 @@ func TestAccess_WhatIsNoEndpointTakesAnyToken(t *testing.T) {
 func TestAccess_APublicPathThatBecomesAnother(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	a := New(Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
+	a := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
 	r, ok := a.Admit(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/health", nil), nil, "")
 	if !ok {
 		t.Fatal("it isn't public")
@@ -276,7 +277,7 @@ func TestAccess_WhileItIsOffAnyTokenIsIgnored(t *testing.T) {
 func TestAccess_TrustedIdentities(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	a := New(Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
+	a := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
 	ann := &node.Identity{Owner: "user:ann", Scopes: []node.Scope{node.ScopeModelsRead}}
 	ask := func(header, value, path string) (int, *node.Identity) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -286,7 +287,7 @@ func TestAccess_TrustedIdentities(t *testing.T) {
 		if !ok {
 			return w.Code, nil
 		}
-		return 200, identity(admitted.Context())
+		return 200, endpoint.IdentityOf(admitted.Context())
 	}
 	secret, made := s.token(node.Token{})
 	if status, who := ask("Authorization", "Basic eA==", "/v1/models"); status != 200 || who != ann {
@@ -307,7 +308,7 @@ func TestAccess_TrustedIdentities(t *testing.T) {
 func TestAccess_SlowingDownNeverTouchesAValidToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	a := New(Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
+	a := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
 	secret, _ := s.token(node.Token{})
 	over, end := context.WithCancel(t.Context())
 	end()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -22,7 +23,7 @@ type announcement struct {
 // takes no time, and a request that is refused before costs no transaction.
 func (r *run) announce() {
 	if a := r.announced; a != nil {
-		a.once.Do(func() { a.begun = r.call.node.Announce(a.turn()) })
+		a.once.Do(func() { a.begun = r.call.Node.Announce(a.turn()) })
 	}
 }
 
@@ -40,27 +41,27 @@ func (r *run) withdraw() {
 		return
 	}
 	a.ended = true
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
 	defer cancel()
-	if err := a.begun.Withdraw(ctx, c.owner()); err != nil {
-		c.site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.id, "error", err)
+	if err := a.begun.Withdraw(ctx, c.Owner()); err != nil {
+		c.Site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.ID, "error", err)
 	}
 }
 
 // putTurn stores a turn, or the end of one whose beginning is stored: also for a client that has disconnected, which may have seen all but the
 // end.
 func (r *run) putTurn(turn *store.Turn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.call.r.Context()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.call.Request.Context()), storeTimeout)
 	defer cancel()
-	put := r.call.node.Conversations().Put
-	if a := r.announced; r.call.run != nil {
-		put = r.call.run.Finish
+	put := r.call.Node.Conversations().Put
+	if a := r.announced; r.call.Background != nil {
+		put = r.call.Background.Finish
 	} else if a != nil && a.begun != nil {
 		a.ended = true
 		put = a.begun.Finish
 	}
 	if err := put(ctx, turn); err != nil {
-		return r.call.notStored(err)
+		return notStoredError(r.call, err)
 	}
 	return nil
 }
@@ -75,10 +76,10 @@ const (
 
 // continued returns the conversation that ends with a turn. If that is in progress for a client that waits for it, continued waits for its end, but not
 // for long.
-func (c *call) continued(id string) ([]*store.Turn, error) {
-	ctx := c.r.Context()
+func continued(c *endpoint.Call, id string) ([]*store.Turn, error) {
+	ctx := c.Request.Context()
 	for by := time.Now().Add(mostUnended); ; {
-		turns, err := c.node.Conversations().Chain(ctx, c.owner(), id)
+		turns, err := c.Node.Conversations().Chain(ctx, c.Owner(), id)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (c *call) continued(id string) ([]*store.Turn, error) {
 		if !isAnnounced(last) || time.Now().After(by) {
 			return turns, nil
 		}
-		if _, err := c.node.GiveUpTurn(ctx, id); err != nil {
+		if _, err := c.Node.GiveUpTurn(ctx, id); err != nil {
 			return nil, err
 		}
 		select {
@@ -103,13 +104,13 @@ func isAnnounced(turn *store.Turn) bool {
 }
 
 // looked returns a turn as it is now, if its server may have crashed while it made it.
-func (c *call) looked(turn *store.Turn) (*store.Turn, error) {
+func looked(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 	if !isAnnounced(turn) {
 		return turn, nil
 	}
-	ctx := c.r.Context()
-	if isGivenUp, err := c.node.GiveUpTurn(ctx, turn.ID); err != nil || !isGivenUp {
+	ctx := c.Request.Context()
+	if isGivenUp, err := c.Node.GiveUpTurn(ctx, turn.ID); err != nil || !isGivenUp {
 		return turn, err
 	}
-	return c.node.Conversations().Get(ctx, turn.Owner, turn.ID)
+	return c.Node.Conversations().Get(ctx, turn.Owner, turn.ID)
 }

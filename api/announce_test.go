@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -27,7 +28,7 @@ func createdID(t *testing.T, begun string) string {
 // A response whose id a stream has told is known before its end: a request that continues it waits for that.
 func TestAnnounce_TheResponseIsKnownWhileItIsMade(t *testing.T) {
 	t.Parallel()
-	s := serve(t, halfway(), func(_ *Config, settings *node.Settings) { inParallel(settings, 2) })
+	s := serve(t, halfway(), func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 2) })
 	_, begun, rest := s.open("/v1/responses", `{"model":"tinychat","stream":true,"input":"hi"}`, `"delta"`, 2)
 	id := createdID(t, begun)
 	path := "/v1/responses/" + id
@@ -112,7 +113,7 @@ func TestAnnounce_DeletedMeanwhile(t *testing.T) {
 // An id that chat.start tells is stored before, too. Until the end it isn't found, and then it can be continued.
 func TestAnnounce_Native(t *testing.T) {
 	t.Parallel()
-	s := serve(t, halfway(), func(_ *Config, settings *node.Settings) { inParallel(settings, 2) })
+	s := serve(t, halfway(), func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 2) })
 	stream := s.nativeStream("hi", `,"store_partial":true`)
 	id := stream.until("chat.start").data.Get("response_id").Str
 	if turn, err := s.node.Conversations().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {

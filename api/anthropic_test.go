@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -157,7 +158,7 @@ func TestMessages_WhatTheClientHasSeenEndsInAnError(t *testing.T) {
 func TestMessages_SilencesAreBroken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}, Rules: []fakeengine.Rule{{Gate: "prompt"}}},
-		func(c *Config, _ *node.Settings) { c.KeepAlive = 10 * time.Millisecond })
+		func(c *endpoint.Config, _ *node.Settings) { c.KeepAlive = 10 * time.Millisecond })
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+messagesPath,
 		strings.NewReader(`{"model":"tinychat","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}`))
 	if err != nil {
@@ -231,7 +232,7 @@ func TestMessages_Refusals(t *testing.T) {
 
 func TestMessages_ModelsInPages(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.ListAll = true })
 	withOthers(s)
 	ids := func(query string) string {
 		t.Helper()

@@ -4,22 +4,23 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 )
 
 // anthropicDialect is the Messages API. Some of its clients count only events, so it has one that breaks a silence.
-var anthropicDialect = &dialect{
-	name: "anthropic", family: FamilyAnthropic, errors: anthropic.Errors{}, owns: isAnthropic,
-	stream: streamFormat{
-		contentType: typeEvents, keepAlive: anthropic.Ping,
-		appendFault: func(dst, fault []byte) []byte { return anthropic.AppendNamedFrame(dst, "error", fault) },
+var anthropicDialect = &endpoint.Dialect{
+	Name: "anthropic", Family: endpoint.FamilyAnthropic, Errors: anthropic.Errors{}, Owns: isAnthropic,
+	Stream: endpoint.StreamFormat{
+		ContentType: endpoint.TypeEvents, KeepAlive: anthropic.Ping,
+		AppendFault: func(dst, fault []byte) []byte { return anthropic.AppendNamedFrame(dst, "error", fault) },
 	},
-	routes: []route{
-		get("/v1/models", node.ScopeModelsList, (*call).listAnthropic),
-		get("/v1/models/", node.ScopeModelsList, (*call).getAnthropic),
-		post("/v1/messages", node.ScopeInference, (*call).messages),
-		post("/v1/messages/count_tokens", node.ScopeInference, (*call).countTokens),
+	Routes: []endpoint.Route{
+		endpoint.Get("/v1/models", node.ScopeModelsList, listAnthropic),
+		endpoint.Get("/v1/models/", node.ScopeModelsList, getAnthropic),
+		endpoint.Post("/v1/messages", node.ScopeInference, messages),
+		endpoint.Post("/v1/messages/count_tokens", node.ScopeInference, countTokens),
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -12,29 +13,29 @@ import (
 )
 
 // messages is POST /v1/messages.
-func (c *call) messages() error {
-	rq, body, messages, err := c.messagesRequest(anthropic.ParseMessages)
+func messages(c *endpoint.Call) error {
+	rq, body, messages, err := messagesRequest(c, anthropic.ParseMessages)
 	if err != nil {
 		return err
 	}
 	if err := rq.reserveChat(body, &messages.Chat, 0); err != nil {
 		return refined(err, messagesFields.refine)
 	}
-	r := &messagesRun{run: newRun(rq), messages: messages, id: newID("msg_")}
+	r := &messagesRun{run: newRun(rq), messages: messages, id: endpoint.NewID("msg_")}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.close()
-	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat)); err != nil {
+	if err := r.exchange(c.Request.Context(), r.chatPart(part{reply: r}, body, &messages.Chat)); err != nil {
 		return refined(err, messagesFields.refine)
 	}
 	if r.stream == nil {
-		c.writeJSON(http.StatusOK, r.answer.AppendBody(nil))
+		c.WriteJSON(http.StatusOK, r.answer.AppendBody(nil))
 	}
 	return nil
 }
 
 // messagesRequest reads a request of the Messages API, and makes the OpenAI-style body of it that an engine's package takes.
-func (c *call) messagesRequest(parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*modelRequest, *jsonbody.Body, *anthropic.Messages, error) {
-	rq, err := c.textRequest(anthropic.WithDefaults, nil)
+func messagesRequest(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*modelRequest, *jsonbody.Body, *anthropic.Messages, error) {
+	rq, err := textRequest(c, anthropic.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -78,8 +79,8 @@ func (r *messagesRun) begin(_ context.Context, resp *engineResponse, recorder *w
 func (r *messagesRun) isSeen(bool) bool { return !r.out.IsEmpty() }
 
 // countTokens is POST /v1/messages/count_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
-func (c *call) countTokens() error {
-	rq, body, messages, err := c.messagesRequest(anthropic.ParseCount)
+func countTokens(c *endpoint.Call) error {
+	rq, body, messages, err := messagesRequest(c, anthropic.ParseCount)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return refined(err, messagesFields.refine)
 	}
-	c.writeJSON(http.StatusOK, anthropic.CountBody(tokens))
+	c.WriteJSON(http.StatusOK, anthropic.CountBody(tokens))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -27,29 +28,29 @@ type (
 )
 
 // listAnthropic is GET /v1/models for Anthropic-style clients: a page of the same models.
-func (c *call) listAnthropic() error {
-	entries, err := c.entries()
+func listAnthropic(c *endpoint.Call) error {
+	entries, err := endpoint.Entries(c)
 	if err != nil {
 		return err
 	}
 	all := make([]anthropicModel, len(entries))
 	for i := range entries {
-		all[i] = entries[i].anthropic()
+		all[i] = anthropicEntry(&entries[i])
 	}
-	page, err := c.page(all)
+	page, err := page(c, all)
 	if err != nil {
 		return err
 	}
-	return c.answer(page)
+	return c.Answer(page)
 }
 
 // getAnthropic is GET /v1/models/{id} for Anthropic-style clients.
-func (c *call) getAnthropic() error {
-	e, err := c.entry()
+func getAnthropic(c *endpoint.Call) error {
+	e, err := endpoint.Entry(c)
 	if err != nil {
 		return err
 	}
-	return c.answer(e.anthropic())
+	return c.Answer(anthropicEntry(e))
 }
 
 // Anthropic's limits of a page.
@@ -60,8 +61,8 @@ const (
 
 // page is the page of the list that limit, after_id and before_id select. There is nothing before or after an id that isn't in the
 // list.
-func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
-	query := c.r.URL.Query()
+func page(c *endpoint.Call, all []anthropicModel) (*anthropicModels, error) {
+	query := c.Request.URL.Query()
 	limit := defaultPage
 	if given := query.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -97,9 +98,9 @@ func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 	return page, nil
 }
 
-func (e *listEntry) anthropic() anthropicModel {
+func anthropicEntry(e *endpoint.ListEntry) anthropicModel {
 	return anthropicModel{
-		Type: "model", ID: e.id, DisplayName: e.model.DisplayName, CreatedAt: e.model.Changed.UTC().Format(time.RFC3339),
-		MaxInput: e.context, MaxTokens: e.context, State: e.state,
+		Type: "model", ID: e.Id, DisplayName: e.Model.DisplayName, CreatedAt: e.Model.Changed.UTC().Format(time.RFC3339),
+		MaxInput: e.Context, MaxTokens: e.Context, State: e.State,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -13,25 +14,25 @@ import (
 
 // asked is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
 // mean.
-func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
-	name, err := model(body)
+func asked(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
+	name, err := endpoint.ModelName(body)
 	if err == nil {
 		var target node.Target
-		if target, err = c.find(name); err == nil {
+		if target, err = c.Find(name); err == nil {
 			return target, nil
 		}
 	}
-	if !c.node.Settings().AnyName || !isAnyName(err) {
+	if !c.Node.Settings().AnyName || !isAnyName(err) {
 		return node.Target{}, err
 	}
-	key, failed := c.only()
+	key, failed := only(c)
 	switch {
 	case failed != nil:
 		return node.Target{}, failed
 	case key == "":
 		return node.Target{}, err
 	}
-	return c.find(key)
+	return c.Find(key)
 }
 
 // isAnyName reports whether an error says that a request names no known model.
@@ -43,21 +44,21 @@ func isAnyName(err error) bool {
 
 // only is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
 // identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
-func (c *call) only() (string, error) {
-	path := c.r.URL.Path
+func only(c *endpoint.Call) (string, error) {
+	path := c.Request.URL.Path
 	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
 	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")
 	suits := func(m *catalog.Model) bool {
 		return (m.Type == catalog.TypeEmbedding) == (ranks || embeds) && m.Reranker == ranks
 	}
 	var keys []string
-	for _, in := range c.node.Instances() {
-		if m := in.Spec.Model; suits(&m) && c.who.MayUse(m.FullKey()) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
+	for _, in := range c.Node.Instances() {
+		if m := in.Spec.Model; suits(&m) && c.Identity.MayUse(m.FullKey()) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
 			keys = append(keys, m.Key)
 		}
 	}
 	if len(keys) == 0 {
-		models, err := c.models()
+		models, err := c.Models()
 		if err != nil {
 			return "", err
 		}

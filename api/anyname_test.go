@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -13,7 +14,7 @@ const embedding = "../testdata/models/lmcaddy/tinyembed/tinyembed-f16.gguf"
 // TestUnknownModel_Single: any name, and none, mean the one model of the kind that a request asks for.
 func TestUnknownModel_Single(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, s *node.Settings) { s.AnyName = true })
+	s := serve(t, nil, func(_ *endpoint.Config, s *node.Settings) { s.AnyName = true })
 	models := s.node.Home().Models()
 	link(t, embedding, filepath.Join(models, "lmcaddy", "tinyembed", "e.gguf"))
 	link(t, strings.ReplaceAll(embedding, "tinyembed", "tinyrerank"), filepath.Join(models, "lmcaddy", "tinyrerank", "r.gguf"))

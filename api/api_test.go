@@ -15,13 +15,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func TestErrors_EachInItsDialect(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.MaxBody = 2000 })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.MaxBody = 2000 })
 	const chat, load, unload = "/v1/chat/completions", "/api/v1/models/load", "/api/v1/models/unload"
 	for name, tt := range map[string]struct {
 		method, path, body string
@@ -72,7 +73,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 			if got.status != tt.status || !strings.Contains(got.body, tt.want) {
 				t.Errorf("%d %s, want %d with %s", got.status, got.body, tt.status, tt.want)
 			}
-			if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != typeJSON {
+			if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != endpoint.TypeJSON {
 				t.Errorf("header %v", got.header)
 			}
 			if (got.status == 405) != (got.header.Get("Allow") != "") {
@@ -120,7 +121,7 @@ func TestErrors_AFailedLoadGivesTheReason(t *testing.T) {
 
 func TestErrors_ModelsAreLoadedByHandWhereJITIsOff(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.JIT = false })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.JIT = false })
 	if got := s.chat(""); got.status != 404 || got.code() != "model_not_loaded" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -134,7 +135,7 @@ func TestErrors_ModelsAreLoadedByHandWhereJITIsOff(t *testing.T) {
 
 func TestBody_Encodings(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.MaxBody = 4000 })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.MaxBody = 4000 })
 	plain := `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`
 	huge := `{"model":"` + strings.Repeat("a", 1<<20) + `"}`
 	for name, tt := range map[string]struct {
@@ -224,7 +225,7 @@ func TestModels_LoadListUnload(t *testing.T) {
 
 func TestModels_ListAll(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.ListAll = true })
 	if got := gjson.Get(s.do("GET", "/v1/models", "").body, "data.#.id").Raw; got != `["lmcaddy/tinychat"]` {
 		t.Errorf("listed: %s", got)
 	}
@@ -245,7 +246,7 @@ func TestAPI_RequestIDs(t *testing.T) {
 
 func TestAPI_APanicIsOneRequestsTrouble(t *testing.T) {
 	t.Parallel()
-	broken := New(Config{Node: func(context.Context) (*node.Node, error) { panic("of a sort") }, Log: slog.New(slog.DiscardHandler)})
+	broken := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { panic("of a sort") }, Log: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
 	broken.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/models", nil))
 	if w.Code != 500 || !isWholeError(w.Body.String()) || strings.Contains(w.Body.String(), "of a sort") {
@@ -255,9 +256,9 @@ func TestAPI_APanicIsOneRequestsTrouble(t *testing.T) {
 
 func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
 	t.Parallel()
-	a := New(Config{Log: slog.New(slog.DiscardHandler)})
+	a := New(endpoint.Config{Log: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
-	c := &call{site: a.site, w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := &endpoint.Call{Dialect: openAIDialect, Site: a.Site, Writer: w, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
 	defer func() {
 		if fault := recover(); fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
 			t.Errorf("net/http is told %v", fault)
@@ -266,8 +267,8 @@ func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
 			t.Errorf("the client got %q", got)
 		}
 	}()
-	defer c.recover()
-	c.newStream().send([]byte("data: {}\n\n"))
+	defer recoverPanic(c)
+	c.NewStream().Send([]byte("data: {}\n\n"))
 	panic("of a sort")
 }
 

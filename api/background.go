@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -19,45 +20,45 @@ import (
 
 // inBackground begins a response that is made whether or not the client waits for it, and answers with what there is of it: the queued
 // response, or the stream.
-func (r *responseRun) inBackground(c *call, rq *modelRequest) error {
+func (r *responseRun) inBackground(c *endpoint.Call, rq *modelRequest) error {
 	follows := rq.stream
 	rq.stream = true // to the log
-	turn := r.turn(store.InProgress, c.owner())
+	turn := r.turn(store.InProgress, c.Owner())
 	begun := *turn
-	d := c.detach()
-	run, err := c.node.StartRun(c.r.Context(), turn, func(ctx context.Context, run *node.Run) {
-		defer d.end()
-		defer d.endWriting()
-		d.attach(ctx, run)
+	d := c.Detach()
+	run, err := c.Node.StartRun(c.Request.Context(), turn, func(ctx context.Context, run *node.Run) {
+		defer d.End()
+		defer d.EndWriting()
+		d.Attach(ctx, run)
 		r.detached(d, rq)
 	})
 	if err != nil {
-		c.takeBack(d)
+		c.TakeBack(d)
 		return r.notStarted(c, err)
 	}
 	if follows {
-		return c.followRun(run, 0)
+		return followRun(c, run, 0)
 	}
-	c.writeJSON(http.StatusOK, c.appendStored(&begun))
+	c.WriteJSON(http.StatusOK, appendStored(c, &begun))
 	return nil
 }
 
 // notStarted is the error of a response that could not begin.
-func (r *responseRun) notStarted(c *call, err error) error {
+func (r *responseRun) notStarted(c *endpoint.Call, err error) error {
 	_, isLimit := errors.AsType[*node.LimitError](err)
 	_, isDeleted := errors.AsType[*store.NotFound](err)
 	switch {
 	case isLimit, errors.Is(err, node.ErrShutDown):
 		return err
 	case isDeleted: // in the meantime
-		return c.noPreviousResponse(r.ask.Previous, err)
+		return noPreviousResponse(c, r.ask.Previous, err)
 	default:
-		return c.notStored(err)
+		return notStoredError(c, err)
 	}
 }
 
 // detached makes the response. However it ends, the log and the store say so.
-func (r *responseRun) detached(c *call, rq *modelRequest) {
+func (r *responseRun) detached(c *endpoint.Call, rq *modelRequest) {
 	rq.call = c
 	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
@@ -65,7 +66,7 @@ func (r *responseRun) detached(c *call, rq *modelRequest) {
 	func() {
 		defer func() {
 			if fault := recover(); fault != nil {
-				err = c.faulty(fault)
+				err = c.Panicked(fault)
 			}
 		}()
 		r.tell(func(dst []byte) []byte { return r.out.Begin(dst, true) })
@@ -78,7 +79,7 @@ func (r *responseRun) detached(c *call, rq *modelRequest) {
 
 // cancelled ends a response in the background that its owner has cancelled.
 func (r *responseRun) cancelled() {
-	r.call.ledger.of.Outcome = node.OutcomeCancelled
+	r.call.Ledger.Summary.Outcome = node.OutcomeCancelled
 	r.out.Answer.Cancel()
 	_ = r.storeResponse() // an error has been logged
 	r.tell(r.out.Cancel)
@@ -89,9 +90,9 @@ func isBackground(turn *store.Turn) bool { return gjson.GetBytes(turn.Request, "
 
 // resume is GET /v1/responses/{id}?stream=true&starting_after=N: the stream of a background response from its beginning, or after the
 // event with a number.
-func (c *call) resume(turn *store.Turn) error {
+func resume(c *endpoint.Call, turn *store.Turn) error {
 	from := 0
-	if given := c.r.URL.Query().Get("starting_after"); given != "" {
+	if given := c.Request.URL.Query().Get("starting_after"); given != "" {
 		after, err := strconv.Atoi(given)
 		if err != nil || after < 0 {
 			return translate.Invalid("invalid_value", "starting_after", `"starting_after" must be the sequence_number of an event.`)
@@ -101,11 +102,11 @@ func (c *call) resume(turn *store.Turn) error {
 	if !isBackground(turn) {
 		return translate.Invalid("invalid_value", "stream", `Only responses that were created with "background": true can be streamed again. Leave out "stream" to get the response.`)
 	}
-	run := c.node.Run(turn.Owner, turn.ID)
+	run := c.Node.Run(turn.Owner, turn.ID)
 	if run == nil {
 		return noLog()
 	}
-	return c.followRun(run, from)
+	return followRun(c, run, from)
 }
 
 // noLog is the error of a stream whose events aren't kept any more, or not on this server.
@@ -115,49 +116,49 @@ func noLog() *translate.Error {
 }
 
 // followRun streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run.
-func (c *call) followRun(run *node.Run, from int) error {
-	stream := c.newStream()
-	defer stream.close()
-	stream.await()
-	buf := buffers.Get().(*[]byte)
-	defer c.putBuffer(buf)
-	ctx := c.r.Context()
+func followRun(c *endpoint.Call, run *node.Run, from int) error {
+	stream := c.NewStream()
+	defer stream.Close()
+	stream.Await()
+	buf := endpoint.Buffers.Get().(*[]byte)
+	defer c.PutBuffer(buf)
+	ctx := c.Request.Context()
 	for isFirst := true; ; isFirst = false {
 		frames, next, err := run.Follow(ctx, (*buf)[:0], from)
 		*buf = frames[:cap(frames)]
 		switch {
 		case errors.Is(err, io.EOF):
 			if isFirst { // the client has every event already
-				stream.send(jsonbody.AppendFrame(nil, jsonbody.DoneMark))
+				stream.Send(jsonbody.AppendFrame(nil, jsonbody.DoneMark))
 			}
 			return nil
 		case err != nil:
-			stream.close() // from here on nobody else writes
-			return c.breakOff(run, from, err)
+			stream.Close() // from here on nobody else writes
+			return breakOff(c, run, from, err)
 		}
-		stream.send(frames)
+		stream.Send(frames)
 		from = next
 	}
 }
 
 // breakOff ends a stream that can't be followed any further. next is the number of its next event.
-func (c *call) breakOff(run *node.Run, next int, err error) error {
-	ended := node.Ended(c.r.Context())
+func breakOff(c *endpoint.Call, run *node.Run, next int, err error) error {
+	ended := node.Ended(c.Request.Context())
 	switch {
 	case ended != nil:
 		err = ended
-	case c.r.Context().Err() != nil:
+	case c.Request.Context().Err() != nil:
 		return err // the client has disconnected
 	case !errors.Is(err, node.ErrTrimmed):
-	case c.begun && c.node.Run(run.Owner, run.ID) == nil:
+	case c.Begun && c.Node.Run(run.Owner, run.ID) == nil:
 		err = &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + run.ID + "' has been deleted, or its events are no longer kept."}
 	default:
 		err = noLog()
 	}
-	if !c.begun {
+	if !c.Begun {
 		return err
 	}
-	c.stream.send(responses.AppendBrokenOff(nil, next, c.asError(err)))
+	c.Stream.Send(responses.AppendBrokenOff(nil, next, c.Error(err)))
 	return nil
 }
 

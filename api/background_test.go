@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -152,31 +152,8 @@ func TestBackground_StreamIsPickedUp(t *testing.T) {
 	}
 	for i := range all[:len(all)-1] {
 		got := s.do("GET", path+"?stream=true&starting_after="+strconv.Itoa(i), "")
-		if diff := cmp.Diff(all[i+1:], sequence(got.body)); diff != "" || got.header.Get("Content-Type") != typeEvents {
+		if diff := cmp.Diff(all[i+1:], sequence(got.body)); diff != "" || got.header.Get("Content-Type") != endpoint.TypeEvents {
 			t.Errorf("after %d: %v (-want +got):\n%s", i, got.header, diff)
-		}
-	}
-}
-
-// The signs of life of one connection are no events of another's.
-func TestLogWriter_OneFrameForEachEvent(t *testing.T) {
-	t.Parallel()
-	turn := &store.Turn{ID: "resp_1", Model: "tinychat", Status: store.InProgress}
-	run, err := openNode(t).StartRun(t.Context(), turn, func(_ context.Context, run *node.Run) {
-		w := &logWriter{run: run}
-		for _, written := range []string{"data: 0\n\ndata: 1\n\n", comment, comment + "data: 2\n\n" + comment} {
-			if n, err := w.Write([]byte(written)); n != len(written) || err != nil {
-				t.Errorf("%d, %v", n, err)
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-run.Done()
-	for from, want := range []string{"data: 0\n\ndata: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\n", "data: 2\n\n"} {
-		if got, next, err := run.Follow(t.Context(), nil, from); string(got) != want || next != 3 || err != nil {
-			t.Errorf("from %d: %q, %d, %v", from, got, next, err)
 		}
 	}
 }
@@ -309,7 +286,7 @@ func TestBackground_IsDeletedBesideAReader(t *testing.T) {
 func TestBackground_CountsUntilItEnds(t *testing.T) {
 	t.Parallel()
 	var underway atomic.Int32
-	counted := func(c *Config, _ *node.Settings) {
+	counted := func(c *endpoint.Config, _ *node.Settings) {
 		c.Underway = func() func() {
 			underway.Add(1)
 			return func() { underway.Add(-1) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -137,8 +138,8 @@ var errCounted = errors.New("the prompt is counted")
 
 // read reads the answer until the prompt is counted, or known to be longer than the context: the engine would compute all of it.
 func (p *promptCounter) read(ctx context.Context, resp *engineResponse, decoder translate.Decoder) error {
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
+	buf := endpoint.Buffers.Get().(*[]byte)
+	defer endpoint.Buffers.Put(buf)
 	for {
 		n, err := resp.Read(*buf)
 		said := decoder.Feed((*buf)[:n], p.take)
@@ -186,7 +187,7 @@ func (p *promptCounter) take(ev translate.Event) error {
 // countByAsking returns the number of tokens of the prompt of a chat, by having the engine answer it with one token. Of a prompt that is
 // longer than the context, it is what the engine hasn't kept from earlier requests.
 func (rq *modelRequest) countByAsking(bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
-	ctx := rq.call.r.Context()
+	ctx := rq.call.Request.Context()
 	err := rq.onLease(ctx, rq.demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
 		length, err := rq.promptLength(ctx, lease, bounder, u)
 		tokens = length.tokens

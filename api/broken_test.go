@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -176,20 +176,6 @@ func TestStall_IsAnErrorAtLast(t *testing.T) {
 	}
 }
 
-// TestStream_ACommentIsNoAnswer: it is sent while a prompt is long, and the request may be sent again after it.
-func TestStream_ACommentIsNoAnswer(t *testing.T) {
-	t.Parallel()
-	w := httptest.NewRecorder()
-	c := &call{site: newSite(Config{}), w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
-	stream := c.newStream()
-	if stream.send([]byte(":\n\n")); stream.sent || !stream.headed {
-		t.Errorf("after a comment: sent %t, header %t", stream.sent, stream.headed)
-	}
-	if stream.send([]byte("data: {}\n\n")); !stream.sent || w.Body.String() != ":\n\ndata: {}\n\n" {
-		t.Errorf("after an event: sent %t, %q", stream.sent, w.Body)
-	}
-}
-
 // TestStream_TheHeaderDoesNotWaitForALongPrompt: it comes while the engine is still at the prompt, and what goes wrong
 // after it is told by an event; an engine that ends is still replaced.
 func TestStream_TheHeaderDoesNotWaitForALongPrompt(t *testing.T) {
@@ -200,7 +186,7 @@ func TestStream_TheHeaderDoesNotWaitForALongPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, script, func(c *Config, _ *node.Settings) { c.headerAfter = time.Millisecond })
+			s := serve(t, script, func(c *endpoint.Config, _ *node.Settings) { c.HeaderAfter = time.Millisecond })
 			resp, err := http.Post(s.URL+"/v1/chat/completions", "application/json",
 				strings.NewReader(`{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`))
 			if err != nil {
@@ -224,7 +210,7 @@ func TestBroken_NonsenseEndsAnAnswerAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{
 		{After: 1, Do: fakeengine.Garbage, Bytes: []byte("data: [1]\n\n")}, {After: 2, Gate: "never"},
-	}}}}, func(_ *Config, s *node.Settings) { inParallel(s, 4) })
+	}}}}, func(_ *endpoint.Config, s *node.Settings) { inParallel(s, 4) })
 	for name, tt := range dialectAsks {
 		for _, stream := range []string{"false", "true"} {
 			t.Run(name+" "+stream, func(t *testing.T) {

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// maxBrought bounds how much a request brings in from the store, in bytes: a few bytes of references can stand for a lot.
-const maxBrought = 256 << 20
-
 // brought is what a request brings in from the store, by continuing a response or referring to items. Each turn is read once.
 type brought struct {
-	call  *call
+	call  *endpoint.Call
 	turns map[string]bool             // the ids of those that were looked for
 	items map[string][]translate.Item // of these turns, by id; a call and its result have the same
 	bytes int64
@@ -23,11 +21,11 @@ type brought struct {
 // hold counts items in the memory of the request's body.
 func (b *brought) hold(items []translate.Item) error {
 	size := sizeOf(items)
-	if b.bytes += size; b.bytes > b.call.site.maxBrought {
+	if b.bytes += size; b.bytes > b.call.Site.MaxBrought {
 		return translate.Invalid("conversation_too_long", "input",
 			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
 	}
-	return b.call.claim.Grow(size)
+	return b.call.Claim.Grow(size)
 }
 
 // sizeOf is about how many bytes of memory items take.
@@ -48,7 +46,7 @@ func sizeOf(items []translate.Item) (size int64) {
 // find returns the items of a stored response that have an id; none: the owner has no such item.
 func (b *brought) find(ctx context.Context, response, id string) ([]translate.Item, error) {
 	if !b.turns[response] {
-		turn, err := b.call.node.Conversations().Get(ctx, b.call.owner(), response)
+		turn, err := b.call.Node.Conversations().Get(ctx, b.call.Owner(), response)
 		if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 			turn = new(store.Turn)
 		} else if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -14,7 +15,7 @@ import (
 // TestResponses_BroughtIsBounded: few bytes of a request can stand for a lot of what is stored.
 func TestResponses_BroughtIsBounded(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &fakeengine.Script{}, func(c *Config, _ *node.Settings) { c.maxBrought = 20_000 })
+	s := serve(t, &fakeengine.Script{}, func(c *endpoint.Config, _ *node.Settings) { c.MaxBrought = 20_000 })
 	long := strings.Repeat("word ", 2400) // 12,000 bytes
 	var ids, references []string
 	for range 2 {

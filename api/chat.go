@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -13,8 +14,8 @@ import (
 )
 
 // chatCompletions is POST /v1/chat/completions and POST /api/v0/chat/completions.
-func (c *call) chatCompletions() error {
-	rq, err := c.textRequest(openai.WithDefaults, nil)
+func chatCompletions(c *endpoint.Call) error {
+	rq, err := textRequest(c, openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -32,25 +33,25 @@ func (c *call) chatCompletions() error {
 		r.gathered = make([]*openai.ChatChoice, chat.N)
 	}
 	r.answer = openai.ChatBody{
-		Envelope:  openai.Envelope{ID: newID("chatcmpl-"), Created: time.Now().Unix()},
-		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen, Custom: chat.Custom,
+		Envelope:  openai.Envelope{ID: endpoint.NewID("chatcmpl-"), Created: time.Now().Unix()},
+		Reasoning: c.Node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen, Custom: chat.Custom,
 	}
 	if err := r.choices(chat.N, func() { r.begun = false }, r.choice); err != nil {
 		return r.withFigures(err)
 	}
 	if r.stream == nil {
-		buf := buffers.Get().(*[]byte)
-		defer c.putBuffer(buf)
-		c.writeJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
+		buf := endpoint.Buffers.Get().(*[]byte)
+		defer c.PutBuffer(buf)
+		c.WriteJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
 	}
 	return nil
 }
 
 // noteDropped logs which fields of a request don't reach the engine, for those who look for one.
 func (rq *modelRequest) noteDropped(chat *request.Chat) {
-	if ctx := rq.call.r.Context(); rq.call.site.Log.Enabled(ctx, slog.LevelDebug) {
+	if ctx := rq.call.Request.Context(); rq.call.Site.Log.Enabled(ctx, slog.LevelDebug) {
 		if dropped := rq.engine.Drops(rq.body, chat); len(dropped) > 0 {
-			rq.call.site.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.call.id, "fields", dropped)
+			rq.call.Site.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.call.ID, "fields", dropped)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func (r *chatRun) begin(in *supervisor.Info) {
 		return
 	}
 	r.begun, r.instance = true, in
-	r.answer.Model, r.answer.Fingerprint, r.answer.Extra = in.ID, in.Build.Version, r.call.extra(in, r.rq.demand.Draft)
+	r.answer.Model, r.answer.Fingerprint, r.answer.Extra = in.ID, in.Build.Version, extra(r.call, in, r.rq.demand.Draft)
 	if r.stream != nil {
 		r.tail = openai.NewChatTail(r.chat.N, r.rq.includeUsage, r.answer.Extra)
 	}
@@ -104,7 +105,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 		r.gathered[r.asks.choice] = gathered
 		return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), gatherer(gathered.Add)), nil
 	}
-	r.stream.await()
+	r.stream.Await()
 	r.chunks = openai.NewChatChunks(openai.ChunkOptions{
 		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen, Custom: chat.Custom,
 		SinceArrival: r.sinceArrival, Choice: r.asks.choice, Tail: r.tail,

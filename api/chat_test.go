@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -27,7 +28,7 @@ func TestChat_OneBody(t *testing.T) {
 		PromptTokens: 12, CachedTokens: 3,
 	}}})
 	got := s.chat("")
-	if got.status != 200 || got.header.Get("Content-Type") != typeJSON {
+	if got.status != 200 || got.header.Get("Content-Type") != endpoint.TypeJSON {
 		t.Fatalf("%d %v %s", got.status, got.header, got.body)
 	}
 	body := gjson.Parse(got.body)
@@ -101,7 +102,7 @@ func TestChat_StreamHoldsWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.chat(tt.more)
-			if got.header.Get("Content-Type") != typeEvents {
+			if got.header.Get("Content-Type") != endpoint.TypeEvents {
 				t.Errorf("header %v", got.header)
 			}
 			all := chunks(t, got.body)
@@ -129,7 +130,7 @@ func TestChat_StreamHoldsWhatWasAskedFor(t *testing.T) {
 func TestChat_ReasoningGoesByTheNameThatIsSet(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Reasoning: "Hm.", Text: "Yes."}}}},
-		func(_ *Config, settings *node.Settings) { settings.ReasoningField = openai.ReasoningContent })
+		func(_ *endpoint.Config, settings *node.Settings) { settings.ReasoningField = openai.ReasoningContent })
 	if message := gjson.Get(s.chat("").body, "choices.0.message"); message.Get("reasoning_content").Str != "Hm." || message.Get("reasoning").Exists() {
 		t.Errorf("%s", message)
 	}
@@ -271,7 +272,7 @@ func TestChat_AClientThatGoesFreesTheEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Nth: 1, Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Hang}}}}},
-				func(_ *Config, settings *node.Settings) { inParallel(settings, 1) })
+				func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 1) })
 			ctx, cancel := context.WithCancel(t.Context())
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions",
 				strings.NewReader(`{"model":"tinychat","messages":[{"role":"user","content":"hi"}]`+stream+`}`))

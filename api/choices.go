@@ -14,7 +14,7 @@ import (
 // whose engine is lost, the choices that aren't complete go on, or are made again if the client has seen nothing of them. anew is
 // called before each attempt at the first batch of which the client has seen nothing.
 func (r *run) choices(n int, anew func(), choice func(i int) part) error {
-	ctx := r.call.r.Context()
+	ctx := r.call.Request.Context()
 	for first := 0; first < n; {
 		t, err := r.newTelling(choice(first))
 		if err != nil {
@@ -22,7 +22,7 @@ func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 		}
 		batch := []*telling{t}
 		err = r.onLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
-			if first == 0 && (r.stream == nil || !r.stream.sent) {
+			if first == 0 && (r.stream == nil || !r.stream.Sent) {
 				anew()
 			}
 			slots := max(1, lease.Instance.Spec.Parallel)

@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // twoSlots makes n above two a matter of rounds.
-func twoSlots(_ *Config, settings *node.Settings) { inParallel(settings, 2) }
+func twoSlots(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 2) }
 
 // bySeed answers a request with its seed, in as many tokens, the first of three after a while.
 func bySeed(seeds ...int) *fakeengine.Script {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -18,8 +19,8 @@ const summaryPrompt = "Summarize the conversation up to here, so that the work c
 	"Answer with the summary alone."
 
 // conversationRequest reads a request about a conversation that isn't answered. Tools of MCP servers have no effect on it.
-func (c *call) conversationRequest() (*modelRequest, *responses.Request, []translate.Item, error) {
-	rq, err := c.textRequest(responses.WithDefaults, nil)
+func conversationRequest(c *endpoint.Call) (*modelRequest, *responses.Request, []translate.Item, error) {
+	rq, err := textRequest(c, responses.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -28,13 +29,13 @@ func (c *call) conversationRequest() (*modelRequest, *responses.Request, []trans
 	if bad != nil {
 		return nil, nil, nil, bad
 	}
-	conversation, err := c.responseContext(ask, rq)
+	conversation, err := responseContext(c, ask, rq)
 	return rq, ask, conversation, err
 }
 
 // countResponse is POST /v1/responses/input_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
-func (c *call) countResponse() error {
-	rq, ask, conversation, err := c.conversationRequest()
+func countResponse(c *endpoint.Call) error {
+	rq, ask, conversation, err := conversationRequest(c)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (c *call) countResponse() error {
 	if err != nil {
 		return err
 	}
-	return c.answer(inputTokens{"response.input_tokens", tokens})
+	return c.Answer(inputTokens{"response.input_tokens", tokens})
 }
 
 type inputTokens struct {
@@ -55,8 +56,8 @@ type inputTokens struct {
 }
 
 // compact is POST /v1/responses/compact: the model summarizes the conversation, and the summary stands for it in later requests.
-func (c *call) compact() error {
-	rq, ask, conversation, err := c.conversationRequest()
+func compact(c *endpoint.Call) error {
+	rq, ask, conversation, err := conversationRequest(c)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (c *call) compact() error {
 		return err
 	}
 	r.chat = &chat
-	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &chat)); err != nil {
+	if err := r.exchange(c.Request.Context(), r.chatPart(part{reply: r}, body, &chat)); err != nil {
 		return err
 	}
 	summary := r.summary()
@@ -88,7 +89,7 @@ func (c *call) compact() error {
 	}
 	id := r.answer.ID
 	output := []translate.Item{responses.SummaryItem(id, summary)}
-	c.writeJSON(http.StatusOK, responses.AppendCompaction(nil, id, r.answer.Created, output, r.answer.Usage()))
+	c.WriteJSON(http.StatusOK, responses.AppendCompaction(nil, id, r.answer.Created, output, r.answer.Usage()))
 	return nil
 }
 

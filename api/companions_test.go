@@ -8,13 +8,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // TestCompanions: a drafter beside a model is no model for anyone, but drafts for it if a request or the settings ask for it.
 func TestCompanions(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.ListAll = true })
 	folder := filepath.Join(s.node.Home().Models(), "lmcaddy", "tinychat")
 	link(t, "../testdata/models/lmcaddy/tinydraft/tinydraft-f16.gguf", filepath.Join(folder, "mtp-tinychat.gguf"))
 	link(t, "../testdata/models/lmcaddy/tinyvision/mmproj-tinyvision-f16.gguf", filepath.Join(folder, "mmproj-other-f16.gguf"))

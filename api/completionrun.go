@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -97,10 +98,10 @@ func (r *completionRun) beginAnswer(resp *engineResponse) *openai.TextAnswer {
 	if r.answer == nil {
 		r.instance = &resp.lease.Instance
 		r.answer = openai.NewTextAnswer(openai.Envelope{
-			ID: newID("cmpl-"), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
+			ID: endpoint.NewID("cmpl-"), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
 		})
 		if r.stream != nil {
-			r.stream.await()
+			r.stream.Await()
 		}
 	}
 	return r.answer
@@ -116,7 +117,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
 	}
 	err = r.rq.converse(ctx, resp.lease, tokens.Detokenize(prompt), func(resp *engineResponse) error {
-		answer, err := resp.all(ctx, r.call.site.maxGathered)
+		answer, err := resp.all(ctx, r.call.Site.MaxGathered)
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 
 // more is what the answer has beside the OpenAI-style fields.
 func (r *completionRun) more(total *translate.Outcome) []byte {
-	extra := r.call.extra(r.instance, r.rq.demand.Draft)
+	extra := extra(r.call, r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return nil
 	}

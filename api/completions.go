@@ -3,14 +3,15 @@ package api
 import (
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // completions is POST /v1/completions and POST /api/v0/completions.
-func (c *call) completions() error {
-	rq, err := c.textRequest(openai.WithDefaults, nil)
+func completions(c *endpoint.Call) error {
+	rq, err := textRequest(c, openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -32,13 +33,13 @@ func (c *call) completions() error {
 	}
 	r.left = len(completion.Prompts) * completion.BestOf
 	r.candidates = make([]*openai.TextChoice, r.left)
-	if err := together(c.r.Context(), r.left, choicesAtOnce, r.candidate); err != nil {
+	if err := together(c.Request.Context(), r.left, choicesAtOnce, r.candidate); err != nil {
 		return refined(r.withFigures(err), completion.Refine)
 	}
 	if r.stream == nil {
 		total := openai.Total(r.candidates, completion.BestOf)
 		more := r.more(total)
-		c.writeJSON(http.StatusOK, r.answer.Body(r.best(), total.Usage, more))
+		c.WriteJSON(http.StatusOK, r.answer.Body(r.best(), total.Usage, more))
 	}
 	return nil
 }

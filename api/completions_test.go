@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -131,7 +132,7 @@ func TestCompletions_BestOfTakesTheLikeliest(t *testing.T) {
 
 func TestCompletions_AsManyAtATimeAsAreAllowed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(_ *Config, settings *node.Settings) { inParallel(settings, 16) })
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 16) })
 	done := make(chan answer)
 	go func() { done <- s.complete(`,"prompt":"a","n":9`) }()
 	for i := range choicesAtOnce {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // TestContexts_AreWhatARequestGets: every list says the same, before a model is loaded, while it is, and under new settings.
 func TestContexts_AreWhatARequestGets(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.ListAll = true
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {ContextLength: 1500}}
 	})
@@ -83,7 +84,7 @@ func expectEach(t *testing.T, what string, got answer, fields string, want int) 
 // TestModels_TheLoadedFirst, and the others after them, if they are listed.
 func TestModels_TheLoadedFirst(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.ListAll = true })
 	link(t, "../testdata/models/lmcaddy/tinyembed/tinyembed-f16.gguf", filepath.Join(s.node.Home().Models(), "aaa", "first", "first.gguf"))
 	if got := s.chat(""); got.status != 200 {
 		t.Fatal(got.body)

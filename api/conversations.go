@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -18,12 +19,12 @@ import (
 const defaultConversations, maxConversations = 20, 100
 
 // listConversations is GET /api/v1/conversations?limit=20&cursor=…&owner=…, the last updated first.
-func (c *call) listConversations() error {
-	owner, err := c.conversationOwner()
+func listConversations(c *endpoint.Call) error {
+	owner, err := conversationOwner(c)
 	if err != nil {
 		return err
 	}
-	query := c.r.URL.Query()
+	query := c.Request.URL.Query()
 	limit := defaultConversations
 	if given := query.Get("limit"); given != "" {
 		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > maxConversations {
@@ -34,7 +35,7 @@ func (c *call) listConversations() error {
 	if bad != nil {
 		return bad
 	}
-	found, err := c.node.Conversations().Conversations(c.r.Context(), owner, after, limit+1)
+	found, err := c.Node.Conversations().Conversations(c.Request.Context(), owner, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -46,17 +47,17 @@ func (c *call) listConversations() error {
 	for i := range found {
 		list.Conversations = append(list.Conversations, describeConversation(&found[i]))
 	}
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // conversationOwner returns whose conversations the request is about: its own, or for administrators those of the query's owner.
-func (c *call) conversationOwner() (string, error) {
-	query := c.r.URL.Query()
+func conversationOwner(c *endpoint.Call) (string, error) {
+	query := c.Request.URL.Query()
 	owner := query.Get("owner")
-	if !query.Has("owner") || owner == c.owner() {
-		return c.owner(), nil
+	if !query.Has("owner") || owner == c.Owner() {
+		return c.Owner(), nil
 	}
-	if c.who == nil || !c.who.May(node.ScopeAdmin) {
+	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
 		return "", &translate.Error{
 			Kind: translate.KindForbidden, Code: "missing_scope", Param: "owner",
 			Message: "Only a token with the scope admin may see the conversations of others.",
@@ -97,37 +98,37 @@ func describeConversation(stored *store.Conversation) resource.Conversation {
 }
 
 // conversation returns the conversation that the path names, also by the beginning of its id, with or without "resp_".
-func (c *call) conversation() (store.Conversation, error) {
-	owner, err := c.conversationOwner()
+func conversation(c *endpoint.Call) (store.Conversation, error) {
+	owner, err := conversationOwner(c)
 	if err != nil {
 		return store.Conversation{}, err
 	}
-	id := c.param
+	id := c.Param
 	if !strings.HasPrefix(id, "resp_") {
 		id = "resp_" + id
 	}
-	return c.node.Conversations().Conversation(c.r.Context(), owner, id)
+	return c.Node.Conversations().Conversation(c.Request.Context(), owner, id)
 }
 
 // getConversation is GET /api/v1/conversations/{id}?responses=true&branches=false.
-func (c *call) getConversation() error {
-	stored, err := c.conversation()
+func getConversation(c *endpoint.Call) error {
+	stored, err := conversation(c)
 	if err != nil {
 		return err
 	}
 	wantsResponses := true
-	if c.r.URL.Query().Has("responses") {
-		if wantsResponses, err = c.queryBool("responses"); err != nil {
+	if c.Request.URL.Query().Has("responses") {
+		if wantsResponses, err = endpoint.QueryBool(c, "responses"); err != nil {
 			return err
 		}
 	}
-	wantsBranches, err := c.queryBool("branches")
+	wantsBranches, err := endpoint.QueryBool(c, "branches")
 	if err != nil {
 		return err
 	}
 	described := describeConversation(&stored)
 	if wantsResponses {
-		turns, err := c.responsesOf(&stored, wantsBranches)
+		turns, err := responsesOf(c, &stored, wantsBranches)
 		if err != nil {
 			return err
 		}
@@ -135,46 +136,46 @@ func (c *call) getConversation() error {
 			described.Responses = append(described.Responses, describeResponse(turn))
 		}
 	}
-	return c.answer(described)
+	return c.Answer(described)
 }
 
 // responsesOf returns the turns on the way to the newest one, or those of all branches.
-func (c *call) responsesOf(stored *store.Conversation, inAllBranches bool) ([]*store.Turn, error) {
+func responsesOf(c *endpoint.Call, stored *store.Conversation, inAllBranches bool) ([]*store.Turn, error) {
 	if inAllBranches {
-		return c.node.Conversations().Branches(c.r.Context(), stored.Owner, stored.ID)
+		return c.Node.Conversations().Branches(c.Request.Context(), stored.Owner, stored.ID)
 	}
-	return c.node.Conversations().Chain(c.r.Context(), stored.Owner, stored.Last)
+	return c.Node.Conversations().Chain(c.Request.Context(), stored.Owner, stored.Last)
 }
 
 // deleteConversation is DELETE /api/v1/conversations/{id}.
-func (c *call) deleteConversation() error {
-	stored, err := c.conversation()
+func deleteConversation(c *endpoint.Call) error {
+	stored, err := conversation(c)
 	if err == nil {
-		err = c.node.DeleteConversation(c.r.Context(), stored.Owner, stored.ID)
+		err = c.Node.DeleteConversation(c.Request.Context(), stored.Owner, stored.ID)
 	}
 	if err != nil {
 		return err
 	}
-	return c.answer(resource.DeletedConversations{Deleted: 1})
+	return c.Answer(resource.DeletedConversations{Deleted: 1})
 }
 
 // The store has times from 1970 on, in nanoseconds, which overflow in 2262.
 const earliestYear, latestYear = 1970, 2261
 
 // deleteConversations is DELETE /api/v1/conversations?updated_before=2026-01-31T12:00:00Z.
-func (c *call) deleteConversations() error {
-	owner, err := c.conversationOwner()
+func deleteConversations(c *endpoint.Call) error {
+	owner, err := conversationOwner(c)
 	if err != nil {
 		return err
 	}
-	before, err := time.Parse(time.RFC3339, c.r.URL.Query().Get("updated_before"))
+	before, err := time.Parse(time.RFC3339, c.Request.URL.Query().Get("updated_before"))
 	if err != nil || before.Year() > latestYear || before.Year() < earliestYear {
 		return translate.Invalid("invalid_value", "updated_before",
 			`"updated_before" must be a time such as 2026-01-31T12:00:00Z: all conversations whose last response is older are deleted.`)
 	}
-	deleted, err := c.node.Conversations().DeleteConversations(c.r.Context(), owner, before)
+	deleted, err := c.Node.Conversations().DeleteConversations(c.Request.Context(), owner, before)
 	if err != nil {
 		return err
 	}
-	return c.answer(resource.DeletedConversations{Deleted: deleted})
+	return c.Answer(resource.DeletedConversations{Deleted: deleted})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -273,7 +274,7 @@ func TestLoad_TellsOfItsProgress(t *testing.T) {
 		}
 		before = e.Get("progress").Num
 	}
-	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`, "Accept", "application/json, text/event-stream"); got.header.Get("Content-Type") != typeJSON {
+	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`, "Accept", "application/json, text/event-stream"); got.header.Get("Content-Type") != endpoint.TypeJSON {
 		t.Errorf("a client that takes JSON gets %s", got.header.Get("Content-Type"))
 	}
 	if got := s.do("POST", "/api/v1/models/load", `{"model":"nope"}`, "Accept", "text/event-stream"); got.status != 404 || got.code() != "model_not_found" {
@@ -297,7 +298,7 @@ func TestLoad_FailsAfterItHasBegun(t *testing.T) {
 // loadEventsOf returns the names and the data of a stream's events.
 func loadEventsOf(t *testing.T, got answer) (names []string, data []gjson.Result) {
 	t.Helper()
-	if kind := got.header.Get("Content-Type"); got.status != 200 || kind != typeEvents {
+	if kind := got.header.Get("Content-Type"); got.status != 200 || kind != endpoint.TypeEvents {
 		t.Fatalf("%d %s %s", got.status, kind, got.body)
 	}
 	names, data = readEvents(got.body)

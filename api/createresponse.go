@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -19,13 +20,13 @@ import (
 )
 
 // createResponse is POST /v1/responses.
-func (c *call) createResponse() error {
+func createResponse(c *endpoint.Call) error {
 	socket := socketOf(c)
 	var check func(*jsonbody.Body) error
 	if socket != nil {
 		check = checkMessage
 	}
-	rq, err := c.textRequest(responses.WithDefaults, check)
+	rq, err := textRequest(c, responses.WithDefaults, check)
 	if err != nil {
 		return err
 	}
@@ -35,14 +36,14 @@ func (c *call) createResponse() error {
 		return bad
 	}
 	servers := responseServers(ask.Servers)
-	if err := c.mayUseServers(servers, responsesGates); err != nil {
+	if err := mayUseServers(c, servers, responsesGates); err != nil {
 		return err
 	}
 	r := &responseRun{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.body.Value("generate")) == "false"}
-	if r.conversation, err = c.responseContext(ask, rq); err != nil {
+	if r.conversation, err = responseContext(c, ask, rq); err != nil {
 		return err
 	}
-	if r.parent = ask.Previous; ask.Store && c.unstored(ask.Previous) != nil { // then all of it is stored as one turn
+	if r.parent = ask.Previous; ask.Store && unstored(c, ask.Previous) != nil { // then all of it is stored as one turn
 		r.parent, ask.Input = "", r.conversation
 	}
 	r.out.Answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
@@ -55,7 +56,7 @@ func (c *call) createResponse() error {
 	r.loopRun = &loopRun{run: newRun(rq), teller: r}
 	defer r.close()
 	if r.stream != nil && ask.Store {
-		r.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.owner()) }}
+		r.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
 		r.leased = func(*supervisor.Lease) { r.announce() }
 		defer r.settle()
 	}
@@ -108,10 +109,10 @@ type responseRun struct {
 // answer answers the request, by what a model says and by the tools that it calls.
 func (r *responseRun) answer() error {
 	r.stored = true
-	ctx := r.call.r.Context()
+	ctx := r.call.Request.Context()
 	err := r.converse(ctx)
 	if r.stream != nil {
-		r.stream.close() // from here on nobody else writes
+		r.stream.Close() // from here on nobody else writes
 	}
 	if err == nil {
 		r.out.Answer.End(nil)
@@ -127,10 +128,10 @@ func (r *responseRun) answer() error {
 		return ctx.Err() // whatever it looks like from here
 	}
 	switch {
-	case err != nil && !r.call.begun:
+	case err != nil && !r.call.Begun:
 		return refined(err, responseFields.refine)
 	case r.stream == nil:
-		r.call.writeJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+		r.call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
 	default:
 		r.end(err)
 	}
@@ -142,7 +143,7 @@ func (r *responseRun) converse(ctx context.Context) error {
 	if r.warmsUp {
 		return r.onLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
 	}
-	tools, err := r.call.toolbox(ctx, r.servers, r.rq.caps)
+	tools, err := toolbox(r.call, ctx, r.servers, r.rq.caps)
 	if err != nil {
 		r.listFailed(err)
 		return err
@@ -178,8 +179,8 @@ func (r *responseRun) upstream(round *mcploop.Round) (*jsonbody.Body, *request.C
 }
 
 func (r *responseRun) begin(dst []byte, _ *engineResponse, _ int) []byte {
-	if r.call.run != nil {
-		r.call.run.Working()
+	if r.call.Background != nil {
+		r.call.Background.Working()
 	}
 	if r.stream != nil && !r.out.Begun() {
 		r.awaitAnnounced()
@@ -207,9 +208,9 @@ func (r *responseRun) isSeen() bool { return !r.out.Answer.RoundIsEmpty() }
 func (r *responseRun) end(err error) {
 	var e *translate.Error
 	if err != nil {
-		e = r.call.asError(refined(err, responseFields.refine))
-		r.call.site.Log.Warn("a stream failed", "request", r.call.id, "error", e)
-		r.call.ledger.failed(e)
+		e = r.call.Error(refined(err, responseFields.refine))
+		r.call.Site.Log.Warn("a stream failed", "request", r.call.ID, "error", e)
+		r.call.Ledger.Failed(e)
 		r.out.Answer.End(e)
 		if e.Code != notStored {
 			_ = r.storeResponse() // the error event is about what came first
@@ -228,5 +229,5 @@ func (r *responseRun) storeResponse() error {
 	if !r.ask.Store {
 		return nil
 	}
-	return r.putTurn(r.turn(store.Status(r.out.Answer.Status()), r.call.owner()))
+	return r.putTurn(r.turn(store.Status(r.out.Answer.Status()), r.call.Owner()))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -34,7 +35,7 @@ func kindsOf(body string) (kinds []string) {
 }
 
 // withRemoteMCP opens the gates of responses.
-func withRemoteMCP(config *Config, settings *node.Settings) {
+func withRemoteMCP(config *endpoint.Config, settings *node.Settings) {
 	withMCP(config, settings)
 	settings.Gates.RemoteMCP = true
 }
@@ -138,7 +139,7 @@ func TestResponses_Servers(t *testing.T) {
 // TestResponses_Permission: who may use which servers.
 func TestResponses_Permission(t *testing.T) {
 	t.Parallel()
-	closed, half := serve(t, &fakeengine.Script{}), serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) { settings.Gates.RemoteMCP = true })
+	closed, half := serve(t, &fakeengine.Script{}), serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) { settings.Gates.RemoteMCP = true })
 	opened, tools := serve(t, callsThen("Done.", echo), withRemoteMCP), serveTools(t)
 	opened.configure(`{"mcpServers":{"my_Tools":{"url":"` + tools.URL + `/mcp"}}}`)
 	full, _ := opened.token(node.Token{})

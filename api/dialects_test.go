@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -46,7 +47,7 @@ func (s *server) engines(f *family, more string) *gjson.Result {
 // TestDialects_TakeTheSameSeeds: clients send any number of 64 bits, with a sign or without.
 func TestDialects_TakeTheSameSeeds(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { inParallel(settings, 1) })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 1) })
 	found := withField("seed")
 	if len(found) < 7 {
 		t.Fatalf("only %d endpoints have a seed", len(found))
@@ -116,7 +117,7 @@ var blindRequests = []struct{ path, body, where, note string }{
 // TestDialects_OmitWhatTheModelCannotTake, with a note in its place, if the operator wants that, and otherwise say where it is.
 func TestDialects_OmitWhatTheModelCannotTake(t *testing.T) {
 	t.Parallel()
-	refuses, omits := serve(t, nil), serve(t, nil, func(_ *Config, settings *node.Settings) { settings.OmitsUnseen = true })
+	refuses, omits := serve(t, nil), serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.OmitsUnseen = true })
 	for _, r := range blindRequests {
 		got := refuses.do("POST", r.path, r.body)
 		if got.status != http.StatusBadRequest || !strings.Contains(got.body, r.where) || !strings.Contains(got.body, "unsupported_content omit") {

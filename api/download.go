@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
@@ -48,8 +48,8 @@ type (
 )
 
 // download is POST /api/v1/models/download.
-func (c *call) download() error {
-	body, name, err := c.bodyAndModel()
+func download(c *endpoint.Call) error {
+	body, name, err := bodyAndModel(c)
 	if err != nil {
 		return err
 	}
@@ -61,48 +61,39 @@ func (c *call) download() error {
 	if bad != nil {
 		return bad
 	}
-	jobs, err := c.node.Downloads()
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
-	request := c.fetching(name, name, quantization)
+	request := endpoint.FetchRequest(c, name, name, quantization)
 	if estimate {
-		return c.previewDownload(jobs, request)
+		return previewDownload(c, jobs, request)
 	}
-	job, err := jobs.Start(c.r.Context(), request)
+	job, err := jobs.Start(c.Request.Context(), request)
 	if err != nil {
 		return err
 	}
-	if !c.maySee(job) { // another identity began it, under another name for the same files
-		return notAllowed(name)
+	if !endpoint.MaySeeJob(c, job) { // another identity began it, under another name for the same files
+		return endpoint.ModelNotAllowed(name)
 	}
 	answer := nativeStarted{ID: job.ID, Status: job.State}
 	if job.ID != "" {
 		answer.TotalBytes, answer.StartedAt = &job.TotalBytes, when(job.StartedAt)
 	}
-	return c.answer(answer)
-}
-
-// fetching is the request for a download of a model, by the name that the client gave and the one that hubs know.
-func (c *call) fetching(name, model, quantization string) fetch.Request {
-	return fetch.Request{
-		Model: model, Quantization: quantization, Owner: c.owner(),
-		May:       c.mayFetch(name),
-		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
-	}
+	return c.Answer(answer)
 }
 
 // previewDownload answers a download with estimate_only: what it would fetch. Nothing is downloaded.
-func (c *call) previewDownload(jobs *fetch.Jobs, request fetch.Request) error {
-	p, err := jobs.Preview(c.r.Context(), request)
+func previewDownload(c *endpoint.Call, jobs *fetch.Jobs, request fetch.Request) error {
+	p, err := jobs.Preview(c.Request.Context(), request)
 	if err != nil {
 		return err
 	}
-	if !c.maySee(p.Job) {
-		return notAllowed(request.Model)
+	if !endpoint.MaySeeJob(c, p.Job) {
+		return endpoint.ModelNotAllowed(request.Model)
 	}
 	answer := resource.Preview{
-		Job: p.ID, Status: string(p.State), Model: c.node.DownloadedKey(c.r.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
+		Job: p.ID, Status: string(p.State), Model: c.Node.DownloadedKey(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
 		Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others, FitsDisk: p.FitsDisk,
 	}
 	if p.ID == "" && p.State == fetch.Downloading {
@@ -114,50 +105,50 @@ func (c *call) previewDownload(jobs *fetch.Jobs, request fetch.Request) error {
 	if p.Free >= 0 {
 		answer.FreeBytes = &p.Free
 	}
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // listDownloads is GET /api/v1/models/download: the newest first.
-func (c *call) listDownloads() error {
-	jobs, err := c.node.Downloads()
+func listDownloads(c *endpoint.Call) error {
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
 	list := nativeJobs{Jobs: []nativeJob{}}
 	for _, job := range slices.Backward(jobs.List()) {
-		if !c.maySee(job) {
+		if !endpoint.MaySeeJob(c, job) {
 			continue
 		}
-		list.Jobs = append(list.Jobs, c.job(job))
+		list.Jobs = append(list.Jobs, describeJob(c, job))
 	}
-	if others, silent := c.peerJobs(); len(others)+len(silent) > 0 {
+	if others, silent := peerJobs(c); len(others)+len(silent) > 0 {
 		list.Jobs, list.Silent = append(list.Jobs, others...), silent
 		sortJobs(list.Jobs)
 	}
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // downloadStatus is GET /api/v1/models/download/status/{job_id}.
-func (c *call) downloadStatus() error {
-	return c.withJob("", c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+func downloadStatus(c *endpoint.Call) error {
+	return withJob(c, "", func(p0 fetch.Job) error { return endpoint.CheckSeesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
 }
 
 // pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
-func (c *call) pauseDownload() error {
-	return c.withJob("pause", c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
+func pauseDownload(c *endpoint.Call) error {
+	return withJob(c, "pause", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
 }
 
 // resumeDownload is POST /api/v1/models/download/{job_id}/resume.
-func (c *call) resumeDownload() error {
-	return c.withJob("resume", c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
+func resumeDownload(c *endpoint.Call) error {
+	return withJob(c, "resume", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
 // cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
-func (c *call) cancelDownload() error {
-	return c.withJob("cancel", c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
+func cancelDownload(c *endpoint.Call) error {
+	return withJob(c, "cancel", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
 		job, err := jobs.Cancel(ctx, id)
 		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
-			key := c.node.DownloadedKey(ctx, now)
+			key := c.Node.DownloadedKey(ctx, now)
 			return job, &fetch.Error{Kind: fetch.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
 				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
 		}
@@ -165,46 +156,16 @@ func (c *call) cancelDownload() error {
 	})
 }
 
-// maySee reports whether the request's identity may know of a job, or of files that need none.
-func (c *call) maySee(j fetch.Job) bool {
-	_, ok := c.node.JobKey(c.r.Context(), c.who, j)
-	return ok
-}
-
-// seeJob returns an error if the request's identity may not know of a job: the same as if there were no such job.
-func (c *call) seeJob(j fetch.Job) error {
-	if !c.maySee(j) {
-		return fetch.NoJob(j.ID)
-	}
-	return nil
-}
-
-// mayChange returns an error if the request's identity may not pause, resume and cancel a job.
-func (c *call) mayChange(j fetch.Job) error {
-	if err := c.seeJob(j); err != nil || c.who.MayChangeJob(j) {
-		return err
-	}
-	return notTheirJob(j.ID)
-}
-
-// notTheirJob is the error of a change of another's download.
-func notTheirJob(id string) *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindForbidden, Code: "not_your_download",
-		Message: "The download " + id + " is another's: only who began it, or an administrator, may change it.",
-	}
-}
-
 // withJob calls do with the job in the path, if may allows it, and answers with the job. change is what do does, for another node that has
 // the job.
-func (c *call) withJob(change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
-	jobs, err := c.node.Downloads()
+func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
-	found, err := jobs.Get(c.param)
+	found, err := jobs.Get(c.Param)
 	if err != nil {
-		if isKnown, failed := c.changePeers(change); isKnown {
+		if isKnown, failed := changePeers(c, change); isKnown {
 			return failed
 		}
 		return err
@@ -212,33 +173,33 @@ func (c *call) withJob(change string, may func(fetch.Job) error, do func(context
 	if err := may(found); err != nil {
 		return err
 	}
-	job, err := do(c.r.Context(), jobs, c.param)
+	job, err := do(c.Request.Context(), jobs, c.Param)
 	if err != nil {
 		return err
 	}
-	return c.answer(c.job(job))
+	return c.Answer(describeJob(c, job))
 }
 
-// job is a job as clients see it.
-func (c *call) job(j fetch.Job) nativeJob {
+// describeJob is a job as clients see it.
+func describeJob(c *endpoint.Call, j fetch.Job) nativeJob {
 	n := nativeJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
-		Model: c.node.DownloadedKey(c.r.Context(), j), Node: c.node.NodeName(),
+		Model: c.Node.DownloadedKey(c.Request.Context(), j), Node: c.Node.NodeName(),
 	}
-	if c.who.IsNode() {
-		n.Owner, n.Keys = j.Owner, c.node.JobKeys(c.r.Context(), j)
+	if c.Identity.IsNode() {
+		n.Owner, n.Keys = j.Owner, c.Node.JobKeys(c.Request.Context(), j)
 	}
-	if c.who != nil && c.who.May(node.ScopeAdmin) {
+	if c.Identity != nil && c.Identity.May(node.ScopeAdmin) {
 		n.Owner = j.Owner
 	}
 	switch j.State {
 	case fetch.Downloading:
 		n.Waiting = j.Waiting
-		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
+		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.Node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = native.AppendErrorObject(nil, c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = native.AppendErrorObject(nil, endpoint.FetchError(c, &fetch.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -31,7 +32,7 @@ func serveWithHub(t *testing.T) (*server, *fakehub.Hub) {
 		t.Fatal(err)
 	}
 	server.Add("acme/tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model), "more/tiny-Q8_0.gguf": fakehub.Bytes(model)})
-	s := serve(t, nil, func(c *Config, s *node.Settings) {
+	s := serve(t, nil, func(c *endpoint.Config, s *node.Settings) {
 		s.Hubs = []fetch.Hub{{URL: server.URL}}
 		c.KeepAlive = 20 * time.Millisecond
 	})
@@ -58,7 +59,7 @@ func (s *server) start(model string) string {
 func (s *server) events(id string) (names []string, data []gjson.Result, whole string) {
 	s.t.Helper()
 	a := s.do("GET", downloadPath+"/"+id+"/events", "")
-	if kind := a.header.Get("Content-Type"); a.status != http.StatusOK || kind != typeEvents {
+	if kind := a.header.Get("Content-Type"); a.status != http.StatusOK || kind != endpoint.TypeEvents {
 		s.t.Fatalf("%d %s %s", a.status, kind, a.body)
 	}
 	names, data = readEvents(a.body)
@@ -265,7 +266,7 @@ func TestRemove_NotWhileItIsLoadedNorFromElsewhere(t *testing.T) {
 	t.Parallel()
 	elsewhere := t.TempDir()
 	link(t, shipped, filepath.Join(elsewhere, "other", "model", "m.gguf"))
-	s := serve(t, nil, func(_ *Config, s *node.Settings) { s.ModelsDirs = []string{elsewhere} })
+	s := serve(t, nil, func(_ *endpoint.Config, s *node.Settings) { s.ModelsDirs = []string{elsewhere} })
 	const path = "/api/v1/models/lmcaddy/tinychat"
 	s.chat("")
 	if a := s.do("DELETE", path, ""); a.status != 409 || a.code() != "model_in_use" {
@@ -296,7 +297,7 @@ func TestModels_BrokenOnesAreListedWithTheReason(t *testing.T) {
 	if err := os.WriteFile(file, []byte("no model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, nil, func(_ *Config, s *node.Settings) { s.ModelsDirs = []string{elsewhere} })
+	s := serve(t, nil, func(_ *endpoint.Config, s *node.Settings) { s.ModelsDirs = []string{elsewhere} })
 	a := s.do("GET", "/api/v1/models", "")
 	want := `[{"key":"bad/model","path":"bad/model/m.gguf","error":"it is not a GGUF file"}]`
 	if gjson.Get(a.body, "broken").Raw != want || gjson.Get(a.body, "models.#").Int() != 1 {

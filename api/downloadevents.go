@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
 
@@ -22,55 +23,55 @@ type downloadEvent struct {
 
 // downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the current job, and one for each change, up to the
 // state that ends the job. A paused job hasn't ended. The stream ends early if the server shuts down, since it would delay that.
-func (c *call) downloadEvents() error {
-	jobs, err := c.node.Downloads()
+func downloadEvents(c *endpoint.Call) error {
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
-	found, err := jobs.Get(c.param)
+	found, err := jobs.Get(c.Param)
 	if err != nil {
-		if isKnown, failed := c.peerEvents(); isKnown {
+		if isKnown, failed := peerEvents(c); isKnown {
 			return failed
 		}
 		return err
 	}
-	key, ok := c.node.JobKey(c.r.Context(), c.who, found)
+	key, ok := c.Node.JobKey(c.Request.Context(), c.Identity, found)
 	if !ok {
-		return fetch.NoJob(c.param)
+		return fetch.NoJob(c.Param)
 	}
-	c.running.Uses(key)
-	updates, stop, err := jobs.Subscribe(c.param)
+	c.Running.Uses(key)
+	updates, stop, err := jobs.Subscribe(c.Param)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	s := c.newStream()
-	defer s.close()
-	if c.r.Method == http.MethodHead {
-		s.send([]byte(comment)) // sends the header
+	s := c.NewStream()
+	defer s.Close()
+	if c.Request.Method == http.MethodHead {
+		s.Send([]byte(endpoint.Comment)) // sends the header
 		return nil
 	}
 	for {
 		select {
-		case <-c.r.Context().Done():
-			return c.r.Context().Err()
-		case <-c.site.Exiting:
+		case <-c.Request.Context().Done():
+			return c.Request.Context().Err()
+		case <-c.Site.Exiting:
 			return nil
 		case job, ok := <-updates:
 			if !ok {
 				return nil
 			}
-			frame, err := c.downloadFrame(job)
+			frame, err := downloadFrame(c, job)
 			if err != nil {
 				return err
 			}
-			s.send(frame)
+			s.Send(frame)
 		}
 	}
 }
 
-func (c *call) downloadFrame(job fetch.Job) ([]byte, error) {
-	return downloadEvent{downloadEventTypes[job.State], c.job(job)}.frame()
+func downloadFrame(c *endpoint.Call, job fetch.Job) ([]byte, error) {
+	return downloadEvent{downloadEventTypes[job.State], describeJob(c, job)}.frame()
 }
 
 func (e downloadEvent) frame() ([]byte, error) {

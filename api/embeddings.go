@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -13,8 +14,8 @@ import (
 )
 
 // embeddings is POST /v1/embeddings and POST /api/v0/embeddings.
-func (c *call) embeddings() error {
-	rq, err := c.request()
+func embeddings(c *endpoint.Call) error {
+	rq, err := readRequest(c)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (c *call) embeddings() error {
 		}
 		if i == 0 {
 			got = &request.Embedded{}
-			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.site.maxGathered {
+			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.Site.MaxGathered {
 				return tooMuch()
 			}
 		}
@@ -65,7 +66,7 @@ func (c *call) embeddings() error {
 	if bad != nil {
 		return bad
 	}
-	c.writeJSON(http.StatusOK, body)
+	c.WriteJSON(http.StatusOK, body)
 	return nil
 }
 
@@ -100,8 +101,8 @@ func embedderOf(rq *modelRequest, engine wire.Engine, e *request.Embedding) (wir
 }
 
 // rerank is POST /v1/rerank, under its other paths too.
-func (c *call) rerank() error {
-	rq, err := c.request()
+func rerank(c *endpoint.Call) error {
+	rq, err := readRequest(c)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (c *call) rerank() error {
 	if _, bad := rankerOf(rq, rq.engine); bad != nil {
 		return bad
 	}
-	form := openai.RerankFormOf(c.r.URL.Path, rq.body)
+	form := openai.RerankFormOf(c.Request.URL.Path, rq.body)
 	r, bad := form.Parse(rq.body)
 	if bad != nil {
 		return bad
@@ -143,7 +144,7 @@ func (c *call) rerank() error {
 	if err != nil {
 		return inputTooLong(refined(err, r.Refine), "A document, with the query,", &rq.target.Model)
 	}
-	c.writeJSON(http.StatusOK, form.Body(r, c.id, instance, got))
+	c.WriteJSON(http.StatusOK, form.Body(r, c.ID, instance, got))
 	return nil
 }
 
@@ -160,7 +161,7 @@ func rankerOf(rq *modelRequest, engine wire.Engine) (wire.Ranker, *translate.Err
 // client that disconnects leaves little work behind. It returns the instance that answered. If the engine is lost, it begins
 // with the first part again.
 func (rq *modelRequest) inParts(n int, part func(wire.Engine, int) (wire.Upstream, *translate.Error), answered func(engine wire.Engine, i int, said []byte) error) (instance string, _ error) {
-	ctx := rq.call.r.Context()
+	ctx := rq.call.Request.Context()
 	all := func() (bodies [][]byte) {
 		for i := range n {
 			asked, _ := part(rq.engine, i)
@@ -170,14 +171,14 @@ func (rq *modelRequest) inParts(n int, part func(wire.Engine, int) (wire.Upstrea
 	}
 	err := rq.onLease(ctx, rq.demand, 1, all, func(lease *supervisor.Lease) error {
 		instance = lease.Instance.ID
-		engine := rq.call.node.WireOf(&lease.Instance)
+		engine := rq.call.Node.WireOf(&lease.Instance)
 		for i := range n {
 			asked, bad := part(engine, i)
 			if bad != nil {
 				return bad
 			}
 			err := rq.converse(ctx, lease, asked, func(resp *engineResponse) error {
-				said, err := resp.all(ctx, rq.call.site.maxGathered)
+				said, err := resp.all(ctx, rq.call.Site.MaxGathered)
 				if err != nil {
 					return err
 				}

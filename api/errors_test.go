@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -39,19 +40,19 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &call{site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
+			c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
 			located := fmt.Errorf("the store /home/x/lmcaddy.db: %w", tt.cause)
 			errs := []error{located}
 			if _, isLoad := tt.cause.(supervisor.Error); !isLoad { //nolint:errorlint // it is as it stands above
-				errs = append(errs, c.notStored(located))
+				errs = append(errs, notStoredError(c, located))
 			}
 			for _, err := range errs {
-				e := c.asError(err)
+				e := c.Error(err)
 				if e.Status() != tt.status || !strings.Contains(e.Message, tt.says) || strings.Contains(e.Message, "/home") {
 					t.Errorf("%d %s", e.Status(), e.Message)
 				}
 			}
-			if e := c.asError(tt.cause); e.Code != tt.code {
+			if e := c.Error(tt.cause); e.Code != tt.code {
 				t.Errorf("the code is %q", e.Code)
 			}
 		})
@@ -61,12 +62,12 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 // TestNotAnswered_WithoutFileDescriptors: the engine wasn't even asked, so it isn't to blame.
 func TestNotAnswered_WithoutFileDescriptors(t *testing.T) {
 	t.Parallel()
-	c := &call{site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
 	err := (&modelRequest{call: c}).notAnswered(t.Context(), nil, &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}})
 	if _, broken := errors.AsType[*brokenOff](err); broken {
 		t.Error("it is taken for the engine's failure")
 	}
-	if e := c.asError(err); e.Status() != http.StatusServiceUnavailable || e.Code != "too_many_open_files" || e.RetryAfter == 0 {
+	if e := c.Error(err); e.Status() != http.StatusServiceUnavailable || e.Code != "too_many_open_files" || e.RetryAfter == 0 {
 		t.Errorf("%d %s %s", e.Status(), e.Code, e.RetryAfter)
 	}
 }

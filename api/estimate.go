@@ -1,23 +1,24 @@
 package api
 
 import (
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// estimate answers a load with estimate_only: what it would take and do. Nothing is loaded.
-func (c *call) estimate(m catalog.Model, o node.LoadOptions) error {
-	f, err := c.node.Forecast(c.r.Context(), m, o)
+// answerEstimate answers a load with estimate_only: what it would take and do. Nothing is loaded.
+func answerEstimate(c *endpoint.Call, m catalog.Model, o node.LoadOptions) error {
+	f, err := c.Node.Forecast(c.Request.Context(), m, o)
 	if err != nil {
 		return err
 	}
-	return c.answer(c.loadEstimate(&f, o))
+	return c.Answer(loadEstimate(c, &f, o))
 }
 
 // loadEstimate is a forecast as clients see it.
-func (c *call) loadEstimate(f *node.Forecast, o node.LoadOptions) resource.LoadEstimate {
+func loadEstimate(c *endpoint.Call, f *node.Forecast, o node.LoadOptions) resource.LoadEstimate {
 	out := &f.Outlook
 	e := resource.LoadEstimate{
 		Type: string(f.Spec.Model.Type), Model: f.Spec.Model.Key, Status: "estimated", Config: plannedConfig(f, o), Slots: f.Spec.Parallel,
@@ -40,14 +41,14 @@ func (c *call) loadEstimate(f *node.Forecast, o node.LoadOptions) resource.LoadE
 		}
 	}
 	for _, id := range out.Evicts {
-		if c.mayUseInstance(id) {
+		if endpoint.MayUseInstance(c, id) {
 			e.Evicts = append(e.Evicts, id)
 		} else {
 			e.Others++
 		}
 	}
 	for _, id := range out.Shrinks {
-		if c.mayUseInstance(id) {
+		if endpoint.MayUseInstance(c, id) {
 			e.Shrinks = append(e.Shrinks, id)
 		}
 	}

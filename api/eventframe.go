@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -19,8 +20,8 @@ type eventRights struct {
 	requests   bool // its own
 }
 
-func (c *call) eventRights() eventRights {
-	return eventRights{everything: c.isAdmin(), requests: c.who.May(node.ScopeInference)}
+func eventRightsOf(c *endpoint.Call) eventRights {
+	return eventRights{everything: c.IsAdmin(), requests: c.Identity.May(node.ScopeInference)}
 }
 
 // lacks returns the scope without which events of a type are never seen; empty: they may be.
@@ -55,22 +56,22 @@ func (f *eventFollower) describe(e *node.Event) typedEvent {
 	c, of := f.call, eventOf(e.Type, e.At)
 	switch {
 	case e.Request != nil:
-		if !f.sees.requests || !c.seesRequest(e.Request) {
+		if !f.sees.requests || !seesRequest(c, e.Request) {
 			return nil
 		}
 		request := describeRequest(e.Request)
 		request.Inspected = e.Request.Inspected && f.sees.everything
 		return resource.RequestEvent{Event: of, Request: request}
 	case e.Job != nil:
-		if !c.maySee(*e.Job) {
+		if !endpoint.MaySeeJob(c, *e.Job) {
 			return nil
 		}
 		return struct {
 			resource.Event
 
 			Job nativeJob `json:"job"`
-		}{of, c.job(*e.Job)}
-	case e.FullKey != "" && !c.who.MayUse(e.FullKey):
+		}{of, describeJob(c, *e.Job)}
+	case e.FullKey != "" && !c.Identity.MayUse(e.FullKey):
 		return nil
 	case e.Type == node.EventModelsChanged:
 		return resource.ModelsChanged{Event: of, Model: e.Model}
@@ -98,9 +99,9 @@ func (f *eventFollower) describeChange(of resource.Event, e *node.Event) typedEv
 	case supervisor.ChangeLoadFailed:
 		why := change.Why
 		if !f.sees.everything {
-			why = f.call.node.HidePaths(why)
+			why = f.call.Node.HidePaths(why)
 		}
-		load.Error = native.AppendErrorObject(nil, &translate.Error{Kind: translate.KindUnavailable, Code: "model_load_failed", Message: presentable(why, maxMessage)})
+		load.Error = native.AppendErrorObject(nil, &translate.Error{Kind: translate.KindUnavailable, Code: "model_load_failed", Message: endpoint.Presentable(why, endpoint.MaxMessage)})
 	default:
 	}
 	return load
@@ -110,7 +111,7 @@ func (f *eventFollower) describeChange(of resource.Event, e *node.Event) typedEv
 func (f *eventFollower) frame(after uint64, event typedEvent) {
 	data, err := json.Marshal(event)
 	if err != nil {
-		f.call.site.Log.Error("an event can't be encoded", "type", event.Kind(), "error", err)
+		f.call.Site.Log.Error("an event can't be encoded", "type", event.Kind(), "error", err)
 		return
 	}
 	f.frames = append(append(f.frames, "id: "...), f.log.ID(after)...)
@@ -123,5 +124,5 @@ func (f *eventFollower) frame(after uint64, event typedEvent) {
 
 // record adds an event with a record of the log.
 func (f *eventFollower) record(r *logs.Record) {
-	f.frame(f.at, resource.LogEvent{Event: eventOf(logEvent, r.Time), Record: f.call.appendRecord(nil, r)})
+	f.frame(f.at, resource.LogEvent{Event: eventOf(logEvent, r.Time), Record: appendRecord(f.call, nil, r)})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -18,7 +19,7 @@ const logEvent = "log.record"
 
 // eventFollower sends the node's events to a client.
 type eventFollower struct {
-	call  *call
+	call  *endpoint.Call
 	types map[string]bool
 	log   *node.EventLog
 	at    uint64 // the position of the next event
@@ -31,10 +32,10 @@ type eventFollower struct {
 }
 
 // events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
-func (c *call) events() error {
-	c.recognizeAdmin()
-	f := &eventFollower{call: c, log: c.node.Events(), sees: c.eventRights()}
-	level, bad := f.parse(c.r.URL.Query())
+func events(c *endpoint.Call) error {
+	recognizeAdmin(c)
+	f := &eventFollower{call: c, log: c.Node.Events(), sees: eventRightsOf(c)}
+	level, bad := f.parse(c.Request.URL.Query())
 	if bad != nil {
 		return bad
 	}
@@ -42,22 +43,22 @@ func (c *call) events() error {
 	if bad != nil {
 		return bad
 	}
-	c.followRights()
-	s := c.newStream()
-	defer s.close()
-	if c.r.Method == http.MethodHead {
-		s.send([]byte(comment)) // sends the header
+	followRights(c)
+	s := c.NewStream()
+	defer s.Close()
+	if c.Request.Method == http.MethodHead {
+		s.Send([]byte(endpoint.Comment)) // sends the header
 		return nil
 	}
 	if f.types[logEvent] {
-		from, ok := c.site.Logs.After(records)
+		from, ok := c.Site.Logs.After(records)
 		if !ok {
-			from = c.site.Logs.Before(0, logs.Filter{})
+			from = c.Site.Logs.Before(0, logs.Filter{})
 		}
-		f.records = c.site.Logs.Follow(from, logs.Filter{Level: level})
+		f.records = c.Site.Logs.Follow(from, logs.Filter{Level: level})
 		defer f.records.Close()
 	}
-	resumed := isOurs && c.r.Header.Get("Last-Event-ID") != ""
+	resumed := isOurs && c.Request.Header.Get("Last-Event-ID") != ""
 	if f.at = position; !resumed {
 		f.at = f.log.Next()
 	}
@@ -66,18 +67,18 @@ func (c *call) events() error {
 }
 
 // followRights ends the request when its token's rights change.
-func (c *call) followRights() {
-	ctx, running := c.node.FollowRights(c.r.Context(), c.who, node.ScopeModelsRead)
+func followRights(c *endpoint.Call) {
+	ctx, running := c.Node.FollowRights(c.Request.Context(), c.Identity, node.ScopeModelsRead)
 	if running != nil {
-		c.r = c.r.WithContext(ctx)
-		c.ends = append(c.ends, running.End)
+		c.Request = c.Request.WithContext(ctx)
+		c.Ends = append(c.Ends, running.End)
 	}
 }
 
 // position returns the positions that the header Last-Event-ID names. isOurs is false if an earlier process has named them; it is true
 // without the header.
 func (f *eventFollower) position() (position uint64, records string, isOurs bool, _ *translate.Error) {
-	id := f.call.r.Header.Get("Last-Event-ID")
+	id := f.call.Request.Header.Get("Last-Event-ID")
 	if id == "" {
 		return 0, "", true, nil
 	}
@@ -107,7 +108,7 @@ const eventPortion = 64
 
 // follow sends events until the client disconnects or the server shuts down.
 func (f *eventFollower) follow() error {
-	ctx, stop := f.call.untilExit()
+	ctx, stop := endpoint.UntilExit(f.call)
 	defer stop()
 	for {
 		changed := f.log.Changed()
@@ -131,7 +132,7 @@ func (f *eventFollower) follow() error {
 		select {
 		case <-time.After(logPause):
 		case <-ctx.Done():
-			return f.call.r.Context().Err() // nil if the server shuts down
+			return f.call.Request.Context().Err() // nil if the server shuts down
 		}
 	}
 }
@@ -169,7 +170,7 @@ func (f *eventFollower) portion() (isMore bool) {
 // flush sends the frames if there are more than so many bytes of them.
 func (f *eventFollower) flush(most int) {
 	if len(f.frames) > most {
-		f.call.stream.send(f.frames)
+		f.call.Stream.Send(f.frames)
 		f.frames = f.frames[:0]
 	}
 }
@@ -218,7 +219,7 @@ func (f *eventFollower) want(pattern string) *translate.Error {
 		f.types[t] = true
 	}
 	if !matched {
-		return translate.Invalid("invalid_value", "types", quoted(pattern)+` is no type of event. "types" is a list of types with commas, in which a type may end in *. There are: `+strings.Join(all, ", ")+".")
+		return translate.Invalid("invalid_value", "types", endpoint.Quoted(pattern)+` is no type of event. "types" is a list of types with commas, in which a type may end in *. There are: `+strings.Join(all, ", ")+".")
 	}
 	return nil
 }

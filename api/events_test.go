@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -48,7 +49,7 @@ func (s *server) watch(secret, query, lastID string) (w *watcher, isResumed bool
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != typeEvents {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != endpoint.TypeEvents {
 		s.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
 	w = &watcher{t: s.t, lines: bufio.NewScanner(resp.Body), end: cancel}
@@ -352,7 +353,7 @@ func TestEvents_Records(t *testing.T) {
 	t.Parallel()
 	recent, exiting := logs.New(), make(chan struct{})
 	log := slog.New(recent.Handler("lm", slog.DiscardHandler, false))
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Logs, c.Exiting = recent, exiting })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Logs, c.Exiting = recent, exiting })
 	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
 	log.Info("before")
 	w, _ := s.watch(admin, "?types=log.record,request.end&level=warn", "")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -47,17 +48,17 @@ func (rq *modelRequest) onLease(ctx context.Context, demand node.Demand, slots i
 	return rq.guarded(ctx, demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
-		lease, err := rq.call.node.Acquire(ctx, rq.target, demand)
-		rq.call.leased(begun, lease)
+		lease, err := rq.call.Node.Acquire(ctx, rq.target, demand)
+		rq.call.Leased(begun, lease)
 		if err != nil {
-			return &notLeased{rq.target.Model.Key, err}
+			return &endpoint.NotLeased{rq.target.Model.Key, err}
 		}
 		if rq.kept != nil {
 			rq.kept.leased(lease)
 		}
 		defer lease.Release()
-		rq.call.holds(lease)
-		defer rq.call.holdsNoMore(lease)
+		rq.call.Holds(lease)
+		defer rq.call.HoldsNoMore(lease)
 		return rq.examined(lease, do(lease))
 	})
 }
@@ -65,20 +66,20 @@ func (rq *modelRequest) onLease(ctx context.Context, demand node.Demand, slots i
 // converse sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
 // doesn't keep to its context is bounded first.
 func (rq *modelRequest) converse(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*engineResponse) error) error {
-	engine := rq.call.node.WireOf(&lease.Instance)
+	engine := rq.call.Node.WireOf(&lease.Instance)
 	request, bound, err := rq.bounded(ctx, lease, engine, request)
 	if err != nil {
 		return err
 	}
-	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.call.held.memory()}
+	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.call.Held.Memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
 	}
-	inspected := rq.call.inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
+	inspected := rq.call.Inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
 	defer inspected.End()
 	resp, err := lease.PostPieces(ctx, request.Path, payload)
 	if err != nil {
-		if rq.call.r.Context().Err() != nil {
+		if rq.call.Request.Context().Err() != nil {
 			rq.answered.Store(true) // the engine was working when the client disconnected
 		}
 		return rq.notAnswered(ctx, lease, err)
@@ -105,7 +106,7 @@ func (rq *modelRequest) converse(ctx context.Context, lease *supervisor.Lease, r
 	}
 	lease.Answered()
 	if on := lease.Remote(); on != nil && !on.Loaded {
-		rq.call.node.RecheckRemote(on.Name) // it has just loaded the model
+		rq.call.Node.RecheckRemote(on.Name) // it has just loaded the model
 	}
 	return nil
 }
@@ -127,9 +128,9 @@ func (rq *modelRequest) notAnswered(ctx context.Context, lease *supervisor.Lease
 		return ctx.Err()
 	}
 	if openfiles.AreExhausted(err) {
-		return rq.call.noFiles(err) // the engine wasn't even asked
+		return endpoint.NoFiles(rq.call, err) // the engine wasn't even asked
 	}
-	rq.call.site.Log.Warn("a request was not answered", "request", rq.call.id, "instance", lease.Instance.ID, "error", err)
+	rq.call.Site.Log.Warn("a request was not answered", "request", rq.call.ID, "instance", lease.Instance.ID, "error", err)
 	if lease.Remote() != nil {
 		return &brokenOff{again: true, cause: err, told: brokenRemote(lease)}
 	}
@@ -137,4 +138,16 @@ func (rq *modelRequest) notAnswered(ctx context.Context, lease *supervisor.Lease
 		Kind:    translate.KindEngineFailed,
 		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
 	}}
+}
+
+// inspectedReader keeps what is read of an engine's answer.
+type inspectedReader struct {
+	io.ReadCloser
+	in *node.UpstreamInspection
+}
+
+func (r *inspectedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.in.Answered(p[:n])
+	return n, err
 }

@@ -5,26 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Families are all families.
-var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic, FamilyOllama}
-
 // familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
 // to none.
-func familyOf(r *http.Request) Family {
+func familyOf(r *http.Request) endpoint.Family {
 	if path := r.URL.Path; path == healthPath || path == "/api/v1/root.crt" {
 		return ""
 	}
-	return dialectOf(r).family
+	return dialectOf(r).Family
 }
 
 // Owns reports whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the site
 // serves.
 func (a *API) Owns(r *http.Request) bool {
 	r = meant(r)
-	return ownsPath(r.URL.Path) && a.serves(r)
+	return ownsPath(r.URL.Path) && serves(a.Site, r)
 }
 
 func ownsPath(path string) bool {
@@ -35,7 +33,7 @@ func ownsPath(path string) bool {
 // isBareRerank reports whether a path is one of those outside /v1 at which clients of other servers ask for ranks.
 func isBareRerank(path string) bool { return path == "/rerank" || path == "/v2/rerank" }
 
-func (a *site) serves(r *http.Request) bool {
+func serves(a *endpoint.Site, r *http.Request) bool {
 	if len(a.Families) == 0 {
 		return true
 	}
@@ -45,12 +43,12 @@ func (a *site) serves(r *http.Request) bool {
 
 // unknownPath says that there is no such endpoint. If the path has a wrong beginning, which a wrong base URL leads to, it
 // also says which path is right. The first sentence is LM Studio's, which its users know.
-func (a *site) unknownPath(r *http.Request) *translate.Error {
+func unknownPath(a *endpoint.Site, r *http.Request) *translate.Error {
 	path := r.URL.Path
 	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
 	without, hasPrefix := strings.CutPrefix(path, "/v1")
 	switch {
-	case !a.serves(r) && ownsPath(path):
+	case !serves(a, r) && ownsPath(path):
 		message += " This site doesn't serve the API family " + string(familyOf(r)) + "."
 	case hasPrefix && without != "" && isEndpoint(without):
 		message += " The client adds " + without + " to its base URL, so the base URL must not have the /v1 at its end."

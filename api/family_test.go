@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -51,16 +52,16 @@ func TestUnknownPath_SaysWhatTheBaseURLShouldBe(t *testing.T) {
 // TestFamilies: a site serves no other family than it is told to, whatever the path is asked with.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
-	for family, served := range map[Family][]string{
-		FamilyNative:    {"/api/v1/models", "/lmstudio-greeting"},
-		FamilyV0:        {"/api/v0/models"},
-		FamilyOpenAI:    {"/v1/models"},
-		FamilyAnthropic: {"/v1/models anthropic"},
-		FamilyOllama:    {"/api/tags", "/api/version"},
+	for family, served := range map[endpoint.Family][]string{
+		endpoint.FamilyNative:    {"/api/v1/models", "/lmstudio-greeting"},
+		endpoint.FamilyV0:        {"/api/v0/models"},
+		endpoint.FamilyOpenAI:    {"/v1/models"},
+		endpoint.FamilyAnthropic: {"/v1/models anthropic"},
+		endpoint.FamilyOllama:    {"/api/tags", "/api/version"},
 	} {
 		t.Run(string(family), func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Families = []Family{family} })
+			s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Families = []endpoint.Family{family} })
 			for _, path := range []string{
 				"/api/v1/models", "/api/v0/models", "/v1/models", "/v1/models anthropic", "/lmstudio-greeting", "/api/v1/settings",
 				"/api/v1/health", "/v1/messages/nope", "/api/tags", "/api/version",
@@ -76,14 +77,14 @@ func TestFamilies(t *testing.T) {
 						want = 200
 					}
 				}
-				if path == "/api/v1/health" || path == "/api/v1/settings" && family == FamilyNative {
+				if path == "/api/v1/health" || path == "/api/v1/settings" && family == endpoint.FamilyNative {
 					want = 200
 				}
 				got := s.do("GET", path, "", header...)
 				if got.status != want {
 					t.Errorf("%s %v: %d %s, want %d", path, header, got.status, got.body, want)
 				}
-				if got.status == 404 && family != FamilyAnthropic && !strings.Contains(got.body, "doesn't serve the API family") {
+				if got.status == 404 && family != endpoint.FamilyAnthropic && !strings.Contains(got.body, "doesn't serve the API family") {
 					t.Errorf("%s: %s", path, got.body)
 				}
 			}

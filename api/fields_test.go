@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -303,7 +304,7 @@ func TestFields_AreAsDocumented(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	page.WriteString(fieldsIntro)
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { inParallel(settings, 2) })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 2) })
 	withOthers(s)
 	for _, f := range slices.Concat(families, ollamaFamilies) { // one after the other: as parallel tests, they would wait for all others
 		describeFields(&page, s, &f)

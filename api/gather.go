@@ -1,10 +1,8 @@
 package api
 
-import "github.com/lmcaddy/lmcaddy/translate"
-
-// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices
-// together, with the results of tools.
-const maxGathered = 64 << 20
+import (
+	"github.com/lmcaddy/lmcaddy/translate"
+)
 
 // gather counts what an event adds to an answer that is gathered.
 func (rq *modelRequest) gather(ev translate.Event) error {
@@ -27,7 +25,7 @@ func (rq *modelRequest) gather(ev translate.Event) error {
 }
 
 func (rq *modelRequest) gatherBytes(n int) error {
-	if rq.gathered.Add(int64(n)) > rq.call.site.maxGathered {
+	if rq.gathered.Add(int64(n)) > rq.call.Site.MaxGathered {
 		return tooMuch()
 	}
 	return nil

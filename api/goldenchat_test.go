@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -84,7 +85,7 @@ func TestGolden_Chat(t *testing.T) {
 }
 
 // withoutStates makes the fake engine say what its script says is cached.
-func withoutStates(_ *Config, settings *node.Settings) { settings.Warm.Off = true }
+func withoutStates(_ *endpoint.Config, settings *node.Settings) { settings.Warm.Off = true }
 
 // idSlot is the slot that a request got, which depends on what was asked before.
 var idSlot = regexp.MustCompile(`,"id_slot":\d+`)

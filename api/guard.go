@@ -3,8 +3,8 @@ package api
 import (
 	"context"
 	"errors"
-	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -67,7 +67,7 @@ func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 		}
 		broken = &brokenOff{told: e}
 	}
-	ctx := rq.call.r.Context()
+	ctx := rq.call.Request.Context()
 	found := *broken
 	found.loss = lease.Lost(ctx, broken.cause)
 	if ctx.Err() != nil {
@@ -84,13 +84,13 @@ func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 	case supervisor.Unreachable:
 		found.told = lostRemote(lease)
 	case supervisor.ShutDown:
-		found.told = shuttingDown("The server is shutting down.")
+		found.told = endpoint.ShuttingDown("The server is shutting down.")
 	default:
 		if lease.Remote() != nil {
 			found.told, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
-	rq.call.site.Log.Warn("an engine broke off", "request", rq.call.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	rq.call.Site.Log.Warn("an engine broke off", "request", rq.call.ID, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 
@@ -102,7 +102,7 @@ func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 // are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
 func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := rq.target.Model.Key
-	known := rq.call.node.Suspicion(key, body)
+	known := rq.call.Node.Suspicion(key, body)
 	var told *translate.Error // of a place that didn't answer
 	for isFirst, turns := true, 0; ; {
 		switch known {
@@ -123,19 +123,19 @@ func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body fu
 		if told != nil && isNoPlace(err) {
 			return told
 		}
-		if long, ok := errors.AsType[*outgrown](err); ok && rq.call.node.Outgrown(rq.target, &demand, long.by) {
+		if long, ok := errors.AsType[*outgrown](err); ok && rq.call.Node.Outgrown(rq.target, &demand, long.by) {
 			continue
 		}
 		broken, ok := errors.AsType[*brokenOff](err)
 		if !ok {
 			if err == nil && known == node.Suspected {
-				rq.call.node.Acquit(key, body)
+				rq.call.Node.Acquit(key, body)
 			}
 			return err
 		}
 		loss := broken.loss
 		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
-			known = rq.call.node.Blame(key, body, evidence, loss.Alone)
+			known = rq.call.Node.Blame(key, body, evidence, loss.Alone)
 		}
 		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
@@ -166,18 +166,3 @@ func crashesEngine() *translate.Error {
 	return translate.Invalid("request_crashes_engine", "",
 		"This request made the model's engine crash twice, or run out of memory, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
 }
-
-func shuttingDown(message string) *translate.Error {
-	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
-}
-
-// notLeased is the reason why a request got no instance of a model.
-type notLeased struct {
-	key string // of the model
-	err error
-}
-
-func (e *notLeased) Error() string { return e.err.Error() }
-
-// Unwrap returns the supervisor's error.
-func (e *notLeased) Unwrap() error { return e.err }

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -169,7 +168,7 @@ func TestGuard_ShuttingDownIsSaid(t *testing.T) {
 func TestGather_IsBounded(t *testing.T) {
 	t.Parallel()
 	long := &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Chunks: 200}}}}
-	bounded := func(c *Config, _ *node.Settings) { c.maxGathered = 2000 }
+	bounded := func(c *endpoint.Config, _ *node.Settings) { c.MaxGathered = 2000 }
 	const ask = `"model":"tinychat","messages":[{"role":"user","content":"hi"}]`
 	for name, tt := range map[string]struct {
 		path, body string
@@ -198,9 +197,9 @@ func TestGather_IsBounded(t *testing.T) {
 func TestGather_CountsResults(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 300)
-	bounded := func(c *Config, settings *node.Settings) {
+	bounded := func(c *endpoint.Config, settings *node.Settings) {
 		withRemoteMCP(c, settings)
-		c.maxGathered = 2500
+		c.MaxGathered = 2500
 	}
 	s := serve(t, callsThen("It said hi.", fakeengine.ToolCall{Name: "echo", Arguments: `{"message":"` + said + `"}`}), bounded)
 	tools := serveTools(t)
@@ -275,24 +274,4 @@ func TestParts_EndWithTheirClient(t *testing.T) {
 	if n := s.requests(); n != 3 {
 		t.Errorf("the engine was asked %d times, want 3", n)
 	}
-}
-
-func TestQuiet_TellsOnceASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var q quiet
-		told := 0
-		for range 1000 {
-			if _, ok := q.tell("a"); ok {
-				told++
-			}
-		}
-		if _, ok := q.tell("b"); !ok || told != 1 {
-			t.Errorf("told %d times of a, of b: %t", told, ok)
-		}
-		time.Sleep(quietTime)
-		if skipped, ok := q.tell("a"); !ok || skipped != 999 {
-			t.Errorf("%d were skipped, %t", skipped, ok)
-		}
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -15,26 +16,26 @@ const healthPath = "/api/v1/health"
 
 // health is GET /api/v1/health?ready=true: 200 while requests can be served, otherwise 503. With ready, it is 503 also until the models
 // that are loaded at the start are there. Everybody may know the codes of what is wrong; administrators also learn the rest.
-func (c *call) health() error {
-	ready, err := c.asksReady()
+func health(c *endpoint.Call) error {
+	ready, err := asksReady(c)
 	if err != nil {
 		return err
 	}
-	troubles := c.node.Health(ready)
-	if c.isExiting() {
+	troubles := c.Node.Health(ready)
+	if isExiting(c) {
 		troubles = slices.Insert(troubles, 0, node.Trouble{Code: node.TroubleShuttingDown, Message: "The server is shutting down.", Fatal: true})
 	}
-	c.tellHealth(troubles, c.mayKnowDetails())
+	tellHealth(c, troubles, mayKnowDetails(c))
 	return nil
 }
 
 // starting answers a request for the health before there is a node.
-func (c *call) starting() {
-	c.tellHealth([]node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
+func starting(c *endpoint.Call) {
+	tellHealth(c, []node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
 }
 
-func (c *call) asksReady() (bool, error) {
-	query := c.r.URL.Query()
+func asksReady(c *endpoint.Call) (bool, error) {
+	query := c.Request.URL.Query()
 	given := query.Get("ready")
 	if !query.Has("ready") || given == "" {
 		return query.Has("ready"), nil
@@ -46,9 +47,9 @@ func (c *call) asksReady() (bool, error) {
 	return ready, nil
 }
 
-func (c *call) isExiting() bool {
+func isExiting(c *endpoint.Call) bool {
 	select {
-	case <-c.site.Exiting:
+	case <-c.Site.Exiting:
 		return true
 	default:
 		return false
@@ -57,18 +58,18 @@ func (c *call) isExiting() bool {
 
 // mayKnowDetails reports whether the request is an administrator's, or anybody's on a site without authentication. The endpoint is
 // public, so a token hasn't been looked at yet, and one that isn't valid does no harm.
-func (c *call) mayKnowDetails() bool {
-	if c.who != node.Nobody {
-		return c.who.May(node.ScopeAdmin)
+func mayKnowDetails(c *endpoint.Call) bool {
+	if c.Identity != node.Nobody {
+		return c.Identity.May(node.ScopeAdmin)
 	}
-	if secret(c.r) == "" {
+	if endpoint.Secret(c.Request) == "" {
 		return false
 	}
-	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
 	return err == nil && who.May(node.ScopeAdmin)
 }
 
-func (c *call) tellHealth(troubles []node.Trouble, detailed bool) {
+func tellHealth(c *endpoint.Call, troubles []node.Trouble, detailed bool) {
 	a, status := resource.Health{Status: "ok"}, http.StatusOK
 	for _, t := range troubles {
 		switch {
@@ -84,7 +85,7 @@ func (c *call) tellHealth(troubles []node.Trouble, detailed bool) {
 			a.Details = append(a.Details, resource.Trouble{Code: t.Code, Message: t.Message})
 		}
 	}
-	c.w.Header().Set("Cache-Control", "no-store")
+	c.Writer.Header().Set("Cache-Control", "no-store")
 	body, _ := json.Marshal(a) // strings always can be
-	c.writeJSON(status, body)
+	c.WriteJSON(status, body)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -59,7 +60,7 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 	})
 	t.Run("no engine", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+		s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 			settings.Engines = map[string]node.EngineSettings{
 				"llama_server": {Path: filepath.Join(t.TempDir(), "gone")}, "mlx_lm": {Path: filepath.Join(t.TempDir(), "gone")},
 			}
@@ -68,7 +69,7 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 	})
 	t.Run("the queue is full", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}}, func(_ *Config, settings *node.Settings) { settings.Queue = 1 })
+		s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}}, func(_ *endpoint.Config, settings *node.Settings) { settings.Queue = 1 })
 		done := make(chan answer, 1)
 		go func() { done <- s.chat("") }()
 		s.fake.Wait(t, fakeengine.At("load"))
@@ -80,14 +81,14 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 	t.Run("shutting down", func(t *testing.T) {
 		t.Parallel()
 		exiting := make(chan struct{})
-		s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Exiting = exiting })
+		s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Exiting = exiting })
 		s.wantHealth("", 200, "ok")
 		close(exiting)
 		s.wantHealth("", 503, "failing", node.TroubleShuttingDown)
 	})
 	t.Run("starting", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, nil, func(c *Config, _ *node.Settings) {
+		s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) {
 			c.Node = func(ctx context.Context) (*node.Node, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -97,7 +98,7 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 	})
 	t.Run("preloading", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}}, func(_ *Config, settings *node.Settings) {
+		s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}}, func(_ *endpoint.Config, settings *node.Settings) {
 			settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Preload: true}}
 		})
 		s.fake.Wait(t, fakeengine.At("load"))

@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func inspecting(n int) option {
-	return func(_ *Config, settings *node.Settings) { settings.Inspect = n }
+	return func(_ *endpoint.Config, settings *node.Settings) { settings.Inspect = n }
 }
 
 func (s *server) wholeRequest(secret, id string) resource.WholeRequest {
@@ -68,7 +69,7 @@ func TestInspect_OneRequestWhole(t *testing.T) {
 // What an MCP server of a request needs as a secret is nowhere to be seen.
 func TestInspect_MasksSecretsOfServers(t *testing.T) {
 	t.Parallel()
-	s, tools := serve(t, callsThen("It said hi.", echo), withMCP, inspecting(9), func(_ *Config, settings *node.Settings) { settings.Gates.RemoteMCP = true }), serveTools(t)
+	s, tools := serve(t, callsThen("It said hi.", echo), withMCP, inspecting(9), func(_ *endpoint.Config, settings *node.Settings) { settings.Gates.RemoteMCP = true }), serveTools(t)
 	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
 	for id, tt := range map[string]struct{ path, body string }{
 		"native":    {"/api/v1/chat", `"input":"Use it."` + tools.ephemeral(`,"headers":{"X-Key":"secret","B":"secret2"}`)},
@@ -83,26 +84,6 @@ func TestInspect_MasksSecretsOfServers(t *testing.T) {
 		whole := s.wholeRequest(admin, id)
 		if id != "broken" && (!strings.Contains(whole.Client.Body, "Use it.") || !strings.Contains(whole.Client.Body, tools.URL) || len(whole.Upstream) != 2) {
 			t.Errorf("%s: too little is left: %+v", id, whole)
-		}
-	}
-}
-
-// A request that is refused may have secrets where they don't belong. What a function takes is no secret.
-func TestInspect_MasksSecretsInOtherPlaces(t *testing.T) {
-	t.Parallel()
-	many := `{"tools":[{"headers":{` + strings.Repeat(`"a":"secret",`, mostSecrets) + `"a":"last"}}]}`
-	for body, want := range map[string]string{
-		many: `"***"`, // each takes a pass over the body
-		`{"tools":{"server_url":"https://u:secret@h/secret","headers":{"a":"secret"}}}`:                         `{"tools":{"server_url":"https://h/***","headers":{"a":"***"}}}`,
-		`{"tools":[[{"server_url":"https://h/secret","headers":{"a":["secret",{"b":"secret2"}]}}]]}`:            `{"tools":[[{"server_url":"https://h/***","headers":{"a":["***",{"b":"***"}]}}]]}`,
-		`{"integrations":[{"Server_URL":"secret","HEADERS":{"A":"secret"},"token":"secret","n":1}]}`:            `{"integrations":[{"Server_URL":"***","HEADERS":{"A":"***"},"token":"***","n":1}]}`,
-		`{"mcp_servers":[{"headers":{"A":1},"x":{"apiKey":"secret"}}],"n":1}`:                                   `{"mcp_servers":[{"headers":{"A":1},"x":{"apiKey":"***"}}],"n":1}`,
-		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"token":{"type":"string"}}}}]}`:      `{"tools":[{"type":"function","function":{"name":"f","parameters":{"token":{"type":"string"}}}}]}`,
-		`{"tools":[{"name":"f","input_schema":{"properties":{"url":{"type":"string"},"key":{"enum":["a"]}}}}]}`: `{"tools":[{"name":"f","input_schema":{"properties":{"url":{"type":"string"},"key":{"enum":["a"]}}}}]}`,
-		`{"tools":["secret_free",null,3]}`: `{"tools":["secret_free",null,3]}`,
-	} {
-		if got := string(withoutSecrets([]byte(body))); got != want {
-			t.Errorf("%s\nis %s\nnot %s", body, got, want)
 		}
 	}
 }
@@ -145,7 +126,7 @@ func TestInspect_LargeRequests(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	s.do("POST", "/v1/responses/"+long+"/cancel", "", "X-Request-Id", "long", "User-Agent", long, "X-"+long[:1000], "y", "Accept", "a/b")
 	whole := s.wholeRequest(admin, "long")
-	if len(whole.Path) > 2*mostOfPath || whole.Client.Header["User-Agent"] != nil || whole.Client.Header["…"] == nil || whole.Client.Header["Accept"] == nil {
+	if len(whole.Path) > 2*endpoint.MostOfPath || whole.Client.Header["User-Agent"] != nil || whole.Client.Header["…"] == nil || whole.Client.Header["Accept"] == nil {
 		t.Errorf("a path of %d bytes; %.3000v", len(whole.Path), whole.Client.Header)
 	}
 }

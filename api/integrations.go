@@ -3,11 +3,16 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -63,32 +68,32 @@ var (
 )
 
 // mayUseServers refuses MCP servers that the settings or the request's token don't permit.
-func (c *call) mayUseServers(all []mcpServer, needed gates) error {
+func mayUseServers(c *endpoint.Call, all []mcpServer, needed gates) error {
 	isNamed := func(m mcpServer) bool { return m.plugin == "" }
 	for _, m := range all {
 		through := needed.plugin
 		if isNamed(m) {
 			through = needed.named
 		}
-		if err := c.passGates(through, m.param); err != nil {
+		if err := passGates(c, through, m.param); err != nil {
 			return err
 		}
 	}
 	if slices.ContainsFunc(all, isNamed) {
-		if err := c.authorize(c.who, node.ScopeMCPEphemeral); err != nil {
+		if err := c.Authorize(c.Identity, node.ScopeMCPEphemeral); err != nil {
 			return err
 		}
-		c.follow(c.who, node.ScopeMCPEphemeral)
+		c.Follow(c.Identity, node.ScopeMCPEphemeral)
 	}
 	if slices.ContainsFunc(all, func(m mcpServer) bool { return !isNamed(m) }) {
-		return c.mayUsePlugins()
+		return mayUsePlugins(c)
 	}
 	return nil
 }
 
 // passGates returns an error if one of some gates is closed, about a field of the request.
-func (c *call) passGates(through []gate, param string) error {
-	open := c.node.Settings().Gates
+func passGates(c *endpoint.Call, through []gate, param string) error {
+	open := c.Node.Settings().Gates
 	for _, g := range through {
 		if !g.isOpen(open) {
 			return &translate.Error{
@@ -102,26 +107,26 @@ func (c *call) passGates(through []gate, param string) error {
 
 // mayUsePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
 // authentication. The user of the home's socket needs none.
-func (c *call) mayUsePlugins() error {
-	if c.who == node.Local {
+func mayUsePlugins(c *endpoint.Call) error {
+	if c.Identity == node.Local {
 		return nil
 	}
-	if bearer(c.r) == "" {
-		return unauthorized("Plugins need an API token in the Authorization header, but none was provided: send it as " +
+	if endpoint.Bearer(c.Request) == "" {
+		return endpoint.Unauthorized("Plugins need an API token in the Authorization header, but none was provided: send it as " +
 			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
 	}
-	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
 	if err == nil {
-		err = c.authorize(who, node.ScopeMCPPlugin)
+		err = c.Authorize(who, node.ScopeMCPPlugin)
 	}
 	if err == nil {
-		c.follow(who, node.ScopeMCPPlugin)
+		c.Follow(who, node.ScopeMCPPlugin)
 	}
 	return err
 }
 
 // toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
-func (c *call) toolbox(ctx context.Context, all []mcpServer, caps request.Caps) (*mcploop.Toolbox, error) {
+func toolbox(c *endpoint.Call, ctx context.Context, all []mcpServer, caps request.Caps) (*mcploop.Toolbox, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -133,51 +138,51 @@ func (c *call) toolbox(ctx context.Context, all []mcpServer, caps request.Caps) 
 	)
 	for i := range all {
 		connecting.Go(func() {
-			session, err := c.connect(ctx, &all[i])
+			session, err := connect(c, ctx, &all[i])
 			if err != nil {
 				failed[i] = err
 				return
 			}
 			mu.Lock()
-			c.ends = append(c.ends, session.Release)
+			c.Ends = append(c.Ends, session.Release)
 			mu.Unlock()
 			sources[i] = mcploop.Source{
 				Server: countedServer{session, c, all[i].name()}, Provider: all[i].provider, Label: all[i].name(), Param: all[i].param,
 				Restricted: all[i].restricted, Allowed: all[i].allowed,
-				Explain: func(err error) *translate.Error { return c.serverFailed(&all[i], err) },
+				Explain: func(err error) *translate.Error { return serverFailed(c, &all[i], err) },
 			}
 		})
 	}
 	connecting.Wait()
 	for i, err := range failed {
 		if err != nil {
-			return nil, c.ifNotEnded(ctx, c.serverFailed(&all[i], err))
+			return nil, ifNotEnded(c, ctx, serverFailed(c, &all[i], err))
 		}
 	}
 	box, bad := mcploop.NewToolbox(ctx, sources, caps)
 	if bad != nil {
-		return nil, c.ifNotEnded(ctx, bad)
+		return nil, ifNotEnded(c, ctx, bad)
 	}
 	return box, nil
 }
 
 // ifNotEnded returns the error, or that of the context if it has ended.
-func (c *call) ifNotEnded(ctx context.Context, e *translate.Error) error {
+func ifNotEnded(c *endpoint.Call, ctx context.Context, e *translate.Error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return e
 }
 
-func (c *call) connect(ctx context.Context, m *mcpServer) (*servers.Session, error) {
+func connect(c *endpoint.Call, ctx context.Context, m *mcpServer) (*servers.Session, error) {
 	if m.plugin != "" {
-		return c.node.MCP().Plugin(ctx, m.plugin)
+		return c.Node.MCP().Plugin(ctx, m.plugin)
 	}
-	return c.node.MCP().Remote(ctx, c.payer(), servers.Remote{Label: m.label, URL: m.url, Headers: m.headers})
+	return c.Node.MCP().Remote(ctx, c.Payer(), servers.Remote{Label: m.label, URL: m.url, Headers: m.headers})
 }
 
 // serverFailed is the error of a chat whose MCP server fails.
-func (c *call) serverFailed(m *mcpServer, err error) *translate.Error {
+func serverFailed(c *endpoint.Call, m *mcpServer, err error) *translate.Error {
 	e := &translate.Error{Kind: translate.KindMCPFailed, Param: m.param}
 	if m.plugin != "" {
 		e.Kind = translate.KindPluginFailed
@@ -194,10 +199,30 @@ func (c *call) serverFailed(m *mcpServer, err error) *translate.Error {
 	}
 	if failed, ok := errors.AsType[*servers.ConnectionError](err); ok {
 		e.Message = failed.Message
-		c.site.Log.Info("an MCP server failed", "request", c.id, "server", m.name(), "error", failed.Message)
+		c.Site.Log.Info("an MCP server failed", "request", c.ID, "server", m.name(), "error", failed.Message)
 		return e
 	}
-	c.site.Log.Error("an MCP server failed", "request", c.id, "server", m.name(), "error", err)
-	e.Message = `The MCP server "` + m.name() + `" failed. The server's log says more, under this request's id: ` + c.id
+	c.Site.Log.Error("an MCP server failed", "request", c.ID, "server", m.name(), "error", err)
+	e.Message = `The MCP server "` + m.name() + `" failed. The server's log says more, under this request's id: ` + c.ID
 	return e
+}
+
+// countedServer is an MCP server whose calls are counted, and traced.
+type countedServer struct {
+	mcploop.Server
+
+	call  *endpoint.Call
+	label string
+}
+
+// Call calls a tool. A span has its name, but neither arguments nor results.
+func (s countedServer) Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error) {
+	begun := time.Now()
+	s.call.Ledger.Called()
+	result, err := s.Server.Call(ctx, tool, args)
+	if s.call.Ledger.Tracer != nil {
+		endpoint.Span(s.call, "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label), attribute.String("gen_ai.tool.name", tool),
+			attribute.Bool("lm.failed", err != nil || result.IsError))
+	}
+	return result, err
 }

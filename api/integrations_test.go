@@ -17,6 +17,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -62,7 +63,7 @@ func (s *toolServer) ephemeral(more string) string {
 }
 
 // withMCP opens the gates.
-func withMCP(_ *Config, settings *node.Settings) {
+func withMCP(_ *endpoint.Config, settings *node.Settings) {
 	settings.Gates.EphemeralMCP, settings.Gates.PluginMCP = true, true
 	settings.MCP.PrivateHosts = []string{"127.0.0.1"}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
@@ -53,7 +54,7 @@ func TestKeepAlive_WhileAModelIsLoaded(t *testing.T) {
 			s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}}, keepAliveSoon)
 			sign, end := signOf[name], endOf[name]
 			if sign == "" {
-				sign = comment
+				sign = endpoint.Comment
 			}
 			if end == "" {
 				end = "data: [DONE]\n"
@@ -81,7 +82,7 @@ func TestKeepAlive_InTheQueue(t *testing.T) {
 	for name, tt := range dialectAsks {
 		sign := signOf[name]
 		if sign == "" {
-			sign = comment
+			sign = endpoint.Comment
 		}
 		status, begun, rest := s.open(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, sign, 2)
 		if silent(t, begun, sign); status != 200 {
@@ -109,7 +110,7 @@ func TestKeepAlive_ThenTheLoadFails(t *testing.T) {
 			s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load", Fail: fakeengine.LoadError("a bad file")}}, keepAliveSoon)
 			sign := signOf[name]
 			if sign == "" {
-				sign = comment
+				sign = endpoint.Comment
 			}
 			status, _, rest := s.open(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, sign, 1)
 			s.fake.Release("load")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -14,13 +15,15 @@ const shortly = time.Millisecond
 
 // keeping is what a request says of how long its model stays loaded after it.
 type keeping struct {
-	call     *call
+	call     *endpoint.Call
 	asked    *time.Duration // 0: not at all; negative: for ever; nil: the request doesn't say
 	anyone   bool           // another node has sent the request, whose client may decide about any instance
 	instance supervisor.Info
 }
 
-func (c *call) keeping(asked *time.Duration) *keeping { return &keeping{call: c, asked: asked} }
+func newKeeping(c *endpoint.Call, asked *time.Duration) *keeping {
+	return &keeping{call: c, asked: asked}
+}
 
 // isOver reports whether the model isn't to be kept at all.
 func (k *keeping) isOver() bool { return k.asked != nil && *k.asked == 0 }
@@ -30,10 +33,10 @@ func (k *keeping) isOver() bool { return k.asked != nil && *k.asked == 0 }
 func (k *keeping) lend(rq *modelRequest) {
 	if k.asked != nil && *k.asked != 0 {
 		ttl := max(0, *k.asked)
-		rq.demand.TTL = k.call.boundTTL(&ttl, rq.target.Model.Key)
+		rq.demand.TTL = boundTTL(k.call, &ttl, rq.target.Model.Key)
 	}
 	if k.asked != nil {
-		rq.demand.Keep = &supervisor.Keep{TTL: k.ttl(rq.target.Model.Key), Own: !k.call.who.May(node.ScopeModelsManage)}
+		rq.demand.Keep = &supervisor.Keep{TTL: k.ttl(rq.target.Model.Key), Own: !k.call.Identity.May(node.ScopeModelsManage)}
 	}
 }
 
@@ -43,20 +46,20 @@ func (k *keeping) ttl(key string) time.Duration {
 	if k.isOver() {
 		ttl = shortly
 	}
-	return *k.call.boundTTL(&ttl, key)
+	return *boundTTL(k.call, &ttl, key)
 }
 
 // keptFor is what another node of the cluster says in the header of its request.
-func (c *call) keptFor(keep *supervisor.Keep) *keeping {
+func keptFor(c *endpoint.Call, keep *supervisor.Keep) *keeping {
 	if keep == nil {
 		return nil
 	}
-	k := c.keeping(&keep.TTL)
+	k := newKeeping(c, &keep.TTL)
 	if keep.TTL == 0 { // unlimited
 		k.asked = new(time.Duration(-1))
 	}
 	k.anyone = !keep.Own
-	c.ends = append(c.ends, k.done)
+	c.Ends = append(c.Ends, k.done)
 	return k
 }
 
@@ -70,35 +73,35 @@ func (k *keeping) done() {
 	if k.asked == nil || in.Spec == nil {
 		return
 	}
-	isAllowed := c.owns(in)
-	if c.who.IsNode() {
-		isAllowed = k.anyone || node.OwnerOf(*in) == c.owner()
+	isAllowed := owns(c, in)
+	if c.Identity.IsNode() {
+		isAllowed = k.anyone || node.OwnerOf(*in) == c.Owner()
 	}
 	if isAllowed {
-		c.node.Keep(*in, k.ttl(in.Spec.Model.Key))
+		c.Node.Keep(*in, k.ttl(in.Spec.Model.Key))
 	}
 }
 
 // owns reports whether the request's identity may decide about an instance.
-func (c *call) owns(in *supervisor.Info) bool {
-	return c.who.May(node.ScopeModelsManage) || c.owner() != "" && node.OwnerOf(*in) == c.owner()
+func owns(c *endpoint.Call, in *supervisor.Info) bool {
+	return c.Identity.May(node.ScopeModelsManage) || c.Owner() != "" && node.OwnerOf(*in) == c.Owner()
 }
 
 // unloadPatience is how long a request to unload waits for the end of the model's requests. The model is unloaded all the same.
 const unloadPatience = 2 * time.Second
 
 // unloadModel unloads the instances of a model, or the one that is named.
-func (c *call) unloadModel(target node.Target) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), unloadPatience)
+func unloadModel(c *endpoint.Call, target node.Target) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), unloadPatience)
 	defer cancel()
-	for _, in := range c.node.Instances() {
+	for _, in := range c.Node.Instances() {
 		if in.Spec.Model.Key != target.Model.Key || target.Instance != "" && in.ID != target.Instance {
 			continue
 		}
-		if !c.owns(&in) {
-			return c.authorize(c.who, node.ScopeModelsManage)
+		if !owns(c, &in) {
+			return c.Authorize(c.Identity, node.ScopeModelsManage)
 		}
-		err := c.node.Unload(ctx, in.ID)
+		err := c.Node.Unload(ctx, in.ID)
 		refused, _ := errors.AsType[supervisor.Error](err)
 		if err != nil && ctx.Err() == nil && refused.Kind != supervisor.NoInstance { // it may have been unloaded meanwhile
 			return err

@@ -11,12 +11,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // anyPrompt has engines take prompts of any length, several at a time.
-func anyPrompt(_ *Config, s *node.Settings) {
+func anyPrompt(_ *endpoint.Config, s *node.Settings) {
 	e := s.Engines["llama_server"]
 	e.Parallel, e.Args = 4, []string{"-c", "1000000"} // so that no prompt is known to be too long
 	s.Engines["llama_server"] = e

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
@@ -29,7 +28,7 @@ type summaries struct {
 	all []node.Summary
 }
 
-func (s *summaries) option(c *Config, _ *node.Settings) {
+func (s *summaries) option(c *endpoint.Config, _ *node.Settings) {
 	c.Ended = func(_ context.Context, summary *node.Summary) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -196,21 +195,6 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 	if m := counted.Models["lmcaddy/tinychat"]; len(counted.Requests) != 1 || counted.Requests[key] != 1 || m.GeneratedTokens != 2 {
 		t.Errorf("%v, %d tokens", counted.Requests, m.GeneratedTokens)
 	}
-}
-
-// Waits at the same time count once, and are parted into those for a load and those for others.
-func TestCall_Leased(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		now := time.Now()
-		c := &call{}
-		lease := &supervisor.Lease{LoadTime: 2 * time.Second, RestoreTime: time.Second}
-		c.leased(now.Add(-10*time.Second), lease)
-		c.leased(now.Add(-5*time.Second), &supervisor.Lease{LoadTime: 9 * time.Second}) // at the same time
-		if of := c.ledger.of; of.Queue != 7*time.Second || of.Load != 2*time.Second || of.Restore != time.Second {
-			t.Errorf("%s, %s, %s", of.Queue, of.Load, of.Restore)
-		}
-	})
 }
 
 func TestTokens_CachedOnesOfAPromptCountOnce(t *testing.T) {

@@ -14,20 +14,20 @@ import (
 // bytes, and notes how long the prompts may be. Another call takes the place of the last one. each is the number of tokens that a
 // choice may have; negative: as many as the request says.
 func (rq *modelRequest) reserve(need node.Need, made int) (each int, _ error) {
-	rq.call.claim.Shrink(int64(rq.made))
+	rq.call.Claim.Shrink(int64(rq.made))
 	rq.made = 0
-	if err := rq.call.claim.Grow(int64(made)); err != nil {
+	if err := rq.call.Claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
 	rq.made = made
 	if rq.unreserve == nil {
-		rq.call.ends = append(rq.call.ends, func() { rq.unreserve() })
+		rq.call.Ends = append(rq.call.Ends, func() { rq.unreserve() })
 	} else {
 		rq.unreserve()
 	}
 	rq.unreserve = func() {}
 	rq.demand.Needs(need)
-	each, done, err := rq.call.node.Reserve(rq.call.r.Context(), rq.call.who, &rq.target.Model, rq.demand, need)
+	each, done, err := rq.call.Node.Reserve(rq.call.Request.Context(), rq.call.Identity, &rq.target.Model, rq.demand, need)
 	if err != nil {
 		return 0, err
 	}
@@ -59,8 +59,8 @@ func (rq *modelRequest) reserveChat(body *jsonbody.Body, chat *request.Chat, spe
 		chat.LimitTokens(each)
 	}
 	rq.demand.Prompt = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
-	if rq.call.node.IsClustered() {
-		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), wire.ChatHead(body, chat)...)
+	if rq.call.Node.IsClustered() {
+		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.Owner()), wire.ChatHead(body, chat)...)
 	}
 	return err
 }
@@ -78,9 +78,9 @@ func (rq *modelRequest) reserveCompletion(ask *request.Completion) error {
 	}
 	candidates := len(ask.Prompts) * ask.BestOf
 	need := node.Need{Bytes: len(rq.body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
-	if rq.call.node.IsClustered() && len(ask.Prompts) > 0 {
+	if rq.call.Node.IsClustered() && len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
-		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.owner()), text[:min(len(text), textHead)])
+		rq.demand.Head = supervisor.HeadOf([]byte(rq.call.Owner()), text[:min(len(text), textHead)])
 	}
 	each, err := rq.reserve(need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
 	if err == nil && each >= 0 {
@@ -99,9 +99,9 @@ func (rq *modelRequest) fits(param string, size int, text func() int) error {
 	if size < short {
 		return nil
 	}
-	least, limit, err := rq.call.node.LeastTokens(rq.call.r.Context(), rq.target, rq.demand, size)
+	least, limit, err := rq.call.Node.LeastTokens(rq.call.Request.Context(), rq.target, rq.demand, size)
 	if err == nil && limit > 0 && least > limit { // most prompts fit even if all of the body were text
-		least, limit, err = rq.call.node.LeastTokens(rq.call.r.Context(), rq.target, rq.demand, text())
+		least, limit, err = rq.call.Node.LeastTokens(rq.call.Request.Context(), rq.target, rq.demand, text())
 	}
 	if err != nil || limit == 0 || least <= limit {
 		return err
@@ -122,7 +122,7 @@ func (rq *modelRequest) chain(add func(wire.Prompter, *prefix.Maker)) prefix.Cha
 	if !ok {
 		return nil
 	}
-	key, ok := rq.call.node.PromptKey(&rq.target.Model)
+	key, ok := rq.call.Node.PromptKey(&rq.target.Model)
 	if !ok {
 		return nil
 	}

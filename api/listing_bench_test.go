@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -76,7 +77,7 @@ func apiOfMany(b testing.TB, n int) *API {
 	if err != nil || len(models) != n {
 		b.Fatalf("%d models, want %d; %v", len(models), n, err)
 	}
-	return New(Config{Node: func(context.Context) (*node.Node, error) { return opened, nil }, Log: slog.New(slog.DiscardHandler)})
+	return New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return opened, nil }, Log: slog.New(slog.DiscardHandler)})
 }
 
 // discarding is a client that reads everything and keeps nothing.

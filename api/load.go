@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -36,8 +37,8 @@ func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 }
 
 // load is POST /api/v1/models/load. Each request loads another instance.
-func (c *call) load() error {
-	body, name, err := c.bodyAndModel()
+func load(c *endpoint.Call) error {
+	body, name, err := bodyAndModel(c)
 	if err != nil {
 		return err
 	}
@@ -53,16 +54,16 @@ func (c *call) load() error {
 	if bad != nil {
 		return bad
 	}
-	options.Owner = c.owner()
-	target, err := c.find(name)
+	options.Owner = c.Owner()
+	target, err := c.Find(name)
 	if err != nil {
 		return err
 	}
 	if estimate {
-		return c.estimate(target.Model, options)
+		return answerEstimate(c, target.Model, options)
 	}
 	load := func(progress *supervisor.Notifier) (*resource.Loaded, error) {
-		loaded, err := c.node.LoadAt(c.r.Context(), target, options, progress)
+		loaded, err := c.Node.LoadAt(c.Request.Context(), target, options, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -71,23 +72,23 @@ func (c *call) load() error {
 			answer.Placement = loaded.Placed()
 		}
 		if echo {
-			answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
+			answer.Config = new(configOf(loaded, c.Node.Choices(loaded)))
 		}
 		return answer, nil
 	}
-	if c.wantsEvents() {
-		return c.tellLoad(load)
+	if wantsEvents(c) {
+		return tellLoad(c, load)
 	}
 	answer, err := load(nil)
 	if err != nil {
 		return err
 	}
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // unload is POST /api/v1/models/unload.
-func (c *call) unload() error {
-	body, err := c.body()
+func unload(c *endpoint.Call) error {
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -99,17 +100,17 @@ func (c *call) unload() error {
 		return translate.Missing("instance_id")
 	}
 	name := id
-	if c.isRestricted() {
-		_, err := c.find(name)
+	if c.IsRestricted() {
+		_, err := c.Find(name)
 		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
 			return supervisor.UnknownInstance(name)
 		}
 	}
-	if id = c.node.InstanceID(c.r.Context(), name); !c.mayUseInstance(id) {
+	if id = c.Node.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
 		return supervisor.UnknownInstance(name)
 	}
-	if err := c.node.Unload(c.r.Context(), id); err != nil {
+	if err := c.Node.Unload(c.Request.Context(), id); err != nil {
 		return err
 	}
-	return c.answer(nativeUnload{id})
+	return c.Answer(nativeUnload{id})
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -10,15 +11,15 @@ import (
 )
 
 // wantsEvents reports whether the Accept header names text/event-stream and no other type.
-func (c *call) wantsEvents() bool {
-	kinds := strings.Join(c.r.Header.Values("Accept"), ",")
+func wantsEvents(c *endpoint.Call) bool {
+	kinds := strings.Join(c.Request.Header.Values("Accept"), ",")
 	return strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",")
 }
 
 // tellLoad answers a load by its progress. A load that fails before anything was sent is answered by a status.
-func (c *call) tellLoad(load func(*supervisor.Notifier) (*resource.Loaded, error)) error {
-	s := c.newStream()
-	defer s.close()
+func tellLoad(c *endpoint.Call, load func(*supervisor.Notifier) (*resource.Loaded, error)) error {
+	s := c.NewStream()
+	defer s.Close()
 	var events native.LoadStream
 	notifier, loaded, told := supervisor.NewNotifier(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -27,7 +28,7 @@ func (c *call) tellLoad(load func(*supervisor.Notifier) (*resource.Loaded, error
 			select {
 			case p := <-notifier.C():
 				if p.Instance != "" {
-					s.send(events.Append(nil, translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded}))
+					s.Send(events.Append(nil, translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded}))
 				}
 			case <-loaded:
 				return
@@ -41,17 +42,17 @@ func (c *call) tellLoad(load func(*supervisor.Notifier) (*resource.Loaded, error
 		}()
 		return load(notifier)
 	}()
-	s.close() // from here on nobody else writes
+	s.Close() // from here on nobody else writes
 	switch {
 	case err == nil:
-		s.send(events.End(nil, result.Instance, result.Seconds, result))
+		s.Send(events.End(nil, result.Instance, result.Seconds, result))
 		return nil
-	case c.r.Context().Err() != nil || !c.begun:
+	case c.Request.Context().Err() != nil || !c.Begun:
 		return err
 	}
-	e := c.asError(err)
-	c.site.Log.Warn("a stream failed", "request", c.id, "error", e)
-	c.ledger.failed(e)
-	s.send(events.Fail(nil, e))
+	e := c.Error(err)
+	c.Site.Log.Warn("a stream failed", "request", c.ID, "error", e)
+	c.Ledger.Failed(e)
+	s.Send(events.Fail(nil, e))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -84,7 +85,7 @@ func TestLoad_ExtraFieldsHaveBounds(t *testing.T) {
 // In every API an instance is used by its identifier, and told of by it.
 func TestLoad_AnIdentifierNamesTheInstance(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4", "claude-*"}}}
 	})
 	link(t, "../testdata/models/lmcaddy/tinyembed/tinyembed-f16.gguf", filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyembed", "tinyembed-f16.gguf"))
@@ -148,7 +149,7 @@ func TestLoad_AnIdentifierNamesTheInstance(t *testing.T) {
 
 func TestUnload_ByOtherNames(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4", "claude-*"}}}
 	})
 	for _, name := range []string{"gpt-4", "claude-3", "tinychat"} {
@@ -203,7 +204,7 @@ func TestLoad_AnAliasGoesBeforeAnIdentifier(t *testing.T) {
 
 func TestUnload_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 	t.Parallel()
-	open := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	open := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4"}}}
 	})
 	open.chat("")
@@ -216,7 +217,7 @@ func TestUnload_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 
 func TestEstimate(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.MemoryBudget.Bytes = 400 << 20 })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.MemoryBudget.Bytes = 400 << 20 })
 	first := s.do("POST", loadPath, `{"model":"tinychat","estimate_only":true,"parallel":2,"context_length":1000,"flash_attention":true}`)
 	got := gjson.Parse(first.body)
 	if first.status != 200 || len(s.node.Instances()) > 0 {
@@ -265,7 +266,7 @@ func TestEstimate(t *testing.T) {
 // What belongs to others is counted, and not named.
 func TestEstimate_OfALimitedToken(t *testing.T) {
 	t.Parallel()
-	open := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) { settings.MaxLoaded = 1 })
+	open := serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) { settings.MaxLoaded = 1 })
 	link(t, shipped, filepath.Join(open.node.Home().Models(), "acme", "own", "own-f16.gguf"))
 	open.chat("")
 	s := guarded(open)

@@ -1,20 +1,18 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -31,31 +29,31 @@ type logQuery struct {
 	follow bool
 }
 
-// logs is GET /api/v1/logs: the newest records, oldest first, and with follow=true those that come as well, as events.
-func (c *call) logs() error {
-	q, bad := c.logQuery(c.r.URL.Query())
+// listLogs is GET /api/v1/logs: the newest records, oldest first, and with follow=true those that come as well, as events.
+func listLogs(c *endpoint.Call) error {
+	q, bad := parseLogQuery(c, c.Request.URL.Query())
 	if bad != nil {
 		return bad
 	}
 	if q.follow {
-		return c.followLogs(q)
+		return followLogs(c, q)
 	}
-	records := c.site.Logs.Last(q.limit, q.filter)
+	records := c.Site.Logs.Last(q.limit, q.filter)
 	body := append(make([]byte, 0, 512*len(records)+64), `{"records":[`...)
 	for i, r := range records {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = c.appendRecord(body, r)
+		body = appendRecord(c, body, r)
 	}
-	c.writeJSON(http.StatusOK, append(body, "]}"...))
+	c.WriteJSON(http.StatusOK, append(body, "]}"...))
 	return nil
 }
 
-func (c *call) logQuery(query url.Values) (q logQuery, _ *translate.Error) {
+func parseLogQuery(c *endpoint.Call, query url.Values) (q logQuery, _ *translate.Error) {
 	q = logQuery{limit: logLimit, filter: logs.Filter{Instance: query.Get("instance"), Request: query.Get("request")}}
 	if model := query.Get("model"); model != "" {
-		q.filter.Models = c.namesOf(model)
+		q.filter.Models = namesOf(c, model)
 	}
 	if given := query.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -101,41 +99,41 @@ const logPiece = 32 << 10
 
 // followLogs sends an event for each record, until the client disconnects or the server shuts down. With Last-Event-ID, it
 // begins after that record.
-func (c *call) followLogs(q logQuery) error {
+func followLogs(c *endpoint.Call, q logQuery) error {
 	var from logs.Position
-	if id := c.r.Header.Get("Last-Event-ID"); id != "" {
-		at, ok := c.site.Logs.After(id)
+	if id := c.Request.Header.Get("Last-Event-ID"); id != "" {
+		at, ok := c.Site.Logs.After(id)
 		if !ok {
 			return translate.Invalid("invalid_value", "Last-Event-ID", `The header Last-Event-ID must be the "id" of a record. Leave it out to begin with the newest.`)
 		}
 		from = at
 	} else {
-		from = c.site.Logs.Before(q.limit, q.filter)
+		from = c.Site.Logs.Before(q.limit, q.filter)
 	}
-	s := c.newStream()
-	defer s.close()
-	s.send([]byte(comment)) // sends the header: the next record may be far away
-	if c.r.Method == http.MethodHead {
+	s := c.NewStream()
+	defer s.Close()
+	s.Send([]byte(endpoint.Comment)) // sends the header: the next record may be far away
+	if c.Request.Method == http.MethodHead {
 		return nil
 	}
-	reader := c.site.Logs.Follow(from, q.filter)
+	reader := c.Site.Logs.Follow(from, q.filter)
 	defer reader.Close()
-	ctx, stop := c.untilExit()
+	ctx, stop := endpoint.UntilExit(c)
 	defer stop()
 	var events []byte
 	for {
 		records, err := reader.Next(ctx)
 		if err != nil {
-			return c.r.Context().Err() // nil if the server shuts down
+			return c.Request.Context().Err() // nil if the server shuts down
 		}
 		for _, r := range records {
-			events = append(append(events, "id: "+c.site.Logs.ID(r)+"\nevent: log.record\ndata: "...), c.appendRecord(nil, r)...)
+			events = append(append(events, "id: "+c.Site.Logs.ID(r)+"\nevent: log.record\ndata: "...), appendRecord(c, nil, r)...)
 			if events = append(events, "\n\n"...); len(events) >= logPiece {
-				s.send(events)
+				s.Send(events)
 				events = events[:0]
 			}
 		}
-		s.send(events)
+		s.Send(events)
 		events = events[:0]
 		select {
 		case <-time.After(logPause):
@@ -144,54 +142,9 @@ func (c *call) followLogs(q logQuery) error {
 	}
 }
 
-// untilExit returns the request's context, which also ends when the server begins to shut down.
-func (c *call) untilExit() (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(c.r.Context())
-	go func() {
-		select {
-		case <-c.site.Exiting:
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, stop
-}
-
-// logEnd keeps what is known of a request to a model among the records at debug level, where it is found by the request's id. It
-// isn't logged elsewhere: access logs are for that. It returns the copy of the summary that it keeps.
-func (c *call) logEnd(s *node.Summary) *node.Summary {
-	kept := &struct { // one allocation
-		record logs.Record
-		ended  endedRequest
-	}{ended: endedRequest(*s)} // a copy, since the summary is a part of the call, with all that it refers to
-	kept.record = logs.Record{
-		Time: time.Now(), Level: slog.LevelDebug, Logger: "lm", Message: "a request ended", Source: &kept.ended,
-		Model: s.Model, Instance: s.Instance, Request: s.ID,
-	}
-	c.site.Logs.Add(&kept.record)
-	return (*node.Summary)(&kept.ended)
-}
-
-// endedRequest has the fields of the record of a request's end. Most of these records are never read, so only reading one encodes it.
-type endedRequest node.Summary
-
-// Attrs returns the fields that have a value.
-func (s *endedRequest) Attrs() []slog.Attr {
-	attrs := []slog.Attr{
-		slog.String("request", s.ID), slog.String("model", s.Model), slog.String("instance", s.Instance), slog.String("token", s.Token),
-		slog.String("path", s.Path), slog.Int("status", s.Status), slog.String("outcome", s.Outcome), slog.Duration("duration", s.Duration),
-		slog.Duration("queue", s.Queue), slog.Duration("load", s.Load), slog.Duration("restore", s.Restore), slog.Duration("first_token", s.FirstToken),
-		slog.Int("input_tokens", s.Usage.Prompt), slog.Int("cached_tokens", s.Usage.Cached), slog.Int("output_tokens", s.Usage.Completion),
-		slog.Int("tool_calls", s.Tools),
-	}
-	return slices.DeleteFunc(attrs, func(a slog.Attr) bool {
-		return a.Value.Equal(slog.StringValue("")) || a.Value.Equal(slog.IntValue(0)) || a.Value.Equal(slog.DurationValue(0))
-	})
-}
-
 // appendRecord appends the JSON of a record, as [resource.LogRecord] has it.
-func (c *call) appendRecord(dst []byte, r *logs.Record) []byte {
-	dst = jsonbody.AppendString(append(dst, `{"id":`...), c.site.Logs.ID(r))
+func appendRecord(c *endpoint.Call, dst []byte, r *logs.Record) []byte {
+	dst = jsonbody.AppendString(append(dst, `{"id":`...), c.Site.Logs.ID(r))
 	dst = r.Time.UTC().AppendFormat(append(dst, `,"time":`...), resource.TimeFormat)
 	dst = append(append(append(dst, `,"level":"`...), strings.ToLower(r.Level.String())...), '"')
 	dst = jsonbody.AppendString(append(dst, `,"logger":`...), r.Logger)

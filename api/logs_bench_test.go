@@ -6,13 +6,14 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // The log of a server that is debugged: the newest records of two full rings.
 func BenchmarkLogs(b *testing.B) {
-	all := New(Config{Logs: logs.New(), Log: slog.New(slog.DiscardHandler)})
+	all := New(endpoint.Config{Logs: logs.New(), Log: slog.New(slog.DiscardHandler)})
 	log := slog.New(all.Logs.Handler("lm", slog.DiscardHandler, false)).With("part", "supervisor", "instance", "lmcaddy/tinychat")
 	for range 6000 {
 		log.Debug("engine", "line", "0.21.137.794 I slot   operator(): id  0 | task 0 | new prompt, n_ctx_slot = 2048, n_keep = 0, task.n_tokens = 9")
@@ -21,8 +22,8 @@ func BenchmarkLogs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/logs?level=debug&limit=2000", nil)
-		c := &call{site: all.site, w: httptest.NewRecorder(), r: r.WithContext(WithIdentity(r.Context(), node.Local)), dialect: nativeDialect}
-		if err := c.logs(); err != nil {
+		c := &endpoint.Call{Site: all.Site, Writer: httptest.NewRecorder(), Request: r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)), Dialect: nativeDialect}
+		if err := listLogs(c); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -24,14 +25,14 @@ func serveLogs(t *testing.T, options ...option) (*server, *slog.Logger, *httptes
 	t.Helper()
 	recent := logs.New()
 	log := slog.New(recent.Handler("lm", slog.DiscardHandler, false))
-	var config Config
-	s := serve(t, nil, append(options, func(c *Config, _ *node.Settings) {
+	var config endpoint.Config
+	s := serve(t, nil, append(options, func(c *endpoint.Config, _ *node.Settings) {
 		c.Logs = recent
 		config = *c
 	})...)
 	all := New(config)
 	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all.ServeHTTP(w, r.WithContext(WithIdentity(r.Context(), node.Local)))
+		all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
 	}))
 	t.Cleanup(func() {
 		admin.CloseClientConnections()
@@ -140,7 +141,7 @@ func event(t *testing.T, stream *bufio.Scanner) (id string, r resource.LogRecord
 func TestLogs_Follow(t *testing.T) {
 	t.Parallel()
 	exiting := make(chan struct{})
-	_, log, admin := serveLogs(t, func(c *Config, _ *node.Settings) { c.Exiting = exiting })
+	_, log, admin := serveLogs(t, func(c *endpoint.Config, _ *node.Settings) { c.Exiting = exiting })
 	log.Info("0")
 	log.Info("1")
 	resp := askLogs(t, admin, "?follow=true&limit=1", "")
@@ -178,7 +179,7 @@ func TestLogs_Follow(t *testing.T) {
 func TestLogs_HaveTheRequestsID(t *testing.T) {
 	t.Parallel()
 	recent := logs.New()
-	a := New(Config{
+	a := New(endpoint.Config{
 		Node: func(context.Context) (*node.Node, error) { return nil, errors.New("a fault") },
 		Log:  slog.New(recent.Handler("lm", slog.DiscardHandler, false)), Logs: recent,
 	})
@@ -187,7 +188,7 @@ func TestLogs_HaveTheRequestsID(t *testing.T) {
 		if header != "" {
 			r.Header.Set("X-Request-Id", header)
 		}
-		r = r.WithContext(WithIdentity(r.Context(), node.Local))
+		r = r.WithContext(endpoint.WithIdentity(r.Context(), node.Local))
 		a.ServeHTTP(w, r)
 		id := w.Header().Get("X-Request-Id")
 		found := recent.Last(1, logs.Filter{Request: id})
@@ -201,7 +202,7 @@ func TestLogs_HaveTheRequestsID(t *testing.T) {
 func TestLogs_TellHowARequestWent(t *testing.T) {
 	t.Parallel()
 	recent := logs.New()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Logs = recent })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Logs = recent })
 	got := s.do("POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"my secret"}]}`, "X-Request-Id", "mine")
 	if got.status != 200 {
 		t.Fatal(got.body)
@@ -234,7 +235,7 @@ func TestLogs_TellHowARequestWent(t *testing.T) {
 func TestAdmit_TheRequestKeepsItsID(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	var config Config
+	var config endpoint.Config
 	config.Node = func(context.Context) (*node.Node, error) { return s.node, nil }
 	config.Log = slog.New(slog.DiscardHandler)
 	w := httptest.NewRecorder()
@@ -252,7 +253,7 @@ func TestAdmit_TheRequestKeepsItsID(t *testing.T) {
 func TestSettings_Configuration(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	a := New(Config{
+	a := New(endpoint.Config{
 		Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler),
 		Describe: func() resource.Configuration { return resource.Configuration{File: "/etc/Caddyfile"} },
 	})
@@ -265,7 +266,7 @@ func TestSettings_Configuration(t *testing.T) {
 		"administrator": {node.Local, true},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/settings", nil)
-		a.ServeHTTP(w, r.WithContext(WithIdentity(r.Context(), tt.who)))
+		a.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), tt.who)))
 		if got := strings.Contains(w.Body.String(), "/etc/Caddyfile"); got != tt.want || w.Code != 200 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}

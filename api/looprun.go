@@ -45,7 +45,7 @@ const minResults, maxResults = 512, 256 << 10
 
 // loop has the model answer a conversation, and its calls made.
 func (l *loopRun) loop(ctx context.Context, conversation []translate.Item, tools *mcploop.Toolbox) error {
-	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.call.node.Settings().MCP.MaxRounds, node.DefaultRounds), l.between)
+	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.call.Node.Settings().MCP.MaxRounds, node.DefaultRounds), l.between)
 }
 
 // ResultTokens returns how many tokens of a round's results the model is given: half of what the context has room for after the round, so

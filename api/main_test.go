@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -53,7 +54,7 @@ type server struct {
 	node *node.Node
 }
 
-type option func(*Config, *node.Settings)
+type option func(*endpoint.Config, *node.Settings)
 
 func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	t.Helper()
@@ -66,7 +67,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	n := lock.Open(slog.New(slog.DiscardHandler))
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
 	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Sandbox: supervisor.Off}}}
-	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
+	config := endpoint.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, &settings)
 	}

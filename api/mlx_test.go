@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -48,7 +49,7 @@ func serveMLX(t *testing.T, rules ...fakekit.Rule) *mlxServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server = httptest.NewServer(checked(t, New(Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)})))
+	s.Server = httptest.NewServer(checked(t, New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)})))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()

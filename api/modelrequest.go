@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -14,12 +15,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
+// used counts the tokens of the request, if an engine has begun to answer it.
+func (rq *modelRequest) used(u translate.Usage) {
+	rq.call.Ledger.Summary.Usage = u
+	if rq.answered.Load() && !rq.call.Identity.IsNode() { // the node that sends the request counts it
+		rq.call.Node.Used(rq.call.Identity, rq.target.Model.Key, u)
+	}
+}
+
 // maxTTL is the longest ttl, in seconds: about 30 years.
 const maxTTL = 1_000_000_000
 
 // modelRequest is a request to a model: the scanned body, the model that it names, and what its upstream requests have in common.
 type modelRequest struct {
-	call   *call
+	call   *endpoint.Call
 	body   *jsonbody.Body
 	target node.Target
 	engine wire.Engine
@@ -38,12 +47,14 @@ type modelRequest struct {
 	counting  func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
-// request reads the body and finds the model. It loads nothing.
-func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults, nil) }
+// readRequest reads the body and finds the model. It loads nothing.
+func readRequest(c *endpoint.Call) (*modelRequest, error) {
+	return requestWith(c, openai.WithDefaults, nil)
+}
 
 // textRequest is requestWith for a model that generates text.
-func (c *call) textRequest(apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
-	rq, err := c.requestWith(apply, check)
+func textRequest(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
+	rq, err := requestWith(c, apply, check)
 	if err == nil && rq.target.Model.Type == catalog.TypeEmbedding {
 		return nil, wrongModel(rq.target.Model, "generates no text: choose a language model.")
 	}
@@ -52,12 +63,12 @@ func (c *call) textRequest(apply applyPreset, check func(*jsonbody.Body) error) 
 
 // requestWith is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
 // request that is refused costs no memory. check refuses a body before anything is done with it; nil: it refuses none.
-func (c *call) requestWith(apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
-	c.ledger.toModel = true
-	if err := c.admit(); err != nil {
+func requestWith(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*modelRequest, error) {
+	c.Ledger.ToModel = true
+	if err := c.Admit(); err != nil {
 		return nil, err
 	}
-	body, err := c.body()
+	body, err := c.Body()
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +78,11 @@ func (c *call) requestWith(apply applyPreset, check func(*jsonbody.Body) error) 
 		}
 	}
 	plain := body
-	if body, err = c.withPreset(plain, apply); err != nil {
+	if body, err = withPreset(c, plain, apply); err != nil {
 		return nil, err
 	}
 	if body != plain {
-		if err := c.claim.Grow(int64(len(body.Raw))); err != nil {
+		if err := c.Claim.Grow(int64(len(body.Raw))); err != nil {
 			return nil, err
 		}
 	}
@@ -82,26 +93,26 @@ func (c *call) requestWith(apply applyPreset, check func(*jsonbody.Body) error) 
 	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}
-	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.owner(), isUnsaved(body), c.who.IsNode()
-	if c.who.IsNode() {
-		rq.demand.TTL = node.PeerTTL(c.r.Header)
-		rq.kept = c.keptFor(node.PeerKeep(c.r.Header))
+	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.Owner(), isUnsaved(body), c.Identity.IsNode()
+	if c.Identity.IsNode() {
+		rq.demand.TTL = node.PeerTTL(c.Request.Header)
+		rq.kept = keptFor(c, node.PeerKeep(c.Request.Header))
 	}
-	if rq.target, err = c.asked(body); err != nil {
+	if rq.target, err = asked(c, body); err != nil {
 		return nil, err
 	}
-	c.ledger.of.Model = rq.target.Model.Key
+	c.Ledger.Summary.Model = rq.target.Model.Key
 	if rq.demand.Draft != "" {
-		draft, err := c.findDraft(rq.target.Model.Key, rq.demand.Draft)
+		draft, err := c.FindDraft(rq.target.Model.Key, rq.demand.Draft)
 		if err != nil {
-			return nil, about("draft_model", c.asError(err))
+			return nil, about("draft_model", c.Error(err))
 		}
 		rq.demand.Draft = draft.Model.Key
 	}
-	rq.demand.TTL = c.boundTTL(rq.demand.TTL, rq.target.Model.Key)
-	rq.caps = c.node.Caps(rq.target.Model)
-	rq.engine = c.node.Wire(rq.target.Model)
-	c.beginRequest()
+	rq.demand.TTL = boundTTL(c, rq.demand.TTL, rq.target.Model.Key)
+	rq.caps = c.Node.Caps(rq.target.Model)
+	rq.engine = c.Node.Wire(rq.target.Model)
+	c.BeginRequest()
 	return rq, nil
 }
 
@@ -112,11 +123,11 @@ func isUnsaved(body *jsonbody.Body) bool {
 
 // boundTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
 // to load models.
-func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
-	if ttl == nil || c.who.May(node.ScopeModelsManage) {
+func boundTTL(c *endpoint.Call, ttl *time.Duration, key string) *time.Duration {
+	if ttl == nil || c.Identity.May(node.ScopeModelsManage) {
 		return ttl
 	}
-	if longest := c.node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
+	if longest := c.Node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
 		return &longest
 	}
 	return ttl
@@ -158,25 +169,13 @@ func about(param string, e *translate.Error) *translate.Error {
 	return &other
 }
 
-// model is the name of the model in a body.
-func model(body *jsonbody.Body) (string, error) {
-	name, bad := body.String("model")
-	if bad != nil {
-		return "", bad
-	}
-	if name == "" {
-		return "", translate.Missing("model")
-	}
-	return name, nil
-}
-
 // bodyAndModel reads the body of a request that manages a model.
-func (c *call) bodyAndModel() (*jsonbody.Body, string, error) {
-	body, err := c.body()
+func bodyAndModel(c *endpoint.Call) (*jsonbody.Body, string, error) {
+	body, err := c.Body()
 	if err != nil {
 		return nil, "", err
 	}
-	name, err := model(body)
+	name, err := endpoint.ModelName(body)
 	return body, name, err
 }
 

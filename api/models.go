@@ -1,15 +1,13 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
-	"slices"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 type (
@@ -31,37 +29,37 @@ type (
 )
 
 // listNative is GET /api/v1/models.
-func (c *call) listNative() error {
-	models, err := c.modelsToList()
+func listNative(c *endpoint.Call) error {
+	models, err := c.ModelsToList()
 	if err != nil {
 		return err
 	}
 	isPlain := func(m *node.ModelState) bool {
 		return len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0 && m.Lacks == ""
 	}
-	pieces, err := c.site.encoded.of(models, isPlain, func(m *node.ModelState) any { return describe(m) })
+	pieces, err := c.Site.Encoded.Of(models, isPlain, func(m *node.ModelState) any { return describeModel(m) })
 	if err != nil {
 		return err
 	}
-	broken, err := c.brokenMember()
+	broken, err := brokenMember(c)
 	if err != nil {
 		return err
 	}
 	pieces[0] = []byte(`{"models":[`)
-	c.writePieces(http.StatusOK, append(pieces, append(append([]byte{']'}, broken...), '}')))
+	endpoint.WritePieces(c, http.StatusOK, append(pieces, append(append([]byte{']'}, broken...), '}')))
 	return nil
 }
 
 // brokenMember returns the member with the models whose files are unusable, after a comma, if there are any.
-func (c *call) brokenMember() ([]byte, error) {
-	all, err := c.node.Broken(c.r.Context())
+func brokenMember(c *endpoint.Call) ([]byte, error) {
+	all, err := c.Node.Broken(c.Request.Context())
 	if err != nil {
 		return nil, err
 	}
 	var broken []resource.Broken
 	for _, m := range all {
-		if c.who.MayUse(m.FullKey()) {
-			broken = append(broken, resource.Broken{Key: m.Key, Path: c.node.HidePaths(c.node.ShortPath(m.Path)), Error: c.node.HidePaths(m.Err.Error())})
+		if c.Identity.MayUse(m.FullKey()) {
+			broken = append(broken, resource.Broken{Key: m.Key, Path: c.Node.HidePaths(c.Node.ShortPath(m.Path)), Error: c.Node.HidePaths(m.Err.Error())})
 		}
 	}
 	if len(broken) == 0 {
@@ -71,7 +69,7 @@ func (c *call) brokenMember() ([]byte, error) {
 	return append([]byte(`,"broken":`), text...), err
 }
 
-func describe(m *node.ModelState) resource.Model {
+func describeModel(m *node.ModelState) resource.Model {
 	d := DescribeModel(m.Model)
 	d.Aliases, d.Places, d.Via, d.EngineProblem, d.ContextLength = m.Aliases, placesOf(m), viaOf(m), m.Lacks, m.ContextLength
 	for _, in := range m.Instances {
@@ -106,115 +104,31 @@ func DescribeModel(m *catalog.Model) resource.Model {
 }
 
 // listOpenAI is GET /v1/models: the loaded instances, or every model if the settings say so.
-func (c *call) listOpenAI() error {
-	entries, err := c.entries()
+func listOpenAI(c *endpoint.Call) error {
+	entries, err := endpoint.Entries(c)
 	if err != nil {
 		return err
 	}
 	list := openAIModels{Object: "list", Data: make([]openAIModel, len(entries))}
 	for i := range entries {
-		list.Data[i] = entries[i].openAI()
+		list.Data[i] = openAIEntry(&entries[i])
 	}
-	return c.answer(list)
-}
-
-// listEntry is an entry of GET /v1/models, in any dialect: an instance, or a model.
-type listEntry struct {
-	id      string
-	model   *catalog.Model
-	context int // that a request gets, in tokens; 0: unknown
-	state   string
-}
-
-// The states of models, as v0 has them.
-const (
-	stateLoaded    = "loaded"
-	stateLoading   = "loading"
-	stateNotLoaded = "not-loaded"
-)
-
-// entries are the loaded instances, followed by the other models if the settings say so. Instances of remotes are listed once, by the
-// model's key: clients ask for what is listed, and a name of one place would keep them from the others.
-func (c *call) entries() ([]listEntry, error) {
-	models, err := c.modelsToList()
-	if err != nil {
-		return nil, err
-	}
-	instances := c.node.Instances()
-	entries, others := []listEntry{}, []listEntry{}
-	for i := range models {
-		m := &models[i]
-		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
-		isListed := slices.ContainsFunc(m.Instances, isKey)
-		for _, in := range m.Instances {
-			e := listEntry{in.ID, m.Model, in.Spec.ContextLength, stateLoaded}
-			if in.Spec.Remote != nil {
-				if isListed {
-					continue
-				}
-				e.id, e.context, isListed = m.Key, m.ContextLength, true
-			}
-			entries = append(entries, e)
-		}
-		if len(m.Instances) == 0 {
-			others = append(others, listEntry{m.Key, m.Model, m.ContextLength, stateOf(m.Key, instances)})
-		}
-	}
-	if c.node.Settings().ListAll {
-		entries = append(entries, others...)
-	}
-	return entries, nil
-}
-
-// stateOf is the state of the model with a key.
-func stateOf(key string, instances []supervisor.Info) string {
-	state := stateNotLoaded
-	for i := range instances {
-		switch in := &instances[i]; {
-		case in.Spec.Model.Key != key:
-		case in.IsLoaded(), in.Spec.Remote == nil && !in.Status.IsLoading():
-			return stateLoaded
-		case in.Spec.Remote == nil:
-			state = stateLoading
-		}
-	}
-	return state
+	return c.Answer(list)
 }
 
 // getOpenAI is GET /v1/models/{id}.
-func (c *call) getOpenAI() error {
-	e, err := c.entry()
+func getOpenAI(c *endpoint.Call) error {
+	e, err := endpoint.Entry(c)
 	if err != nil {
 		return err
 	}
-	return c.answer(e.openAI())
+	return c.Answer(openAIEntry(e))
 }
 
-// entry is the one that the path names: an instance, or a model whether it is loaded or not.
-func (c *call) entry() (*listEntry, error) {
-	target, err := c.find(c.param)
-	if err != nil {
-		return nil, err
-	}
-	return &listEntry{
-		id: cmp.Or(target.Instance, target.Model.Key), model: &target.Model, context: c.node.ContextLength(c.r.Context(), target),
-		state: stateOf(target.Model.Key, c.node.Instances()),
-	}, nil
-}
-
-func (e *listEntry) openAI() openAIModel {
+func openAIEntry(e *endpoint.ListEntry) openAIModel {
 	return openAIModel{
-		ID: e.id, Object: "model", Created: e.model.Changed.Unix(), OwnedBy: e.model.Publisher, ContextLength: e.context, MaxModelLen: e.context, State: e.state,
+		ID: e.Id, Object: "model", Created: e.Model.Changed.Unix(), OwnedBy: e.Model.Publisher, ContextLength: e.Context, MaxModelLen: e.Context, State: e.State,
 	}
-}
-
-func (c *call) answer(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	c.writeJSON(http.StatusOK, body)
-	return nil
 }
 
 // orNull is a pointer to v, or nil, which is null in JSON, for the zero value.

@@ -6,13 +6,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // TestNames_AreTheSameInEveryDialect: what one dialect lists, any other takes.
 func TestNames_AreTheSameInEveryDialect(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"GPT-4", "Caf\u00e9", "claude-*"}}}
 	})
 	s = guarded(s)

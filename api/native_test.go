@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 )
 
 // native asks the native chat; more are further fields.
@@ -45,7 +47,7 @@ func (s *server) nativeStream(input, more string) *nativeStream {
 	}
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
 	st := &nativeStream{s.t, resp, bufio.NewScanner(resp.Body)}
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != typeEvents {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != endpoint.TypeEvents {
 		st.lines.Scan()
 		s.t.Fatalf("%d, %s: %s", resp.StatusCode, kind, st.lines.Text())
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
@@ -28,8 +29,8 @@ const notStored = "not_stored"
 const storeTimeout = 30 * time.Second
 
 // nativeChat is POST /api/v1/chat.
-func (c *call) nativeChat() error {
-	rq, err := c.textRequest(native.WithDefaults, nil)
+func nativeChat(c *endpoint.Call) error {
+	rq, err := textRequest(c, native.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (c *call) nativeChat() error {
 		return bad
 	}
 	servers := mcpServersOf(chat.Integrations)
-	if err := c.mayUseServers(servers, nativeGates); err != nil {
+	if err := mayUseServers(c, servers, nativeGates); err != nil {
 		return err
 	}
 	r := &nativeRun{chat: chat, servers: servers}
@@ -85,17 +86,17 @@ type nativeRun struct {
 }
 
 // recall puts the conversation together: what was stored, the system prompt, and what the user says. The demand gets its name.
-func (r *nativeRun) recall(c *call, rq *modelRequest) error {
+func (r *nativeRun) recall(c *endpoint.Call, rq *modelRequest) error {
 	if r.chat.Previous != "" {
-		turns, err := c.continued(r.chat.Previous)
+		turns, err := continued(c, r.chat.Previous)
 		if err == nil && responses.IsEcho(turns[0].Request) {
 			err = &store.NotFound{ID: r.chat.Previous}
 		}
 		if err != nil {
-			return c.noPrevious(err)
+			return noPrevious(c, err)
 		}
 		if turns[len(turns)-1].Status == store.InProgress {
-			return translate.Invalid("invalid_value", "previous_response_id", "The response "+quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
+			return translate.Invalid("invalid_value", "previous_response_id", "The response "+endpoint.Quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
 		}
 		rq.demand.Conversation = turns[0].ID
 		for _, turn := range turns {
@@ -118,14 +119,14 @@ func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 // answer answers the request, by what a model says and by the tools that it calls.
 func (r *nativeRun) answer() error {
 	r.stored = true
-	ctx := r.call.r.Context()
+	ctx := r.call.Request.Context()
 	var err error
 	if r.stream == nil {
 		err = r.converse(ctx)
 	} else {
 		r.rq.demand.Notify = supervisor.NewNotifier()
 		err = r.whileLoading(r.rq.demand.Notify.C(), func() error { return r.converse(ctx) })
-		r.stream.close() // from here on nobody else writes
+		r.stream.Close() // from here on nobody else writes
 	}
 	if err == nil {
 		err = r.storeTurn(store.Completed)
@@ -136,10 +137,10 @@ func (r *nativeRun) answer() error {
 		return ctx.Err() // whatever it looks like from here
 	}
 	switch {
-	case err != nil && !r.call.begun:
+	case err != nil && !r.call.Begun:
 		return refined(err, nativeFields.refine)
 	case r.stream == nil:
-		r.call.writeJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+		r.call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
 	default:
 		r.end(err)
 	}
@@ -148,7 +149,7 @@ func (r *nativeRun) answer() error {
 
 // converse has the model answer, with the tools of the chat.
 func (r *nativeRun) converse(ctx context.Context) error {
-	tools, err := r.call.toolbox(ctx, r.servers, r.rq.caps)
+	tools, err := toolbox(r.call, ctx, r.servers, r.rq.caps)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 // turn is what is stored at the beginning of the answer.
 func (r *nativeRun) turn(status store.Status) *store.Turn {
 	return &store.Turn{
-		ID: r.id, Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
+		ID: r.id, Parent: r.chat.Previous, Owner: r.call.Owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
 		Status: status, In: translate.Settled(r.said), Created: time.Now(),
 	}
 }
@@ -236,21 +237,21 @@ func newResponseID() string {
 	return "resp_" + hex.EncodeToString(id)
 }
 
-// notStored is the error of an answer that can't be stored.
-func (c *call) notStored(err error) error {
+// notStoredError is the error of an answer that can't be stored.
+func notStoredError(c *endpoint.Call, err error) error {
 	_, isDeep := errors.AsType[*store.TooDeep](err)
 	if _, isDeleted := errors.AsType[*store.NotFound](err); isDeep || isDeleted { // what it continues
-		return c.noPrevious(err)
+		return noPrevious(c, err)
 	}
-	c.site.Log.Error("an answer could not be stored", "request", c.id, "error", err)
-	if isDiskFull(err) {
+	c.Site.Log.Error("an answer could not be stored", "request", c.ID, "error", err)
+	if endpoint.IsDiskFull(err) {
 		return &translate.Error{
 			Kind: translate.KindDiskFull, Code: notStored,
 			Message: `The answer could not be stored: the server's disk is full, or its quota on it. Free some space on it, or send "store": false.`,
 		}
 	}
 	if errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnavailable) || openfiles.AreExhausted(err) {
-		e := c.asError(err)
+		e := c.Error(err)
 		e.Message = "The answer could not be stored. " + e.Message
 		return e
 	}
@@ -261,8 +262,8 @@ func (c *call) notStored(err error) error {
 }
 
 // noPrevious is the error of a response that can't be continued.
-func (c *call) noPrevious(err error) error {
-	e := c.asError(err)
+func noPrevious(c *endpoint.Call, err error) error {
+	e := c.Error(err)
 	switch e.Kind {
 	case translate.KindResponseNotFound:
 		e = about("previous_response_id", e)

@@ -34,7 +34,7 @@ func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange fu
 
 // tellLoading tells of the load while the request waits for it, until the function that it returns is called.
 func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func()) {
-	ctx, cancel := context.WithCancel(r.call.r.Context())
+	ctx, cancel := context.WithCancel(r.call.Request.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -82,10 +82,10 @@ func (r *nativeRun) end(err error) {
 func (r *nativeRun) appendFault(dst []byte, err error) []byte {
 	var e *translate.Error
 	if !errors.As(refined(err, nativeFields.refine), &e) {
-		e = r.call.asError(err)
+		e = r.call.Error(err)
 	}
-	r.call.site.Log.Warn("a stream failed", "request", r.call.id, "error", e)
-	r.call.ledger.failed(e)
+	r.call.Site.Log.Warn("a stream failed", "request", r.call.ID, "error", e)
+	r.call.Ledger.Failed(e)
 	dst = r.out.Append(dst, translate.Fault{Err: e})
 	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != notStored {
 		_ = r.storeTurn(store.Failed) // the error event is about what came first

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -49,9 +50,9 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &nativeRun{}
-		c := &call{site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), w: httptest.NewRecorder(), r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
-		r.loopRun = &loopRun{run: &run{call: c, stream: c.newStream()}, teller: r}
-		defer r.stream.close()
+		c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
+		r.loopRun = &loopRun{run: &run{call: c, stream: c.NewStream()}, teller: r}
+		defer r.stream.Close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
 		err := r.whileLoading(loading, func() error {
 			loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.5}
@@ -205,7 +206,7 @@ func TestNativeStream_ARefusalBeforeItsStartIsAStatus(t *testing.T) {
 	for _, stream := range []string{"", `,"stream":true`} {
 		got := s.native("overflow", stream)
 		if got.status != 400 || got.code() != "context_length_exceeded" || gjson.Get(got.body, "error.param").Str != "input" ||
-			got.header.Get("Content-Type") != typeJSON {
+			got.header.Get("Content-Type") != endpoint.TypeJSON {
 			t.Errorf("%d %v %s", got.status, got.header, got.body)
 		}
 	}
@@ -248,7 +249,7 @@ func TestNativeStream_ALoadEndsWhenItDoes(t *testing.T) {
 	first.rest()
 }
 
-func keepAliveSoon(c *Config, settings *node.Settings) {
+func keepAliveSoon(c *endpoint.Config, settings *node.Settings) {
 	c.KeepAlive = 10 * time.Millisecond
 	inParallel(settings, 1)
 }

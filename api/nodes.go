@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -29,9 +30,9 @@ func DescribeNodes(n *node.Node) []resource.OverviewNode {
 }
 
 // nodes describes the nodes. A restricted token doesn't see how busy they are, which tells of the models of others.
-func (c *call) nodes() []resource.OverviewNode {
-	all := DescribeNodes(c.node)
-	if c.isRestricted() {
+func nodes(c *endpoint.Call) []resource.OverviewNode {
+	all := DescribeNodes(c.Node)
+	if c.IsRestricted() {
 		for i := range all {
 			n := &all[i]
 			n.Loaded, n.InUse, n.Waiting, n.Memory, n.Budget = 0, 0, 0, 0, 0

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -18,14 +19,14 @@ import (
 )
 
 // ollamaVersion is GET /api/version. Clients ask for it before they have a token.
-func (c *call) ollamaVersion() error {
-	c.writeJSON(http.StatusOK, []byte(`{"version":"`+ollama.Version+`"}`))
+func ollamaVersion(c *endpoint.Call) error {
+	c.WriteJSON(http.StatusOK, []byte(`{"version":"`+ollama.Version+`"}`))
 	return nil
 }
 
 // ollamaTags is GET /api/tags: the models on disk.
-func (c *call) ollamaTags() error {
-	models, err := c.modelsToList()
+func ollamaTags(c *endpoint.Call) error {
+	models, err := c.ModelsToList()
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (c *call) ollamaTags() error {
 		}
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Tag) int { return b.ModifiedAt.Compare(a.ModifiedAt) })
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // tagNames are the names under which a model is listed, each of them once: its key and its aliases. What Ollama has pulled has only Ollama's names, if
@@ -70,10 +71,10 @@ func exact(aliases []string) []string {
 }
 
 // ollamaPS is GET /api/ps: the loaded models, the one that stays the longest first.
-func (c *call) ollamaPS() error {
+func ollamaPS(c *endpoint.Call) error {
 	now := time.Now()
 	list := ollama.Processes{Models: []ollama.Process{}}
-	instances := c.node.Instances()
+	instances := c.Node.Instances()
 	isHere := map[string]bool{} // a model has its own name here, and on its first remote otherwise
 	for i := range instances {
 		isHere[instances[i].ID] = true
@@ -81,7 +82,7 @@ func (c *call) ollamaPS() error {
 	for i := range instances {
 		in := &instances[i]
 		m := &in.Spec.Model
-		if in.Status.IsLoading() || in.Status == supervisor.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.who.MayUse(m.FullKey()) {
+		if in.Status.IsLoading() || in.Status == supervisor.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.Identity.MayUse(m.FullKey()) {
 			continue
 		}
 		name := ollama.Listed(m.Key)
@@ -95,7 +96,7 @@ func (c *call) ollamaPS() error {
 		})
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Process) int { return b.ExpiresAt.Compare(a.ExpiresAt) })
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // outsideCPU is the memory on devices other than the processor, in bytes.
@@ -170,16 +171,16 @@ func fillsGaps(metadata map[string]any) bool {
 
 // unknownToOllama is the error of a name of no model, or of several.
 func unknownToOllama(missing *catalog.NotFoundError) *translate.Error {
-	e := ollama.NotFound(presentable(missing.Name, maxParam))
+	e := ollama.NotFound(endpoint.Presentable(missing.Name, endpoint.MaxParam))
 	if len(missing.Ambiguous) > 0 {
-		e.Message = "model " + quoted(missing.Name) + " not found: the name is ambiguous, it may be " + strings.Join(missing.Ambiguous, ", ")
+		e.Message = "model " + endpoint.Quoted(missing.Name) + " not found: the name is ambiguous, it may be " + strings.Join(missing.Ambiguous, ", ")
 	}
 	return e
 }
 
 // nameField is ollamaName of a body that is still to be read.
-func (c *call) nameField() (*jsonbody.Body, string, error) {
-	body, err := c.body()
+func nameField(c *endpoint.Call) (*jsonbody.Body, string, error) {
+	body, err := c.Body()
 	if err != nil {
 		return nil, "", err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -29,7 +30,7 @@ func expect(t *testing.T, got answer, status int, want map[string]string) {
 func TestOllama_DescribesModels(t *testing.T) {
 	t.Parallel()
 	ttl := 90 * time.Second
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4", "claude-*"}, ContextLength: 1024, TTL: &ttl}}
 	})
 	link(t, "../testdata/models/lmcaddy/tinyembed/tinyembed-f16.gguf", filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyembed", "tinyembed-f16.gguf"))

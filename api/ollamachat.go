@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -16,14 +17,14 @@ import (
 )
 
 // ollamaChat is POST /api/chat.
-func (c *call) ollamaChat() error { return c.ollamaText("chat", ollama.ParseChat) }
+func ollamaChat(c *endpoint.Call) error { return ollamaText(c, "chat", ollama.ParseChat) }
 
 // ollamaGenerate is POST /api/generate.
-func (c *call) ollamaGenerate() error { return c.ollamaText("generate", ollama.ParseGenerate) }
+func ollamaGenerate(c *endpoint.Call) error { return ollamaText(c, "generate", ollama.ParseGenerate) }
 
 // ollamaText answers a request for text. what is what a model has to support for it.
-func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
-	rq, err := c.requestWith(ollama.WithDefaults, nil)
+func ollamaText(c *endpoint.Call, what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
+	rq, err := requestWith(c, ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -35,15 +36,15 @@ func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) 
 		return ollama.LacksSupport(asked.Model, what)
 	}
 	rq.stream, rq.demand.ContextLength = asked.Streams, asked.Context
-	keep := c.keeping(asked.KeepAlive)
+	keep := newKeeping(c, asked.KeepAlive)
 	keep.lend(rq)
 	r := &ollamaRun{asked: asked}
 	r.answer = ollama.Answer{
 		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs, OnlyChosen: asked.Chat.OnlyChosen,
-		Now: time.Now, Took: c.tookUntilReady, Memory: asked.Memory,
+		Now: time.Now, Took: func() (total, load time.Duration) { return tookUntilReady(c) }, Memory: asked.Memory,
 	}
 	if asked.IsEmpty {
-		return c.ollamaLoad(rq, keep, &r.answer)
+		return ollamaLoad(c, rq, keep, &r.answer)
 	}
 	defer keep.done()
 	if err := r.prepare(c, rq); err != nil {
@@ -52,20 +53,20 @@ func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) 
 	r.run = newRun(rq)
 	defer r.close()
 	r.leased = keep.leased
-	if err := r.exchange(c.r.Context(), r.part()); err != nil {
+	if err := r.exchange(c.Request.Context(), r.part()); err != nil {
 		return refined(err, ollamaFields.refine)
 	}
 	if r.stream == nil {
-		c.writeJSON(http.StatusOK, r.whole)
+		c.WriteJSON(http.StatusOK, r.whole)
 	}
 	return nil
 }
 
 // tookUntilReady is the time since the request arrived, and what of it passed until the model was ready.
-func (c *call) tookUntilReady() (total, load time.Duration) {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
-	return time.Since(c.arrived), c.ledger.of.Queue + c.ledger.of.Load + c.ledger.of.Restore
+func tookUntilReady(c *endpoint.Call) (total, load time.Duration) {
+	c.Ledger.Mu.Lock()
+	defer c.Ledger.Mu.Unlock()
+	return time.Since(c.Arrived), c.Ledger.Summary.Queue + c.Ledger.Summary.Load + c.Ledger.Summary.Restore
 }
 
 // ollamaRun is a request for text on its way.
@@ -81,7 +82,7 @@ type ollamaRun struct {
 }
 
 // prepare makes the engine's request.
-func (r *ollamaRun) prepare(c *call, rq *modelRequest) error {
+func (r *ollamaRun) prepare(c *endpoint.Call, rq *modelRequest) error {
 	var bad *translate.Error
 	if r.body, bad = r.asked.Upstream(); bad != nil {
 		return bad
@@ -115,28 +116,28 @@ func (r *ollamaRun) begin(_ context.Context, resp *engineResponse, recorder *wir
 	if r.stream == nil {
 		return r.byEvents(resp, decoder, gatherer(func(ev translate.Event) { r.whole = r.current.Append(r.whole, ev) })), nil
 	}
-	r.stream.await()
+	r.stream.Await()
 	return r.byEvents(resp, decoder, &r.current), nil
 }
 
 func (r *ollamaRun) isSeen(sent bool) bool { return sent }
 
 // ollamaLoad answers a request without a prompt: it loads the model, or, with a keep_alive of 0, unloads it.
-func (c *call) ollamaLoad(rq *modelRequest, keep *keeping, answer *ollama.Answer) error {
+func ollamaLoad(c *endpoint.Call, rq *modelRequest, keep *keeping, answer *ollama.Answer) error {
 	reason := "load"
-	var s *stream
+	var s *endpoint.Stream
 	if rq.stream {
-		s = c.newStream() // a load may take minutes
-		defer s.close()
+		s = c.NewStream() // a load may take minutes
+		defer s.Close()
 	}
 	if keep.isOver() {
 		reason = "unload"
-		if err := c.unloadModel(rq.target); err != nil {
+		if err := unloadModel(c, rq.target); err != nil {
 			return err
 		}
 	} else {
 		defer keep.done()
-		err := rq.onLease(c.r.Context(), rq.demand, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
+		err := rq.onLease(c.Request.Context(), rq.demand, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
 			keep.leased(lease)
 			return nil
 		})
@@ -146,10 +147,10 @@ func (c *call) ollamaLoad(rq *modelRequest, keep *keeping, answer *ollama.Answer
 	}
 	body := answer.AppendNothing(nil, reason)
 	if s != nil {
-		s.send(body)
+		s.Send(body)
 		return nil
 	}
-	c.writeJSON(http.StatusOK, body)
+	c.WriteJSON(http.StatusOK, body)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -203,7 +204,7 @@ func TestOllama_KeepAliveOfOthersModels(t *testing.T) {
 	if got := s.do("POST", "/api/chat", `{"model":"tinychat","keep_alive":0}`); got.status != 200 || s.instance().Exists() {
 		t.Errorf("%s %s", got.body, s.instance().Raw)
 	}
-	s = guarded(serve(t, nil, func(_ *Config, settings *node.Settings) { settings.IdleTTL = 100e9 }))
+	s = guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.IdleTTL = 100e9 }))
 	admin, _ := s.token(node.Token{Scopes: node.Scopes})
 	mine, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
 	others, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})

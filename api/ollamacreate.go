@@ -7,14 +7,15 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
 // ollamaCreate is POST /api/create: a name for a model, with defaults. What is made under that name before is replaced.
-func (c *call) ollamaCreate() error {
-	body, name, err := c.nameField()
+func ollamaCreate(c *endpoint.Call) error {
+	body, name, err := nameField(c)
 	if err != nil {
 		return err
 	}
@@ -26,23 +27,23 @@ func (c *call) ollamaCreate() error {
 	if bad != nil {
 		return bad
 	}
-	if err := c.saveCustom(asked.From, name, asked.Defaults); err != nil {
+	if err := saveCustom(c, asked.From, name, asked.Defaults); err != nil {
 		return err
 	}
 	if !stream {
-		return c.answer(ollama.Progress{Status: "success"})
+		return c.Answer(ollama.Progress{Status: "success"})
 	}
-	s := c.newStream()
-	defer s.close()
+	s := c.NewStream()
+	defer s.Close()
 	for _, status := range []string{"using existing layer", "writing manifest", "success"} {
-		s.send(ollama.Progress{Status: status}.AppendLine(nil))
+		s.Send(ollama.Progress{Status: status}.AppendLine(nil))
 	}
 	return nil
 }
 
 // ollamaCopy is POST /api/copy: another name for a model, with the defaults of the first.
-func (c *call) ollamaCopy() error {
-	body, err := c.body()
+func ollamaCopy(c *endpoint.Call) error {
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -57,33 +58,33 @@ func (c *call) ollamaCopy() error {
 		}
 		names[i] = name
 	}
-	if err := c.saveCustom(names[0], names[1], nil); err != nil {
+	if err := saveCustom(c, names[0], names[1], nil); err != nil {
 		return err
 	}
-	c.writeJSON(http.StatusOK, nil)
+	c.WriteJSON(http.StatusOK, nil)
 	return nil
 }
 
 // saveCustom gives a model a name. Defaults are added to those that it has already.
-func (c *call) saveCustom(from, name string, defaults map[string]json.RawMessage) error {
-	target, err := c.find(from)
+func saveCustom(c *endpoint.Call, from, name string, defaults map[string]json.RawMessage) error {
+	target, err := c.Find(from)
 	if err != nil {
 		return err
 	}
 	m := node.CustomModel{Name: ollama.Canonical(name), Model: target.Model.FullKey(), Defaults: node.Preset{}}
 	if !ollama.IsValid(name) {
-		return translate.Invalid("invalid_value", "model", "name "+quoted(name)+" is invalid: it may have letters, digits and _ . - in at most three parts, which / separates, and a tag after :")
+		return translate.Invalid("invalid_value", "model", "name "+endpoint.Quoted(name)+" is invalid: it may have letters, digits and _ . - in at most three parts, which / separates, and a tag after :")
 	}
-	if before, ok := c.node.CustomModel(from); ok {
+	if before, ok := c.Node.CustomModel(from); ok {
 		maps.Copy(m.Defaults, before.Defaults)
 	}
 	maps.Copy(m.Defaults, defaults)
-	return c.node.SaveCustomModel(c.r.Context(), m, c.mayReplace)
+	return c.Node.SaveCustomModel(c.Request.Context(), m, func(p0 node.CustomModel) error { return mayReplace(c, p0) })
 }
 
 // mayReplace returns an error if the request's identity may not use the model behind a name.
-func (c *call) mayReplace(before node.CustomModel) error {
-	if c.who.MayUse(before.Model) {
+func mayReplace(c *endpoint.Call, before node.CustomModel) error {
+	if c.Identity.MayUse(before.Model) {
 		return nil
 	}
 	return &node.IDTakenError{ID: before.Name}
@@ -91,19 +92,19 @@ func (c *call) mayReplace(before node.CustomModel) error {
 
 // ollamaDelete is DELETE /api/delete: it deletes a name that a client has given, or else the model's files. A model that is loaded
 // is unloaded before.
-func (c *call) ollamaDelete() error {
-	_, name, err := c.nameField()
+func ollamaDelete(c *endpoint.Call) error {
+	_, name, err := nameField(c)
 	if err != nil {
 		return err
 	}
-	if custom, ok := c.node.CustomModel(name); ok && c.who.MayUse(custom.Model) {
-		if err := c.node.DeleteCustomModel(custom.Name, c.mayReplace); err != nil {
+	if custom, ok := c.Node.CustomModel(name); ok && c.Identity.MayUse(custom.Model) {
+		if err := c.Node.DeleteCustomModel(custom.Name, func(p0 node.CustomModel) error { return mayReplace(c, p0) }); err != nil {
 			return err
 		}
-		c.writeJSON(http.StatusOK, nil)
+		c.WriteJSON(http.StatusOK, nil)
 		return nil
 	}
-	target, err := c.find(name)
+	target, err := c.Find(name)
 	var broken *node.BrokenModelError
 	if err != nil && !errors.As(err, &broken) {
 		return err
@@ -111,34 +112,34 @@ func (c *call) ollamaDelete() error {
 	key := target.Model.Key
 	if broken != nil {
 		key = broken.Key
-	} else if err := c.unloadModel(node.Target{Model: target.Model}); err != nil {
+	} else if err := unloadModel(c, node.Target{Model: target.Model}); err != nil {
 		return err
 	}
-	_, err = c.node.Remove(c.r.Context(), cmp.Or(key, name), func(key string) error {
-		if !c.who.MayUse(key) {
-			return c.notAmongTheirs(name)
+	_, err = c.Node.Remove(c.Request.Context(), cmp.Or(key, name), func(key string) error {
+		if !c.Identity.MayUse(key) {
+			return c.UnknownModel(name)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.writeJSON(http.StatusOK, nil)
+	c.WriteJSON(http.StatusOK, nil)
 	return nil
 }
 
 // ollamaPush is POST /api/push.
-func (c *call) ollamaPush() error {
+func ollamaPush(c *endpoint.Call) error {
 	return &translate.Error{Kind: translate.KindNotImplemented, Message: "models can't be pushed from here: use the tools of the hub that they are for"}
 }
 
 // ollamaBlob is HEAD and GET /api/blobs/{digest}: there are none, so a client that asks offers to send its own.
-func (c *call) ollamaBlob() error {
-	return &translate.Error{Kind: translate.KindModelNotFound, Message: "blob " + quoted(c.param) + " not found"}
+func ollamaBlob(c *endpoint.Call) error {
+	return &translate.Error{Kind: translate.KindModelNotFound, Message: "blob " + endpoint.Quoted(c.Param) + " not found"}
 }
 
 // ollamaCreateBlob is POST /api/blobs/{digest}.
-func (c *call) ollamaCreateBlob() error {
+func ollamaCreateBlob(c *endpoint.Call) error {
 	return &translate.Error{
 		Kind: translate.KindNotImplemented, Message: "files can't be sent here: put a GGUF file into the models folder, as models/<publisher>/<name>/<file>.gguf",
 	}

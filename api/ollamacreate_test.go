@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -41,7 +42,7 @@ func TestOllamaPull(t *testing.T) {
 		}
 	}
 	want := "pulling manifest, pulling, verifying sha256 digest, writing manifest, success"
-	if said := strings.Join(statuses, ", "); got.status != 200 || said != want && said != strings.Replace(want, "pulling, ", "", 1) || got.header.Get("Content-Type") != typeLines {
+	if said := strings.Join(statuses, ", "); got.status != 200 || said != want && said != strings.Replace(want, "pulling, ", "", 1) || got.header.Get("Content-Type") != endpoint.TypeLines {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	for _, name := range []string{"hf.co/acme/tiny-GGUF:Q8_0", "acme/tiny:q8_0", "tiny"} {

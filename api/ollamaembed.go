@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -16,13 +17,13 @@ import (
 )
 
 // ollamaEmbed is POST /api/embed.
-func (c *call) ollamaEmbed() error { return c.ollamaVectors(ollama.ParseEmbed) }
+func ollamaEmbed(c *endpoint.Call) error { return ollamaVectors(c, ollama.ParseEmbed) }
 
 // ollamaEmbeddings is POST /api/embeddings, which /api/embed has replaced.
-func (c *call) ollamaEmbeddings() error { return c.ollamaVectors(ollama.ParseEmbeddings) }
+func ollamaEmbeddings(c *endpoint.Call) error { return ollamaVectors(c, ollama.ParseEmbeddings) }
 
-func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
-	rq, err := c.requestWith(ollama.WithDefaults, nil)
+func ollamaVectors(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
+	rq, err := requestWith(c, ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.E
 		return ollama.LacksSupport(asked.Model, "embeddings: choose an embedding model")
 	}
 	rq.stream, rq.demand.ContextLength = false, asked.Context
-	keep := c.keeping(asked.KeepAlive)
+	keep := newKeeping(c, asked.KeepAlive)
 	keep.lend(rq)
 	defer keep.done()
 	if err := rq.reserveTexts(len(asked.Inputs), len(rq.body.Raw)); err != nil {
@@ -44,9 +45,9 @@ func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.E
 	v := &vectors{call: c, rq: rq, engine: engine, asked: asked}
 	defer func() { rq.used(translate.Usage{Prompt: v.got.Prompt}) }()
 	bodies := func() [][]byte { return engine.Embeddings(rq.body, ollama.Part(asked.Inputs)).Body }
-	err = rq.onLease(c.r.Context(), rq.demand, 1, bodies, func(lease *supervisor.Lease) error {
+	err = rq.onLease(c.Request.Context(), rq.demand, 1, bodies, func(lease *supervisor.Lease) error {
 		keep.leased(lease)
-		if v.engine, ok = c.node.WireOf(&lease.Instance).(wire.Embedder); !ok {
+		if v.engine, ok = c.Node.WireOf(&lease.Instance).(wire.Embedder); !ok {
 			return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
 		}
 		return v.all(lease)
@@ -54,14 +55,14 @@ func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.E
 	if err != nil {
 		return err
 	}
-	total, load := c.tookUntilReady()
-	c.writeJSON(http.StatusOK, asked.AppendBody(nil, &v.got, total, load))
+	total, load := tookUntilReady(c)
+	c.WriteJSON(http.StatusOK, asked.AppendBody(nil, &v.got, total, load))
 	return nil
 }
 
 // vectors are the embeddings of a request's texts on their way.
 type vectors struct {
-	call   *call
+	call   *endpoint.Call
 	rq     *modelRequest
 	engine wire.Embedder
 	asked  *ollama.Embed
@@ -123,14 +124,14 @@ func (v *vectors) tooLong(e *translate.Error) error {
 
 // some asks for some texts.
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
-	ctx := v.call.r.Context()
+	ctx := v.call.Request.Context()
 	return v.rq.converse(ctx, lease, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
 		return v.take(ctx, resp, len(texts))
 	})
 }
 
 func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) error {
-	said, err := resp.all(ctx, v.call.site.maxGathered)
+	said, err := resp.all(ctx, v.call.Site.MaxGathered)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) err
 	if bad != nil {
 		return bad
 	}
-	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.site.maxGathered {
+	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.Site.MaxGathered {
 		return tooMuch()
 	}
 	v.got.Join(part)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func TestOllamaEmbed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinyembed": {ContextLength: 256}}
 	})
 	link(t, embedding, filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyembed", "e.gguf"))
@@ -70,7 +71,7 @@ func TestOllamaEmbed(t *testing.T) {
 // TestOllamaEmbed_ATextThatIsCutLoadsTheModelOnce: also one that isn't kept.
 func TestOllamaEmbed_ATextThatIsCutLoadsTheModelOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinyembed": {ContextLength: 256}}
 	})
 	link(t, embedding, filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyembed", "e.gguf"))

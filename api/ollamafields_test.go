@@ -1,6 +1,8 @@
 package api
 
-import "slices"
+import (
+	"slices"
+)
 
 // ollamaOptions are the members of the object "options".
 var ollamaOptions = []field{

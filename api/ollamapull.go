@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -13,8 +14,8 @@ import (
 )
 
 // ollamaPull is POST /api/pull. A download goes on if the client disconnects; the next pull joins it.
-func (c *call) ollamaPull() error {
-	body, name, err := c.nameField()
+func ollamaPull(c *endpoint.Call) error {
+	body, name, err := nameField(c)
 	if err != nil {
 		return err
 	}
@@ -22,33 +23,33 @@ func (c *call) ollamaPull() error {
 	if bad != nil {
 		return bad
 	}
-	jobs, err := c.node.Downloads()
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
 	id, known := hubName(name)
 	if !known {
-		if _, err := c.find(name); err != nil {
-			return ollama.NotPulled(presentable(name, maxParam))
+		if _, err := c.Find(name); err != nil {
+			return ollama.NotPulled(endpoint.Presentable(name, endpoint.MaxParam))
 		}
-		return c.pulled(streams, nil) // it is here, and nothing is known of where it came from
+		return pulled(c, streams, nil) // it is here, and nothing is known of where it came from
 	}
-	job, err := jobs.Start(c.r.Context(), c.fetching(name, id, ""))
+	job, err := jobs.Start(c.Request.Context(), endpoint.FetchRequest(c, name, id, ""))
 	if err != nil {
 		return err
 	}
-	if !c.maySee(job) { // another identity began it, under another name for the same files
-		return notAllowed(name)
+	if !endpoint.MaySeeJob(c, job) { // another identity began it, under another name for the same files
+		return endpoint.ModelNotAllowed(name)
 	}
 	if job.ID == "" { // it is on disk
-		return c.pulled(streams, nil)
+		return pulled(c, streams, nil)
 	}
 	updates, stop, err := jobs.Subscribe(job.ID)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	return c.pulled(streams, updates)
+	return pulled(c, streams, updates)
 }
 
 // hubName is the name by which a model can be downloaded that a client calls by a name of Ollama's. There is none for a plain name that the
@@ -72,20 +73,20 @@ func hubName(name string) (id string, ok bool) {
 }
 
 // pulled tells of a download until it ends; nil: the model is here.
-func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
+func pulled(c *endpoint.Call, streams bool, updates <-chan fetch.Job) error {
 	tell := func(ollama.Progress) {}
 	if streams {
-		s := c.newStream()
-		defer s.close()
-		tell = func(p ollama.Progress) { s.send(p.AppendLine(nil)) }
+		s := c.NewStream()
+		defer s.Close()
+		tell = func(p ollama.Progress) { s.Send(p.AppendLine(nil)) }
 	}
 	tell(ollama.Progress{Status: "pulling manifest"})
 	for updates != nil {
 		select {
-		case <-c.r.Context().Done():
-			return c.r.Context().Err()
-		case <-c.site.Exiting:
-			return shuttingDown("The server is shutting down. The download goes on when it runs again.")
+		case <-c.Request.Context().Done():
+			return c.Request.Context().Err()
+		case <-c.Site.Exiting:
+			return endpoint.ShuttingDown("The server is shutting down. The download goes on when it runs again.")
 		case job, ok := <-updates:
 			switch {
 			case !ok, job.State == fetch.Completed:
@@ -93,7 +94,7 @@ func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
 			case job.State == fetch.Paused:
 				return &translate.Error{Kind: translate.KindConflict, Message: "The download is paused. Whoever began it can pull the model again to continue."}
 			case job.State == fetch.Failed:
-				return c.asFetched(&fetch.Error{Kind: job.Kind, Message: job.Reason})
+				return endpoint.FetchError(c, &fetch.Error{Kind: job.Kind, Message: job.Reason})
 			default:
 				tell(pulling(job))
 			}
@@ -103,7 +104,7 @@ func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
 		tell(ollama.Progress{Status: status})
 	}
 	if !streams {
-		return c.answer(ollama.Progress{Status: "success"})
+		return c.Answer(ollama.Progress{Status: "success"})
 	}
 	tell(ollama.Progress{Status: "success"})
 	return nil

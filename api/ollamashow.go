@@ -6,29 +6,30 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
 // ollamaShow is POST /api/show.
-func (c *call) ollamaShow() error {
-	_, name, err := c.nameField()
+func ollamaShow(c *endpoint.Call) error {
+	_, name, err := nameField(c)
 	if err != nil {
 		return err
 	}
-	target, err := c.find(name)
+	target, err := c.Find(name)
 	if err != nil {
 		return err
 	}
 	m := &target.Model
-	m.Reasoning = c.node.Reasoning(m)
-	details, err := c.node.Details(m)
+	m.Reasoning = c.Node.Reasoning(m)
+	details, err := c.Node.Details(m)
 	if err != nil {
 		return err
 	}
-	custom, ok := c.node.CustomModel(name)
-	context := c.contextOf(target, custom.Defaults)
+	custom, ok := c.Node.CustomModel(name)
+	context := contextOf(c, target, custom.Defaults)
 	shown := ollama.Shown{
 		License: licenseText(details.License), Template: details.ChatTemplate, Details: ollamaDetails(m, context), ModifiedAt: m.Changed,
 		ModelInfo: modelInfo(m, details.Metadata, context), Capabilities: capabilitiesOf(m, details.Metadata),
@@ -43,14 +44,14 @@ func (c *call) ollamaShow() error {
 		parameters["context_length"] = strconv.AppendInt(nil, int64(context), 10)
 	}
 	shown.Parameters = ollama.Parameters(parameters)
-	return c.answer(shown)
+	return c.Answer(shown)
 }
 
 // contextOf is the context that a request to a target gets. The defaults of a name that a client has given count if the request loads the model.
-func (c *call) contextOf(target node.Target, defaults node.Preset) int {
-	context := c.node.ContextLength(c.r.Context(), target)
+func contextOf(c *endpoint.Call, target node.Target, defaults node.Preset) int {
+	context := c.Node.ContextLength(c.Request.Context(), target)
 	chosen, err := strconv.Atoi(string(defaults["context_length"]))
-	if err != nil || stateOf(target.Model.Key, c.node.Instances()) != stateNotLoaded {
+	if err != nil || endpoint.StateOf(target.Model.Key, c.Node.Instances()) != endpoint.StateNotLoaded {
 		return context
 	}
 	return min(chosen, cmp.Or(target.Model.MaxContextLength, chosen))

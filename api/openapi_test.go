@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/openapi"
 )
 
@@ -75,12 +76,12 @@ func TestOpenAPI_EveryRoute(t *testing.T) {
 		described[o.Method+" "+pattern(o.Path)] = o.Scope
 	}
 	for _, r := range routes {
-		if !strings.HasPrefix(r.path, nativePrefix) {
+		if !strings.HasPrefix(r.Path, nativePrefix) {
 			continue
 		}
-		name := r.method + " " + r.path
+		name := r.Method + " " + r.Path
 		scope, known := described[name]
-		if want := string(r.scope); !known || scope != want && (r.scope != anyone || scope != "anyone") {
+		if want := string(r.Scope); !known || scope != want && (r.Scope != endpoint.Anyone || scope != "anyone") {
 			t.Errorf("openapi.json: %s needs the scope %q, and is described with %q", name, want, scope)
 		}
 		delete(described, name)
@@ -97,7 +98,7 @@ func pattern(path string) string {
 		return path
 	}
 	_, after, _ := strings.Cut(rest, "}")
-	if after == "" && slices.ContainsFunc(routes, func(r route) bool { return r.path == before }) {
+	if after == "" && slices.ContainsFunc(routes, func(r endpoint.Route) bool { return r.Path == before }) {
 		return before
 	}
 	return before + "*" + after

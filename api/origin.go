@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -24,37 +25,37 @@ func isPreflight(r *http.Request) bool {
 }
 
 // share sets the headers by which a browser lets a web page use the API. answered is true if the request was a preflight.
-func (c *call) share() (answered bool) {
-	origin := c.r.Header.Get("Origin")
-	origins := c.site.origins(c.r)
+func share(c *endpoint.Call) (answered bool) {
+	origin := c.Request.Header.Get("Origin")
+	origins := origins(c.Site, c.Request)
 	if len(origins) == 0 || origin == "" {
 		return false
 	}
-	h := c.w.Header()
+	h := c.Writer.Header()
 	h.Add("Vary", "Origin")
 	if !allows(origins, origin) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", exposed)
-	if !isPreflight(c.r) {
+	if !isPreflight(c.Request) {
 		return false
 	}
 	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PATCH, DELETE")
-	if headers := c.r.Header.Get("Access-Control-Request-Headers"); headers != "" {
+	if headers := c.Request.Header.Get("Access-Control-Request-Headers"); headers != "" {
 		h.Set("Access-Control-Allow-Headers", headers)
 	}
-	if c.r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+	if c.Request.Header.Get("Access-Control-Request-Private-Network") == "true" {
 		h.Set("Access-Control-Allow-Private-Network", "true")
 	}
 	h.Set("Access-Control-Max-Age", preflightAge)
-	c.w.WriteHeader(http.StatusNoContent)
+	c.Writer.WriteHeader(http.StatusNoContent)
 	return true
 }
 
 // origins are those whose web pages may use the API.
-func (a *site) origins(r *http.Request) []string {
+func origins(a *endpoint.Site, r *http.Request) []string {
 	if a.CORSOf != nil {
 		return a.CORSOf(r)
 	}
@@ -71,31 +72,31 @@ func allows(origins []string, origin string) bool {
 //
 // A site without authentication also refuses other host names: a page's own name may resolve to this machine (DNS rebinding), which
 // makes the page one of the same origin.
-func (c *call) refuseForeign() *translate.Error {
-	if c.who == node.Local || c.who == node.Nobody || c.who != nil && c.who.Token != "" || c.who.IsNode() {
+func refuseForeign(c *endpoint.Call) *translate.Error {
+	if c.Identity == node.Local || c.Identity == node.Nobody || c.Identity != nil && c.Identity.Token != "" || c.Identity.IsNode() {
 		return nil
 	}
-	if c.who == nil && !c.isForThisMachine() {
-		return foreign("the host name " + quoted(c.r.Host) + " is not one of this machine's. If it should be, add it to hosts in the " +
+	if c.Identity == nil && !isForThisMachine(c) {
+		return foreign("the host name " + endpoint.Quoted(c.Request.Host) + " is not one of this machine's. If it should be, add it to hosts in the " +
 			"Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
 	}
-	origin := c.r.Header.Get("Origin")
+	origin := c.Request.Header.Get("Origin")
 	u, err := parseOrigin(origin)
 	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-	origins := c.site.origins(c.r)
-	if slices.Contains(origins, origin) || isWeb && c.who == nil && allows(origins, origin) {
+	origins := origins(c.Site, c.Request)
+	if slices.Contains(origins, origin) || isWeb && c.Identity == nil && allows(origins, origin) {
 		return nil
 	}
 	if origin != "" && !isWeb {
-		return foreign("its origin is " + quoted(origin) + ", so it is from a file, an extension or a desktop app that runs in a browser's " +
+		return foreign("its origin is " + endpoint.Quoted(origin) + ", so it is from a file, an extension or a desktop app that runs in a browser's " +
 			"engine. If it is to use the API, name this origin in the Caddyfile's cors, or use a token with lm_auth")
 	}
-	if c.isSameOrigin(u) {
+	if isSameOrigin(c, u) {
 		return nil
 	}
 	page := "another site"
 	if origin != "" {
-		page = quoted(origin)
+		page = endpoint.Quoted(origin)
 	}
 	return foreign("it is from a web page of " + page + ", and cors in the Caddyfile doesn't name that. " +
 		"A program that isn't a web page sends neither Origin nor Sec-Fetch-Site")
@@ -113,8 +114,8 @@ var noOrigin url.URL
 
 // isSameOrigin reports whether a request comes from a page of the API's own site, from the browser's user, or from no browser at all.
 // Without authentication, other pages of this machine are allowed, too, unless the browser calls them another site.
-func (c *call) isSameOrigin(origin *url.URL) bool {
-	switch c.r.Header.Get("Sec-Fetch-Site") { // no page can set it
+func isSameOrigin(c *endpoint.Call, origin *url.URL) bool {
+	switch c.Request.Header.Get("Sec-Fetch-Site") { // no page can set it
 	case "same-origin", "none":
 		return true
 	case "same-site", "cross-site":
@@ -123,28 +124,28 @@ func (c *call) isSameOrigin(origin *url.URL) bool {
 	if origin.Host == "" {
 		return true
 	}
-	if origin.Host == c.r.Host {
-		return c.r.TLS == nil || origin.Scheme == "https" // behind another proxy, the site may use https although we don't
+	if origin.Host == c.Request.Host {
+		return c.Request.TLS == nil || origin.Scheme == "https" // behind another proxy, the site may use https although we don't
 	}
 	name := machine.Normal(origin.Hostname())
-	return c.who == nil && (machine.IsLocalhost(name) || name == machine.Hostname())
+	return c.Identity == nil && (machine.IsLocalhost(name) || name == machine.Hostname())
 }
 
 // isForThisMachine reports whether the request's host can only mean this machine. On a loopback address, that is a name that no name
 // server resolves; on others, also an address or a name of this machine on its network. The configuration may add to both.
-func (c *call) isForThisMachine() bool {
-	host := c.r.Host
+func isForThisMachine(c *endpoint.Call) bool {
+	host := c.Request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	host = machine.Normal(strings.Trim(host, "[]"))
-	if host == "" || machine.IsLocalhost(host) || host == machine.Hostname() || slices.Contains(c.site.Hosts, host) {
+	if host == "" || machine.IsLocalhost(host) || host == machine.Hostname() || slices.Contains(c.Site.Hosts, host) {
 		return true
 	}
-	if c.site.ServesHost != nil && c.site.ServesHost(c.r) {
+	if c.Site.ServesHost != nil && c.Site.ServesHost(c.Request) {
 		return true
 	}
-	if !c.isFromNetwork() {
+	if !isFromNetwork(c) {
 		return false
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -154,8 +155,8 @@ func (c *call) isForThisMachine() bool {
 }
 
 // isFromNetwork reports whether the request arrived at an address that other machines can reach.
-func (c *call) isFromNetwork() bool {
-	local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+func isFromNetwork(c *endpoint.Call) bool {
+	local, ok := c.Request.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return false
 	}
@@ -165,13 +166,4 @@ func (c *call) isFromNetwork() bool {
 
 func foreign(why string) *translate.Error {
 	return &translate.Error{Kind: translate.KindForbidden, Code: "foreign_origin", Message: "The request is refused: " + why + "."}
-}
-
-// quoted quotes what a client sent, shortened for a message.
-func quoted(s string) string {
-	const enough = 100
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "") + "…"
-	}
-	return `"` + s + `"`
 }

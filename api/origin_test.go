@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -25,7 +26,7 @@ func (s *server) asked(method, path, host string, header ...string) answer {
 
 func TestOrigin_ForeignPagesAreKeptOut(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) {
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) {
 		c.CORS = []string{"https://app.example", "app://obsidian.md"}
 		c.Hosts = []string{"server.lan", "203.0.113.7"}
 		c.ServesHost = func(r *http.Request) bool { return r.Host == "models.example:1234" }
@@ -94,7 +95,7 @@ func TestOrigin_ForeignPagesAreKeptOut(t *testing.T) {
 func TestOrigin_HostsOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	own := ownAddress(t)
-	a := New(Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler), Hosts: []string{"server.lan"}})
+	a := New(endpoint.Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler), Hosts: []string{"server.lan"}})
 	names := machine.Names()
 	for _, tt := range []struct {
 		at, host string
@@ -167,7 +168,7 @@ func TestOrigin_WhatABrowserSendsByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := New(Config{Node: open.nodeOf, Log: slog.New(slog.DiscardHandler), CORS: tt.cors})
+			a := New(endpoint.Config{Node: open.nodeOf, Log: slog.New(slog.DiscardHandler), CORS: tt.cors})
 			r := httptest.NewRequest(http.MethodGet, "http://models.example/v1/models", nil)
 			for key, value := range map[string]string{"Origin": tt.origin, "Sec-Fetch-Site": tt.site, "Authorization": tt.token} {
 				if value != "" {
@@ -188,11 +189,11 @@ func TestOrigin_WhatABrowserSendsByItself(t *testing.T) {
 // Who connects to the home's socket is no web page, whatever it sends.
 func TestOrigin_TheSocketIsExempt(t *testing.T) {
 	t.Parallel()
-	a := New(Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler)})
+	a := New(endpoint.Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler)})
 	r := httptest.NewRequest(http.MethodGet, "http://lmcaddy/v1/models", nil)
 	r.Header.Set("Origin", "null")
 	w := httptest.NewRecorder()
-	a.ServeHTTP(w, r.WithContext(WithIdentity(t.Context(), node.Local)))
+	a.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(t.Context(), node.Local)))
 	if w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -218,7 +219,7 @@ func TestCORS(t *testing.T) {
 	t.Parallel()
 	const app = "https://app.example"
 	allow := func(origins ...string) option {
-		return func(c *Config, _ *node.Settings) { c.CORS = origins }
+		return func(c *endpoint.Config, _ *node.Settings) { c.CORS = origins }
 	}
 	open := serve(t, nil, allow(app))
 	closed, some, all := guarded(open), guarded(open, allow("https://other.example", app)), guarded(open, allow("*"))
@@ -271,7 +272,7 @@ func TestCORS(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, settings *node.Settings) {
+	s := serve(t, nil, func(c *endpoint.Config, settings *node.Settings) {
 		c.CORS, c.MaxBody = []string{"https://app.example"}, 5000
 		settings.Gates.PluginMCP, settings.Queue = true, 7
 	})
@@ -287,7 +288,7 @@ func TestSettings(t *testing.T) {
 
 func TestRootCertificate(t *testing.T) {
 	t.Parallel()
-	s := guarded(serve(t, nil), func(c *Config, _ *node.Settings) {
+	s := guarded(serve(t, nil), func(c *endpoint.Config, _ *node.Settings) {
 		c.RootCertificate = func() ([]byte, error) { return []byte("-----BEGIN CERTIFICATE-----\n"), nil }
 	})
 	got := s.do("GET", "/api/v1/root.crt", "")

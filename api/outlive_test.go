@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -54,7 +55,7 @@ func essence(stream string) string {
 	var all [3]strings.Builder
 	for _, frame := range frames {
 		_, data, _ := strings.Cut(frame, "data: ")
-		if frame != comment && !strings.Contains(frame, "model_load.") {
+		if frame != endpoint.Comment && !strings.Contains(frame, "model_load.") {
 			all[min(2, gjson.Get(data, "choices.0.index").Int())].WriteString(frame)
 		}
 	}
@@ -104,7 +105,7 @@ func TestOutlive_EveryDialect(t *testing.T) {
 }
 
 // threeSlots is as many as there are choices.
-var threeSlots = func(_ *Config, settings *node.Settings) { inParallel(settings, 3) }
+var threeSlots = func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 3) }
 
 // lostAfter returns a script whose first engine crashes after n pieces of its answer and the gate "seen". The engines after it
 // don't.
@@ -241,7 +242,7 @@ func TestOutlive_ThePause(t *testing.T) {
 			s := serve(t, script, keepAliveSoon)
 			tt, sign := outliving[dialect], signOf[dialect]
 			if sign == "" {
-				sign = comment
+				sign = endpoint.Comment
 			}
 			_, begun, rest := s.open(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, "from", 1)
 			s.fake.Release("seen")

@@ -8,11 +8,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-func withPage(c *Config, _ *node.Settings) { c.Root = Root{Page: true} }
+func withPage(c *endpoint.Config, _ *node.Settings) { c.Root = Root{Page: true} }
 
 func TestPage(t *testing.T) {
 	t.Parallel()
@@ -93,7 +94,7 @@ func TestRoot_Ollama(t *testing.T) {
 		{Root{Ollama: true}, "POST", "", "Unexpected endpoint", 404},
 		{Root{}, "GET", "", "Unexpected endpoint", 404},
 	} {
-		s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Root = tt.root })
+		s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Root = tt.root })
 		got := s.do(tt.method, "/", "", "Accept", tt.accept, "Accept-Encoding", "identity")
 		if got.status != tt.status || !strings.Contains(got.body, tt.want) || tt.root.Ollama && tt.status == 200 && !slices.Contains(got.header.Values("Vary"), "Accept") {
 			t.Errorf("%+v, %s, %s: %d %.100s %v", tt.root, tt.method, tt.accept, got.status, got.body, got.header)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -21,22 +22,22 @@ import (
 var isJobID = regexp.MustCompile(`^job_[0-9a-f]{10}$`).MatchString
 
 // asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
-func (c *call) asksPeers() bool { return c.node.IsClustered() && !c.who.IsNode() }
+func asksPeers(c *endpoint.Call) bool { return c.Node.IsClustered() && !c.Identity.IsNode() }
 
 // peerJobs returns the jobs of the other nodes, and which nodes haven't told theirs.
-func (c *call) peerJobs() (jobs []nativeJob, silent []string) {
-	if !c.asksPeers() {
+func peerJobs(c *endpoint.Call) (jobs []nativeJob, silent []string) {
+	if !asksPeers(c) {
 		return nil, nil
 	}
-	for _, answer := range c.node.AskPeers(c.r.Context(), "/api/v1/models/download") {
+	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download") {
 		var list nativeJobs
 		if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &list) != nil {
 			silent = append(silent, answer.Node)
 			continue
 		}
 		for _, j := range list.Jobs {
-			if j.Node = answer.Node; c.maySeePeers(&j) {
-				jobs = append(jobs, c.asShown(j))
+			if j.Node = answer.Node; maySeePeers(c, &j) {
+				jobs = append(jobs, asShown(c, j))
 			}
 		}
 	}
@@ -44,86 +45,86 @@ func (c *call) peerJobs() (jobs []nativeJob, silent []string) {
 }
 
 // peerJob returns the job of another node with an id, which the request's identity may see.
-func (c *call) peerJob(id string) (j nativeJob, ok bool) {
-	if !c.asksPeers() || !isJobID(id) {
+func peerJob(c *endpoint.Call, id string) (j nativeJob, ok bool) {
+	if !asksPeers(c) || !isJobID(id) {
 		return j, false
 	}
-	for _, answer := range c.node.AskPeers(c.r.Context(), "/api/v1/models/download/"+id) {
+	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download/"+id) {
 		if answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &j) == nil && j.ID == id {
 			j.Node = answer.Node
-			return j, c.maySeePeers(&j)
+			return j, maySeePeers(c, &j)
 		}
 	}
 	return nativeJob{}, false
 }
 
 // maySeePeers reports whether the request's identity may know of a job of another node.
-func (c *call) maySeePeers(j *nativeJob) bool {
-	return !c.isRestricted() || slices.ContainsFunc(j.Keys, c.who.MayUse)
+func maySeePeers(c *endpoint.Call, j *nativeJob) bool {
+	return !c.IsRestricted() || slices.ContainsFunc(j.Keys, c.Identity.MayUse)
 }
 
 // asShown returns a job of another node as the client sees it.
-func (c *call) asShown(j nativeJob) nativeJob {
+func asShown(c *endpoint.Call, j nativeJob) nativeJob {
 	j.Keys = nil
-	if c.who == nil || !c.who.May(node.ScopeAdmin) {
+	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
 		j.Owner = ""
 	}
 	return j
 }
 
 // changePeers has another node pause, resume or cancel its job; empty: nothing is done with it. isKnown is false if no node has it.
-func (c *call) changePeers(change string) (isKnown bool, _ error) {
-	j, ok := c.peerJob(c.param)
+func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
+	j, ok := peerJob(c, c.Param)
 	if !ok {
 		return false, nil
 	}
 	if change == "" {
-		return true, c.answer(c.asShown(j))
+		return true, c.Answer(asShown(c, j))
 	}
-	if !c.who.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
-		return true, notTheirJob(j.ID)
+	if !c.Identity.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
+		return true, endpoint.NotYourJob(j.ID)
 	}
-	answer := c.node.AskPeer(c.r.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
+	answer := c.Node.AskPeer(c.Request.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
 	var changed nativeJob
 	switch {
 	case answer.Status == 0:
 		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
 	case answer.Status != http.StatusOK:
-		c.writeJSON(answer.Status, answer.Body) // an error in the same words
+		c.WriteJSON(answer.Status, answer.Body) // an error in the same words
 		return true, nil
 	case json.Unmarshal(answer.Body, &changed) != nil:
 		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + " has given an answer that can't be read."}
 	}
-	return true, c.answer(c.asShown(changed))
+	return true, c.Answer(asShown(c, changed))
 }
 
 // peerEvents streams the events of a job of another node. isKnown is false if no node has it.
-func (c *call) peerEvents() (isKnown bool, _ error) {
-	j, ok := c.peerJob(c.param)
+func peerEvents(c *endpoint.Call) (isKnown bool, _ error) {
+	j, ok := peerJob(c, c.Param)
 	if !ok {
 		return false, nil
 	}
-	if c.isRestricted() {
-		c.running.Uses(j.Keys[slices.IndexFunc(j.Keys, c.who.MayUse)])
+	if c.IsRestricted() {
+		c.Running.Uses(j.Keys[slices.IndexFunc(j.Keys, c.Identity.MayUse)])
 	}
-	ctx, cancel := context.WithCancel(c.r.Context())
+	ctx, cancel := context.WithCancel(c.Request.Context())
 	defer cancel()
-	events, err := c.node.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
+	events, err := c.Node.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
 	if err != nil {
 		return true, err
 	}
 	defer events.Close()
 	go func() { // the stream would delay the end of the server
 		select {
-		case <-c.site.Exiting:
+		case <-c.Site.Exiting:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	s := c.newStream()
-	defer s.close()
-	if c.r.Method == http.MethodHead {
-		s.send([]byte(comment)) // sends the header
+	s := c.NewStream()
+	defer s.Close()
+	if c.Request.Method == http.MethodHead {
+		s.Send([]byte(endpoint.Comment)) // sends the header
 		return true, nil
 	}
 	lines := bufio.NewScanner(events)
@@ -134,14 +135,14 @@ func (c *call) peerEvents() (isKnown bool, _ error) {
 		if !ok || json.Unmarshal(data, &event) != nil {
 			continue
 		}
-		event.Job = c.asShown(event.Job)
+		event.Job = asShown(c, event.Job)
 		frame, err := event.frame()
 		if err != nil {
 			return true, err
 		}
-		s.send(frame)
+		s.Send(frame)
 	}
-	return true, c.r.Context().Err() // a stream that ends early is opened again
+	return true, c.Request.Context().Err() // a stream that ends early is opened again
 }
 
 // sortJobs puts the newest first.

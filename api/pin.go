@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -11,8 +12,8 @@ import (
 )
 
 // pin is POST /api/v1/models/pin: whether an instance, or all of a model, may be unloaded for other models.
-func (c *call) pin() error {
-	body, err := c.body()
+func pin(c *endpoint.Call) error {
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -23,22 +24,22 @@ func (c *call) pin() error {
 	if !jsonbody.IsGiven(body.Value("pinned")) {
 		return translate.Missing("pinned")
 	}
-	instances, err := c.instancesToPin(body)
+	instances, err := instancesToPin(c, body)
 	if err != nil {
 		return err
 	}
 	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
 	for _, in := range instances {
-		if err := c.node.Pin(c.r.Context(), in, pinned); err != nil {
+		if err := c.Node.Pin(c.Request.Context(), in, pinned); err != nil {
 			return err
 		}
 		answer.Instances = append(answer.Instances, in.ID)
 	}
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // instancesToPin are the instances that a body names, by "model" or by "instance_id": at least one, of one model.
-func (c *call) instancesToPin(body *jsonbody.Body) ([]supervisor.Info, error) {
+func instancesToPin(c *endpoint.Call, body *jsonbody.Body) ([]supervisor.Info, error) {
 	name, bad := body.String("model")
 	if bad != nil {
 		return nil, bad
@@ -52,14 +53,14 @@ func (c *call) instancesToPin(body *jsonbody.Body) ([]supervisor.Info, error) {
 	case name != "" && id != "":
 		return nil, translate.Invalid("invalid_value", "instance_id", `Give either "model", which means all its instances, or "instance_id".`)
 	case id != "":
-		return c.instanceToPin(id)
+		return instanceToPin(c, id)
 	}
-	target, err := c.find(name)
+	target, err := c.Find(name)
 	if err != nil {
 		return nil, err
 	}
 	var found []supervisor.Info
-	for _, in := range c.node.Instances() {
+	for _, in := range c.Node.Instances() {
 		isNamed := target.Instance == "" || target.Instance == in.ID
 		isHere := in.Spec.Remote == nil || target.Model.IsRemote || target.Instance != ""
 		if isNamed && isHere && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == supervisor.ForRoom) {
@@ -76,15 +77,15 @@ func (c *call) instancesToPin(body *jsonbody.Body) ([]supervisor.Info, error) {
 }
 
 // instanceToPin is the instance with an id, a number, or another name that means only this one.
-func (c *call) instanceToPin(name string) ([]supervisor.Info, error) {
-	if c.isRestricted() {
-		_, err := c.find(name)
+func instanceToPin(c *endpoint.Call, name string) ([]supervisor.Info, error) {
+	if c.IsRestricted() {
+		_, err := c.Find(name)
 		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
 			return nil, supervisor.UnknownInstance(name)
 		}
 	}
-	in := c.instance(c.node.InstanceID(c.r.Context(), name))
-	if in.ID == "" || !c.who.MayUse(in.Spec.Model.FullKey()) {
+	in := endpoint.Instance(c, c.Node.InstanceID(c.Request.Context(), name))
+	if in.ID == "" || !c.Identity.MayUse(in.Spec.Model.FullKey()) {
 		return nil, supervisor.UnknownInstance(name)
 	}
 	return []supervisor.Info{in}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -28,7 +29,7 @@ const pinPath = "/api/v1/models/pin"
 
 func TestPin(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.IdleTTL = time.Hour })
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.IdleTTL = time.Hour })
 	withOthers(s)
 	s.chatAs("", "loads it")
 	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat","pinned":true,"ttl":60}`); got.status != 200 {
@@ -77,7 +78,7 @@ func TestPin(t *testing.T) {
 func TestPin_Lasts(t *testing.T) {
 	t.Parallel()
 	settings := node.Settings{}
-	s := serve(t, nil, func(_ *Config, s *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, s *node.Settings) {
 		s.MaxLoaded, s.Models = 1, map[string]node.ModelSettings{"lmcaddy/tinyembed": {Pinned: true}}
 		settings = *s
 	})

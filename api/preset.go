@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -15,15 +16,15 @@ import (
 type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error)
 
 // withPreset returns the body with the defaults of the preset that it names.
-func (c *call) withPreset(body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
+func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
 	name, bad := body.String("preset")
 	if bad != nil {
 		return nil, bad
 	}
 	if name == "" {
-		return c.withCustom(body, apply)
+		return withCustom(c, body, apply)
 	}
-	presets := c.node.Settings().Presets
+	presets := c.Node.Settings().Presets
 	preset, ok := presets[name]
 	if !ok {
 		return nil, translate.Invalid("unknown_preset", "preset", unknownPreset(name, slices.Sorted(maps.Keys(presets))))
@@ -36,9 +37,9 @@ func (c *call) withPreset(body *jsonbody.Body, apply applyPreset) (*jsonbody.Bod
 }
 
 // withCustom returns the body with the defaults of the model that it names, if a client has made that with some.
-func (c *call) withCustom(body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
-	custom, ok := c.node.CustomModel(jsonbody.Unquote(body.Value("model")))
-	if !ok || len(custom.Defaults) == 0 || !c.who.MayUse(custom.Model) {
+func withCustom(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
+	custom, ok := c.Node.CustomModel(jsonbody.Unquote(body.Value("model")))
+	if !ok || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model) {
 		return body, nil
 	}
 	body, bad := apply(body, "", custom.Defaults)

@@ -7,10 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-func withPresets(_ *Config, settings *node.Settings) {
+func withPresets(_ *endpoint.Config, settings *node.Settings) {
 	settings.Presets = map[string]node.Preset{
 		"careful": {"temperature": json.RawMessage("0.2"), "stop": json.RawMessage(`["END"]`), "system_prompt": json.RawMessage(`"Be brief."`)},
 		"bold":    {"temperature": json.RawMessage("1.5"), "model": json.RawMessage(`"tinychat"`)},

@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // withStates keeps the states of all prompts, however short, after a while.
-func withStates(_ *Config, settings *node.Settings) {
+func withStates(_ *endpoint.Config, settings *node.Settings) {
 	inParallel(settings, 4)
 	settings.Warm = node.WarmSettings{SaveAfter: time.Hour, MinTokens: 1, Size: 1 << 30}
 }

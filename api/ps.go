@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -12,16 +13,16 @@ import (
 
 // ps is GET /api/v1/ps. A token sees the models that it may use. Only an administrator sees the engines' processes and versions,
 // the owners of others' instances, and paths in the reasons of failures.
-func (c *call) ps() error {
-	o := c.node.Overview()
-	if c.isRestricted() {
-		o = ofModels(o, c.who.MayUse)
+func ps(c *endpoint.Call) error {
+	o := c.Node.Overview()
+	if c.IsRestricted() {
+		o = ofModels(o, c.Identity.MayUse)
 	}
-	if c.who.IsNode() {
+	if c.Identity.IsNode() {
 		o.Instances = slices.DeleteFunc(slices.Clone(o.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
 	}
-	devices := c.node.Devices()
-	if c.isRestricted() { // what is free tells of the models of others
+	devices := c.Node.Devices()
+	if c.IsRestricted() { // what is free tells of the models of others
 		for i := range devices {
 			devices[i].Free = 0
 		}
@@ -30,11 +31,11 @@ func (c *call) ps() error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes, described.Faults = c.remotes(), c.nodes(), c.node.DeviceFaults()
-	if c.who == nil || !c.who.May(node.ScopeAdmin) {
-		c.narrow(&described)
+	described.Remotes, described.Nodes, described.Faults = remotes(c), nodes(c), c.Node.DeviceFaults()
+	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
+		narrow(c, &described)
 	}
-	return c.answer(described)
+	return c.Answer(described)
 }
 
 // ofModels returns the part of an overview that is about some models.
@@ -48,15 +49,15 @@ func ofModels(o supervisor.Overview, may func(key string) bool) supervisor.Overv
 }
 
 // narrow removes what only an administrator may see.
-func (c *call) narrow(o *resource.Overview) {
+func narrow(c *endpoint.Call, o *resource.Overview) {
 	o.Faults = nil
 	for i := range o.Instances {
 		in := &o.Instances[i]
 		in.PID, in.Address, in.Sandbox, in.EngineVersion = 0, "", "", ""
-		if in.Owner != c.owner() {
+		if in.Owner != c.Owner() {
 			in.Owner = ""
 		}
-		if c.isRestricted() && !c.who.MayUse(in.DraftModel) {
+		if c.IsRestricted() && !c.Identity.MayUse(in.DraftModel) {
 			in.DraftModel = ""
 		}
 	}
@@ -67,10 +68,10 @@ func (c *call) narrow(o *resource.Overview) {
 		o.Nodes[i].URL = ""
 	}
 	for i := range o.Coming {
-		o.Coming[i].Why = c.node.HidePaths(o.Coming[i].Why)
+		o.Coming[i].Why = c.Node.HidePaths(o.Coming[i].Why)
 	}
 	for i := range o.Failing {
-		o.Failing[i].Why = c.node.HidePaths(o.Failing[i].Why)
+		o.Failing[i].Why = c.Node.HidePaths(o.Failing[i].Why)
 	}
 }
 

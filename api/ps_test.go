@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -103,7 +104,7 @@ func TestPS_ReasonsWithoutPaths(t *testing.T) {
 		Coming:  []supervisor.Coming{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
 		Failing: []supervisor.Failing{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
 	}, nil, time.Now())
-	(&call{node: s.node}).narrow(&o)
+	narrow((&endpoint.Call{Node: s.node}), &o)
 	if text := o.Coming[0].Why + o.Failing[0].Why; strings.Contains(text, "secret") || !strings.Contains(text, "m.gguf") {
 		t.Error(text)
 	}

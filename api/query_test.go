@@ -72,8 +72,8 @@ func TestQuery_AsDescribed(t *testing.T) {
 	}
 	parameters := map[string][]string{}
 	for _, r := range routes {
-		if r.query != nil {
-			parameters[r.method+" "+r.path] = r.query
+		if r.Query != nil {
+			parameters[r.Method+" "+r.Path] = r.Query
 		}
 	}
 	if diff := cmp.Diff(described, parameters, cmpopts.SortSlices(strings.Compare)); diff != "" {

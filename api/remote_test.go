@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeremote"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
@@ -17,7 +18,7 @@ import (
 
 // withRemotes has the server reach remotes, called a, b and so on, in this order.
 func withRemotes(all ...*fakeremote.Server) option {
-	return func(_ *Config, s *node.Settings) {
+	return func(_ *endpoint.Config, s *node.Settings) {
 		for i, r := range all {
 			s.Remotes = append(s.Remotes, remoteConfig(string(rune('a'+i)), r, i+1))
 		}
@@ -218,7 +219,7 @@ func TestRemote_AConnectionThatBreaksIsTriedOnceMore(t *testing.T) {
 func TestRemote_ThisMachineStandsIn(t *testing.T) {
 	t.Parallel()
 	far := fakeremote.Start(t, "vllm", false, "lmcaddy/tinychat")
-	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) {
+	s := serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Remotes = []remote.Config{remoteConfig("a", far, -1)}
 	})
 	s.await("a/lmcaddy/tinychat")
@@ -301,7 +302,7 @@ func TestRemote_ASilentAnswerIsGivenUp(t *testing.T) {
 	far := fakeremote.Start(t, "vllm", false, "org/far")
 	hasty := remoteConfig("a", far, 1)
 	hasty.Stall = 100 * time.Millisecond
-	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) { settings.Remotes = []remote.Config{hasty} })
+	s := serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) { settings.Remotes = []remote.Config{hasty} })
 	s.await("org/far")
 	if got := s.say("org/far", fakeremote.Silent, ""); got.status != http.StatusGatewayTimeout || len(far.Asked()) != 1 {
 		t.Errorf("%d %s, after %d requests", got.status, got.body, len(far.Asked()))
@@ -527,7 +528,7 @@ func TestRemote_GoesNotRound(t *testing.T) {
 func TestRemote_ALoopConcernsItsRequestAlone(t *testing.T) {
 	t.Parallel()
 	far := serve(t, &fakeengine.Script{})
-	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) {
+	s := serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Remotes = []remote.Config{{Name: "a", URL: far.URL, Prefer: -1, Kind: remote.KindLmcaddy, Parallel: 1}}
 	})
 	s.await("a/lmcaddy/tinychat")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -57,7 +58,7 @@ func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		rq.call.node.RecheckRemote(on.Name)
+		rq.call.Node.RecheckRemote(on.Name)
 		switch {
 		case on.Peer: // it may just have started again
 			why = fault.Message
@@ -71,7 +72,7 @@ func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.
 	default:
 		return fault
 	}
-	rq.call.site.Log.Warn("a remote turned a request away", "request", rq.call.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
+	rq.call.Site.Log.Warn("a remote turned a request away", "request", rq.call.ID, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
 	if refused.by == nil {
 		lease.TurnedAway(rest, why)
 	}
@@ -80,7 +81,7 @@ func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.
 
 // elsewhere has a request that a remote would refuse again sent to another place. It reports whether it is worth trying.
 func (rq *modelRequest) elsewhere(demand *node.Demand, by *supervisor.Info, must bool) bool {
-	if rq.target.Instance != "" || !must && !rq.call.node.HasOther(rq.target, demand, by) {
+	if rq.target.Instance != "" || !must && !rq.call.Node.HasOther(rq.target, demand, by) {
 		return false
 	}
 	demand.Avoid = append(demand.Avoid, by.Gen)
@@ -100,7 +101,7 @@ func restOf(header string, now time.Time) time.Duration {
 
 // isNoPlace reports whether a request got no place at all.
 func isNoPlace(err error) bool {
-	_, wasNotLeased := errors.AsType[*notLeased](err)
+	_, wasNotLeased := errors.AsType[*endpoint.NotLeased](err)
 	refused, _ := errors.AsType[supervisor.Error](err)
 	switch refused.Kind {
 	case supervisor.QueueFull, supervisor.RemoteAway, supervisor.NotLoaded, supervisor.NeverFits, supervisor.LoadFailed:
@@ -178,16 +179,16 @@ func viaOf(m *node.ModelState) (via []string) {
 
 // refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes. Only servers like this one
 // say where a request has been.
-func (c *call) refuseLoop() *translate.Error {
-	if c.r.UserAgent() != outbound.UserAgent {
+func refuseLoop(c *endpoint.Call) *translate.Error {
+	if c.Request.UserAgent() != outbound.UserAgent {
 		return nil
 	}
-	via := supervisor.ParseVia(c.r.Header)
+	via := supervisor.ParseVia(c.Request.Header)
 	if len(via) == 0 {
 		return nil
 	}
-	c.r = c.r.WithContext(supervisor.WithVia(c.r.Context(), via))
-	if c.r.Method == http.MethodGet || len(via) <= supervisor.MostHops && !slices.Contains(via, c.node.ID()) {
+	c.Request = c.Request.WithContext(supervisor.WithVia(c.Request.Context(), via))
+	if c.Request.Method == http.MethodGet || len(via) <= supervisor.MostHops && !slices.Contains(via, c.Node.ID()) {
 		return nil
 	}
 	return &translate.Error{
@@ -206,9 +207,9 @@ func placesOf(m *node.ModelState) []resource.Place {
 }
 
 // remotes describes the remotes. A restricted token sees those that have a model which it may use.
-func (c *call) remotes() []resource.OverviewRemote {
-	all := DescribeRemotes(c.node.Remotes(), c.who.MayUse)
-	if !c.isRestricted() {
+func remotes(c *endpoint.Call) []resource.OverviewRemote {
+	all := DescribeRemotes(c.Node.Remotes(), c.Identity.MayUse)
+	if !c.IsRestricted() {
 		return all
 	}
 	return slices.DeleteFunc(all, func(r resource.OverviewRemote) bool { return r.Models == 0 })

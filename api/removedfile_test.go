@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -16,7 +17,7 @@ func TestFind_AModelWhoseFileIsRemovedWhileItIsLoaded(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil, func(_ *Config, s *node.Settings) {
+			s := serve(t, nil, func(_ *endpoint.Config, s *node.Settings) {
 				s.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"my-alias", "gpt-*"}}}
 			})
 			ask := func() answer {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
-	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -65,22 +65,5 @@ func apiForBenchmark(b *testing.B, inspect int) *API {
 			b.Error(err)
 		}
 	})
-	return New(Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)})
-}
-
-// TestLedger_CostsNoAllocation: what a request tells of itself is a part of the call, and counting it makes nothing new. The log keeps a copy,
-// which isn't encoded.
-func TestLedger_CostsNoAllocation(t *testing.T) {
-	n := openNode(t) // not parallel: allocations are counted
-	c := &call{site: new(site), node: n, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), id: "r"}
-	c.ledger.of.Model, c.ledger.toModel, c.ledger.of.Instance = "lmcaddy/tinychat", true, "lmcaddy/tinychat"
-	n.Observe(c.summarize(), true) // the first request to a model makes room for its figures
-	allocations := testing.AllocsPerRun(100, func() { n.Observe(c.summarize(), c.ledger.toModel) })
-	if allocations > 0 {
-		t.Errorf("%v allocations", allocations)
-	}
-	c.site.Logs = logs.New()
-	if allocations := testing.AllocsPerRun(100, func() { c.logEnd(&c.ledger.of) }); allocations > 1 { // the copy that is kept
-		t.Errorf("the log's record makes %v allocations", allocations)
-	}
+	return New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -27,24 +28,24 @@ type requestQuery struct {
 
 // listRequests is GET /api/v1/requests: the requests to models that are in progress and the newest that have ended, the last to arrive
 // first, and those that the option inspect keeps. An administrator sees everybody's, others their own.
-func (c *call) listRequests() error {
-	c.recognizeAdmin()
-	q, bad := c.requestQuery(c.r.URL.Query())
+func listRequests(c *endpoint.Call) error {
+	recognizeAdmin(c)
+	q, bad := parseRequestQuery(c, c.Request.URL.Query())
 	if bad != nil {
 		return bad
 	}
 	list := resource.Requests{Requests: []resource.Request{}}
-	for _, s := range c.allRequests() {
+	for _, s := range allRequests(c) {
 		if len(list.Requests) == q.limit {
 			break
 		}
-		if c.seesRequest(s.Summary) && q.passes(s.Summary) {
+		if seesRequest(c, s.Summary) && q.passes(s.Summary) {
 			described := describeRequest(s.Summary)
-			described.Inspected = s.isInspected && c.isAdmin()
+			described.Inspected = s.isInspected && c.IsAdmin()
 			list.Requests = append(list.Requests, described)
 		}
 	}
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // listedRequest is a request of the list.
@@ -54,17 +55,17 @@ type listedRequest struct {
 }
 
 // allRequests are the requests that the node remembers, and those that it keeps whole.
-func (c *call) allRequests() []listedRequest {
+func allRequests(c *endpoint.Call) []listedRequest {
 	type name struct { // a client may give several requests the same id
 		id      string
 		arrived time.Time
 	}
 	inspected := map[name]*node.Summary{}
-	for _, s := range c.node.Inspected() {
+	for _, s := range c.Node.Inspected() {
 		inspected[name{s.ID, s.Arrived}] = &s
 	}
 	var all []listedRequest
-	for _, s := range c.node.Requests() {
+	for _, s := range c.Node.Requests() {
 		at := name{s.ID, s.Arrived}
 		_, isInspected := inspected[at]
 		delete(inspected, at)
@@ -81,26 +82,26 @@ func (c *call) allRequests() []listedRequest {
 }
 
 // seesRequest reports whether the identity may know of a request: an administrator of everybody's, others of their own.
-func (c *call) seesRequest(s *node.Summary) bool {
-	return (c.isAdmin() || s.Owner == c.owner()) && (s.Model == "" || c.who.MayUseSome(s.Model))
+func seesRequest(c *endpoint.Call, s *node.Summary) bool {
+	return (c.IsAdmin() || s.Owner == c.Owner()) && (s.Model == "" || c.Identity.MayUseSome(s.Model))
 }
 
 // recognizeAdmin takes an administrator's token on a site without authentication, where others are ignored, as the endpoints that only
 // administrators may use do. With it, more is seen.
-func (c *call) recognizeAdmin() {
-	if c.who != nil {
+func recognizeAdmin(c *endpoint.Call) {
+	if c.Identity != nil {
 		return
 	}
-	if who, err := c.presented(); err == nil && who != nil && who.May(node.ScopeAdmin) {
-		c.who = who
-		c.follow(who, node.ScopeAdmin)
+	if who, err := Presented(c); err == nil && who != nil && who.May(node.ScopeAdmin) {
+		c.Identity = who
+		c.Follow(who, node.ScopeAdmin)
 	}
 }
 
-func (c *call) requestQuery(query url.Values) (q requestQuery, _ *translate.Error) {
+func parseRequestQuery(c *endpoint.Call, query url.Values) (q requestQuery, _ *translate.Error) {
 	q = requestQuery{limit: requestLimit, outcome: query.Get("outcome")}
 	if model := query.Get("model"); model != "" {
-		q.models = c.namesOf(model)
+		q.models = namesOf(c, model)
 	}
 	if given := query.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -113,9 +114,9 @@ func (c *call) requestQuery(query url.Values) (q requestQuery, _ *translate.Erro
 }
 
 // namesOf are the names that a model may have in what is kept of it. It may be gone from the disk.
-func (c *call) namesOf(model string) []string {
+func namesOf(c *endpoint.Call, model string) []string {
 	names := []string{model}
-	if target, err := c.find(model); err == nil {
+	if target, err := c.Find(model); err == nil {
 		names = append(names, target.Model.Key, target.Model.FullKey())
 	}
 	return names

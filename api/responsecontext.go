@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -12,19 +13,19 @@ import (
 
 // responseContext puts the conversation together: what was stored, and what the request adds. The demand gets the conversation's name, if it
 // has one.
-func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
+func responseContext(c *endpoint.Call, ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
 	var items []translate.Item
 	from := brought{call: c}
-	if kept := c.unstored(ask.Previous); kept != nil {
+	if kept := unstored(c, ask.Previous); kept != nil {
 		kept.isContinued = true
 		items, rq.demand.Conversation = slices.Clone(kept.items), kept.head
 	} else if ask.Previous != "" {
-		turns, err := c.continued(ask.Previous)
+		turns, err := continued(c, ask.Previous)
 		if err == nil && slices.ContainsFunc(turns, func(t *store.Turn) bool { return !responses.IsEcho(t.Request) }) {
 			err = &store.NotFound{ID: ask.Previous}
 		}
 		if err != nil {
-			return nil, c.noPreviousResponse(ask.Previous, err)
+			return nil, noPreviousResponse(c, ask.Previous, err)
 		}
 		if turns[len(turns)-1].Status == store.InProgress {
 			return nil, translate.Invalid("invalid_value", "previous_response_id", "Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
@@ -37,7 +38,7 @@ func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]tran
 			return nil, err
 		}
 	}
-	if err := c.resolve(ask, items, &from); err != nil {
+	if err := resolve(c, ask, items, &from); err != nil {
 		return nil, err
 	}
 	items = append(items, ask.Input...)
@@ -52,7 +53,7 @@ func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]tran
 }
 
 // resolve puts stored items in the place of references to them. A reference to an item that the conversation has already is left out.
-func (c *call) resolve(ask *responses.Request, have []translate.Item, from *brought) error {
+func resolve(c *endpoint.Call, ask *responses.Request, have []translate.Item, from *brought) error {
 	if !slices.ContainsFunc(ask.Input, func(item translate.Item) bool { return item.Kind == translate.ItemReference }) {
 		return nil
 	}
@@ -65,7 +66,7 @@ func (c *call) resolve(ask *responses.Request, have []translate.Item, from *brou
 		if item.Kind != translate.ItemReference {
 			input = append(input, item)
 		} else if !has[item.ID] {
-			found, err := c.referenced(item.ID, from)
+			found, err := referenced(c, item.ID, from)
 			if err != nil {
 				return err
 			}
@@ -79,9 +80,9 @@ func (c *call) resolve(ask *responses.Request, have []translate.Item, from *brou
 
 // referenced finds the item that a client refers to by its id; of a call that was made here, with its result. There is none for
 // thoughts that aren't kept.
-func (c *call) referenced(id string, from *brought) (found []translate.Item, err error) {
+func referenced(c *endpoint.Call, id string, from *brought) (found []translate.Item, err error) {
 	if response, _, ok := responses.ResponseOf(id); ok {
-		if found, err = from.find(c.r.Context(), response, id); err != nil {
+		if found, err = from.find(c.Request.Context(), response, id); err != nil {
 			return nil, err
 		}
 	}
@@ -92,9 +93,9 @@ func (c *call) referenced(id string, from *brought) (found []translate.Item, err
 }
 
 // noPreviousResponse is the error of a response that can't be continued.
-func (c *call) noPreviousResponse(id string, err error) error {
+func noPreviousResponse(c *endpoint.Call, id string, err error) error {
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 		return translate.Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '"+id+"' not found.")
 	}
-	return c.noPrevious(err)
+	return noPrevious(c, err)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -15,12 +16,12 @@ type deletedResponse struct {
 }
 
 // getResponse is GET /api/v1/responses/{id}.
-func (c *call) getResponse() error {
-	turn, err := c.nativeTurn(c.param)
+func getResponse(c *endpoint.Call) error {
+	turn, err := nativeTurn(c, c.Param)
 	if err != nil {
 		return err
 	}
-	return c.answer(describeResponse(turn))
+	return c.Answer(describeResponse(turn))
 }
 
 // describeResponse returns what the native API says of a turn.
@@ -34,22 +35,22 @@ func describeResponse(turn *store.Turn) resource.Response {
 }
 
 // deleteResponse is DELETE /api/v1/responses/{id}. Responses that continue it stay.
-func (c *call) deleteResponse() error {
-	turn, err := c.nativeTurn(c.param)
+func deleteResponse(c *endpoint.Call) error {
+	turn, err := nativeTurn(c, c.Param)
 	if err == nil {
-		err = c.node.DeleteTurn(c.r.Context(), turn)
+		err = c.Node.DeleteTurn(c.Request.Context(), turn)
 	}
 	if err != nil {
 		return err
 	}
-	return c.answer(deletedResponse{turn.ID, true})
+	return c.Answer(deletedResponse{turn.ID, true})
 }
 
 // nativeTurn returns a turn of the native API. One of the Responses API is unknown here, and so is one that is in progress.
-func (c *call) nativeTurn(id string) (*store.Turn, error) {
-	turn, err := c.node.Conversations().Get(c.r.Context(), c.owner(), id)
+func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
+	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
 	if err == nil {
-		turn, err = c.looked(turn)
+		turn, err = looked(c, turn)
 	}
 	if err == nil && (responses.IsEcho(turn.Request) || turn.Status == store.InProgress) {
 		err = &store.NotFound{ID: id}

@@ -4,24 +4,25 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // responsesDialect is the Responses API.
-var responsesDialect = &dialect{
-	name: "responses", family: FamilyOpenAI, errors: responses.Errors{}, stream: serverSent,
-	owns: func(r *http.Request) bool {
+var responsesDialect = &endpoint.Dialect{
+	Name: "responses", Family: endpoint.FamilyOpenAI, Errors: responses.Errors{}, Stream: endpoint.ServerSent,
+	Owns: func(r *http.Request) bool {
 		return r.URL.Path == "/v1/responses" || strings.HasPrefix(r.URL.Path, "/v1/responses/")
 	},
-	routes: []route{
-		post("/v1/responses", node.ScopeInference, (*call).createResponse),
-		get("/v1/responses", node.ScopeInference, (*call).openSocket),
-		post("/v1/responses/input_tokens", node.ScopeInference, (*call).countResponse),
-		post("/v1/responses/compact", node.ScopeInference, (*call).compact),
-		get("/v1/responses/*", node.ScopeInference, (*call).getStored),
-		del("/v1/responses/*", node.ScopeInference, (*call).deleteStored),
-		get("/v1/responses/*/input_items", node.ScopeInference, (*call).listInput),
-		post("/v1/responses/*/cancel", node.ScopeInference, (*call).cancelStored),
+	Routes: []endpoint.Route{
+		endpoint.Post("/v1/responses", node.ScopeInference, createResponse),
+		endpoint.Get("/v1/responses", node.ScopeInference, openSocket),
+		endpoint.Post("/v1/responses/input_tokens", node.ScopeInference, countResponse),
+		endpoint.Post("/v1/responses/compact", node.ScopeInference, compact),
+		endpoint.Get("/v1/responses/*", node.ScopeInference, getStored),
+		endpoint.Delete("/v1/responses/*", node.ScopeInference, deleteStored),
+		endpoint.Get("/v1/responses/*/input_items", node.ScopeInference, listInput),
+		endpoint.Post("/v1/responses/*/cancel", node.ScopeInference, cancelStored),
 	},
 }

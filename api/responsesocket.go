@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -27,7 +28,7 @@ const socketIdle = 30 * time.Minute
 // call of its own, as if it were sent by POST, so it has the same limits, log lines and usage; a [socketWriter] turns the stream into
 // messages. While a response is made, the next message is only read if it has begun to come; what follows it stays in the connection.
 type responseSocket struct {
-	call    *call // the request for the WebSocket
+	call    *endpoint.Call // the request for the WebSocket
 	conn    *websocket.Conn
 	under   net.Conn
 	writing context.Context //nolint:containedctx // of the connection: it lasts until the client disconnects, or all has been said
@@ -61,31 +62,31 @@ func (m *socketMessage) Close() error { return nil }
 type socketKey struct{}
 
 // socketOf returns the WebSocket on which a request came as a message; nil: it came by itself.
-func socketOf(c *call) *responseSocket {
-	s, _ := c.r.Context().Value(socketKey{}).(*responseSocket)
+func socketOf(c *endpoint.Call) *responseSocket {
+	s, _ := c.Request.Context().Value(socketKey{}).(*responseSocket)
 	return s
 }
 
-// openSocket is GET /v1/responses, which asks for a WebSocket. [call.refuseForeign] has looked at its origin.
-func (c *call) openSocket() error {
-	if !strings.EqualFold(c.r.Header.Get("Upgrade"), "websocket") {
-		c.w.Header().Set("Allow", http.MethodPost)
-		message := "Unexpected endpoint or method. (" + c.r.Method + " " + c.r.URL.Path + ") Responses are created by POST, or on a WebSocket, which the header Upgrade asks for."
+// openSocket is GET /v1/responses, which asks for a WebSocket. The handler has looked at its origin.
+func openSocket(c *endpoint.Call) error {
+	if !strings.EqualFold(c.Request.Header.Get("Upgrade"), "websocket") {
+		c.Writer.Header().Set("Allow", http.MethodPost)
+		message := "Unexpected endpoint or method. (" + c.Request.Method + " " + c.Request.URL.Path + ") Responses are created by POST, or on a WebSocket, which the header Upgrade asks for."
 		return &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
 	}
-	w := &takenOver{ResponseWriter: c.w, status: &c.ledger.of.Status}
-	c.begun = true // even if it is refused, the library has answered
-	conn, err := websocket.Accept(w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	w := &takenOver{ResponseWriter: c.Writer, status: &c.Ledger.Summary.Status}
+	c.Begun = true // even if it is refused, the library has answered
+	conn, err := websocket.Accept(w, c.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		c.site.Log.Info("a WebSocket was refused", "request", c.id, "error", err)
+		c.Site.Log.Info("a WebSocket was refused", "request", c.ID, "error", err)
 		return nil
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(-1) // each message is a body, which has its own limit
 	s := &responseSocket{call: c, conn: conn, under: w.conn}
 	var gone context.CancelFunc
-	s.writing, gone = context.WithCancel(context.WithoutCancel(c.r.Context()))
-	s.ctx, s.cancel = context.WithCancel(c.r.Context())
+	s.writing, gone = context.WithCancel(context.WithoutCancel(c.Request.Context()))
+	s.ctx, s.cancel = context.WithCancel(c.Request.Context())
 	defer s.unstored.forget()
 	messages := make(chan *socketMessage)
 	var others sync.WaitGroup
@@ -145,7 +146,7 @@ func (s *responseSocket) receive(messages chan<- *socketMessage) {
 
 // probe sends pings, so that proxies keep the connection open, and the end of a client that can't tell is noticed.
 func (s *responseSocket) probe() {
-	every := s.call.site.KeepAlive
+	every := s.call.Site.KeepAlive
 	timer := time.NewTicker(every)
 	defer timer.Stop()
 	for {
@@ -174,20 +175,20 @@ func (s *responseSocket) serve(messages <-chan *socketMessage) {
 		case m = <-messages:
 		case <-s.ctx.Done():
 			if ended := node.Ended(s.ctx); ended != nil {
-				s.close(websocket.StatusPolicyViolation, s.call.asError(ended).Message)
+				s.close(websocket.StatusPolicyViolation, s.call.Error(ended).Message)
 			}
 			return
-		case <-s.call.site.Exiting:
-		case <-s.call.site.Replaced:
+		case <-s.call.Site.Exiting:
+		case <-s.call.Site.Replaced:
 		case <-idle.C:
 			s.close(websocket.StatusNormalClosure, "No request has come for "+socketIdle.String()+".")
 			return
 		}
 		switch {
-		case isClosed(s.call.site.Exiting):
+		case isClosed(s.call.Site.Exiting):
 			s.close(websocket.StatusGoingAway, "The server is shutting down.")
 			return
-		case isClosed(s.call.site.Replaced):
+		case isClosed(s.call.Site.Replaced):
 			s.close(websocket.StatusServiceRestart, "The server's configuration has changed: connect again.")
 			return
 		}
@@ -216,7 +217,7 @@ func (s *responseSocket) close(status websocket.StatusCode, reason string) {
 func (s *responseSocket) answer(m *socketMessage) bool {
 	w := &socketWriter{socket: s, header: http.Header{}}
 	s.unstored.isContinued = false
-	s.call.answerMessage(w, s.request(m))
+	s.call.AnswerMessage(w, s.request(m))
 	w.finish()
 	if w.failed && s.unstored.isContinued {
 		s.unstored.forget()
@@ -226,7 +227,7 @@ func (s *responseSocket) answer(m *socketMessage) bool {
 
 // request is what the client would have sent by POST.
 func (s *responseSocket) request(m *socketMessage) *http.Request {
-	r := s.call.r.Clone(context.WithValue(logs.WithRequest(s.ctx, newID("req_")), socketKey{}, s))
+	r := s.call.Request.Clone(context.WithValue(logs.WithRequest(s.ctx, endpoint.NewID("req_")), socketKey{}, s))
 	r.Method, r.Body, r.ContentLength = http.MethodPost, m, -1
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Sec-Websocket-") {
@@ -241,12 +242,12 @@ func (s *responseSocket) request(m *socketMessage) *http.Request {
 
 // readRest reads what a refused request has left of its message. One that is too long ends the connection.
 func (s *responseSocket) readRest(m *socketMessage) bool {
-	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.site.MaxBody+1))
+	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.Site.MaxBody+1))
 	_ = s.under.SetReadDeadline(time.Time{}) // of the body
-	if n > s.call.site.MaxBody {
+	if n > s.call.Site.MaxBody {
 		s.close(websocket.StatusMessageTooBig, "The message is too large.")
 	}
-	return err == nil && n <= s.call.site.MaxBody
+	return err == nil && n <= s.call.Site.MaxBody
 }
 
 // checkMessage returns the error of a message that is no request for a response. On a WebSocket, there is a stream anyway, and nothing goes on

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -148,7 +149,7 @@ func TestResponseSocket_ContinuesWhatIsNotStored(t *testing.T) {
 
 func TestResponseSocket_ErrorsAreEvents(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.MaxBody = 2000 })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.MaxBody = 2000 })
 	c := s.dial(nil)
 	for message, want := range map[string]string{
 		`{"type":"response.create","model":"nope","input":"hi"}`:                       "404 model_not_found model",
@@ -233,7 +234,7 @@ func TestResponseSocket_Ends(t *testing.T) {
 	t.Parallel()
 	script := &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: "wait", Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Gate: "go on"}}}}}
 	exiting, replaced := make(chan struct{}), make(chan struct{})
-	s := serve(t, script, func(c *Config, _ *node.Settings) { c.Exiting, c.Replaced = exiting, replaced })
+	s := serve(t, script, func(c *endpoint.Config, _ *node.Settings) { c.Exiting, c.Replaced = exiting, replaced })
 	idle, busy := s.dial(nil), s.dial(nil)
 	busy.send(`{"type":"response.create","model":"tinychat","input":"wait"}`)
 	for event, err := busy.next(); event.Get("type").Str != "response.output_text.delta"; event, err = busy.next() {

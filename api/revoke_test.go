@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -148,7 +149,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			open := serve(t, &tt.script, func(_ *Config, s *node.Settings) { inParallel(s, 1) })
+			open := serve(t, &tt.script, func(_ *endpoint.Config, s *node.Settings) { inParallel(s, 1) })
 			s := guarded(open)
 			if tt.script.Load.Gate == "" {
 				go func() { _, _ = s.Client().Post(open.URL+tt.path, "", strings.NewReader(tt.body)) }()

@@ -7,6 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -18,9 +23,9 @@ import (
 // other or at a time, all with one stream to the client. What is the same for every dialect is decided here: when a request
 // is sent again, what is counted as used, and how a stream is written. A [reply] is what dialects differ in.
 type run struct {
-	call   *call
+	call   *endpoint.Call
 	rq     *modelRequest
-	stream *stream                 // nil for an answer in one piece
+	stream *endpoint.Stream        // nil for an answer in one piece
 	stored bool                    // the answer is gathered even if it is streamed, since it is to be stored
 	leased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
 
@@ -82,7 +87,7 @@ func newRun(rq *modelRequest) *run {
 	r := &run{call: rq.call, rq: rq}
 	r.spent = r.only[:0]
 	if rq.stream {
-		r.stream = rq.call.newStream()
+		r.stream = rq.call.NewStream()
 	}
 	return r
 }
@@ -90,9 +95,9 @@ func newRun(rq *modelRequest) *run {
 // close counts what the run has used, and stops what keeps its stream alive.
 func (r *run) close() {
 	if r.stream != nil {
-		r.stream.close()
+		r.stream.Close()
 	}
-	r.call.ledger.of.FirstToken = r.first
+	r.call.Ledger.Summary.FirstToken = r.first
 	r.rq.used(r.usage())
 }
 
@@ -156,9 +161,9 @@ func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error 
 	if err := t.begin(ctx, resp); err != nil {
 		return err
 	}
-	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
-	defer buffers.Put(in)
-	defer r.call.putBuffer(out)
+	in, out := endpoint.Buffers.Get().(*[]byte), endpoint.Buffers.Get().(*[]byte)
+	defer endpoint.Buffers.Put(in)
+	defer r.call.PutBuffer(out)
 	for {
 		n, err := resp.Read(*in)
 		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
@@ -182,8 +187,8 @@ func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error 
 			timings = e.timed.timings()
 		}
 	}
-	r.call.ledger.measured(usage.Completion, timings)
-	r.call.traceEngine(begun, first, resp, usage, timings, err)
+	r.call.Ledger.Measured(usage.Completion, timings)
+	traceEngine(r.call, begun, first, resp, usage, timings, err)
 	r.count(t.part, t.usage(resp), t.sent || !isWasted(ctx, err))
 	return err
 }
@@ -217,8 +222,8 @@ func (r *run) giveUp(t *telling) {
 		return
 	}
 	t.recorder.GiveUp()
-	buf := buffers.Get().(*[]byte)
-	defer r.call.putBuffer(buf)
+	buf := endpoint.Buffers.Get().(*[]byte)
+	defer r.call.PutBuffer(buf)
 	r.finish(t.rewriter, buf)
 }
 
@@ -240,7 +245,7 @@ func (r *run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
 // pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
 // there, and gets an error after this; and the log of a response in the background must have no gap. It needs the lock.
 func (r *run) pass(buf *[]byte, frames []byte) (sent bool) {
-	if ctx := r.call.r.Context(); ctx.Err() != nil && r.call.run == nil && node.Ended(ctx) == nil {
+	if ctx := r.call.Request.Context(); ctx.Err() != nil && r.call.Background == nil && node.Ended(ctx) == nil {
 		return false
 	}
 	return r.send(buf, frames)
@@ -260,7 +265,7 @@ func (r *run) send(buf *[]byte, frames []byte) (sent bool) {
 	if r.stream == nil || len(frames) == 0 {
 		return false
 	}
-	return r.stream.send(frames)
+	return r.stream.Send(frames)
 }
 
 // eventRewriter is what [run.byEvents] returns.
@@ -284,7 +289,7 @@ func (r *run) byEvents(resp *engineResponse, decoder translate.Decoder, encoder 
 
 // sinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.
 func (r *run) sinceArrival() time.Duration {
-	now := time.Since(r.call.arrived)
+	now := time.Since(r.call.Arrived)
 	if r.first == 0 {
 		r.first = now
 	}
@@ -329,4 +334,27 @@ func (r *run) usage() (total translate.Usage) {
 		total.Cached += p.Cached
 	}
 	return total
+}
+
+// traceEngine adds the span of an upstream answer, of which first is the time of the first token; zero: unknown.
+func traceEngine(c *endpoint.Call, begun, first time.Time, resp *engineResponse, u translate.Usage, t translate.Timings, err error) {
+	if c.Ledger.Tracer == nil {
+		return
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("lm.instance", resp.lease.Instance.ID),
+		attribute.Int("gen_ai.usage.input_tokens", u.Prompt), attribute.Int("lm.cached_tokens", u.Cached),
+		attribute.Int("gen_ai.usage.output_tokens", u.Completion),
+	}
+	if !first.IsZero() {
+		attributes = append(attributes, attribute.Float64("lm.time_to_first_token", first.Sub(begun).Seconds()))
+	}
+	if t.PredictedPerSecond > 0 {
+		attributes = append(attributes, attribute.Float64("lm.tokens_per_second", t.PredictedPerSecond))
+	}
+	_, span := c.Ledger.Tracer.Start(c.Request.Context(), "engine", trace.WithTimestamp(begun), trace.WithAttributes(attributes...))
+	if err != nil {
+		span.SetStatus(codes.Error, "the engine's answer isn't complete")
+	}
+	span.End()
 }

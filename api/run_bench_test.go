@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -49,8 +50,8 @@ func (d *discardWriter) Flush()                      {}
 func BenchmarkChatStream(b *testing.B) {
 	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
-	a := New(Config{})
-	c := &call{site: a.site, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
+	a := New(endpoint.Config{})
+	c := &endpoint.Call{Site: a.Site, Writer: &discardWriter{http.Header{}}, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), Dialect: openAIDialect, Cancel: func(error) {}}
 	r := newRun(&modelRequest{call: c, stream: true, engine: llamaserver.Wire{}})
 	defer r.close()
 	b.ReportAllocs()
@@ -62,7 +63,7 @@ func BenchmarkChatStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, rq: r.rq}, t); err != nil {
+	if err := r.read(c.Request.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, rq: r.rq}, t); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -53,12 +54,12 @@ func TestRun_Rounds(t *testing.T) {
 			s := serve(t, script)
 			body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 			w := httptest.NewRecorder()
-			c := &call{
-				site: newSite(Config{Log: slog.New(slog.DiscardHandler)}), node: s.node, dialect: openAIDialect, w: w, cancel: func(error) {},
-				r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
+			c := &endpoint.Call{
+				Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Node: s.node, Dialect: openAIDialect, Writer: w, Cancel: func(error) {},
+				Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
 			}
-			defer c.endWriting()
-			rq, err := c.textRequest(openai.WithDefaults, nil)
+			defer c.EndWriting()
+			rq, err := textRequest(c, openai.WithDefaults, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestUsage_OfAnswersThatAreLost(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *Config, s *node.Settings) { s.MaxLoaded = 1 })
+			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *endpoint.Config, s *node.Settings) { s.MaxLoaded = 1 })
 			got := s.to(tt.path, `{"model":"tinychat","stream":false,`+tt.body+`}`, nil)
 			if got.Code < 400 {
 				t.Fatalf("%d %s", got.Code, got.Body)

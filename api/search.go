@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -11,8 +12,8 @@ import (
 
 // search is GET /api/v1/models/search?query=qwen3+4b&limit=10. It takes the right to download: each search makes the server send a
 // dozen requests to its hubs.
-func (c *call) search() error {
-	query := c.r.URL.Query()
+func search(c *endpoint.Call) error {
+	query := c.Request.URL.Query()
 	if query.Get("query") == "" {
 		return translate.Missing("query")
 	}
@@ -24,27 +25,27 @@ func (c *call) search() error {
 		}
 		limit = n
 	}
-	jobs, err := c.node.Downloads()
+	jobs, err := c.Node.Downloads()
 	if err != nil {
 		return err
 	}
-	found, err := jobs.Search(c.r.Context(), fetch.Query{
-		Words: query.Get("query"), Limit: limit, May: func(folder string) bool { return c.who.MayFetch(folder, "", false) },
+	found, err := jobs.Search(c.Request.Context(), fetch.Query{
+		Words: query.Get("query"), Limit: limit, May: func(folder string) bool { return c.Identity.MayFetch(folder, "", false) },
 	})
 	if err != nil {
 		return err
 	}
 	answer := resource.Found{Models: []resource.FoundModel{}}
 	for i := range found {
-		answer.Models = append(answer.Models, c.foundModel(&found[i]))
+		answer.Models = append(answer.Models, foundModel(c, &found[i]))
 	}
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
-func (c *call) foundModel(r *fetch.Result) resource.FoundModel {
+func foundModel(c *endpoint.Call, r *fetch.Result) resource.FoundModel {
 	m := resource.FoundModel{
 		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated), Gated: r.Gated,
-		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.node.Knows(r.Folder),
+		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Knows(r.Folder),
 	}
 	for _, n := range []struct {
 		from int64

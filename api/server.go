@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -53,21 +54,21 @@ type (
 )
 
 // settings is GET /api/v1/settings.
-func (c *call) settings() error {
-	s := c.node.Settings()
+func settings(c *endpoint.Call) error {
+	s := c.Node.Settings()
 	a := settingsAnswer{
-		Authentication: c.who != nil,
+		Authentication: c.Identity != nil,
 		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
-		CORS:           append([]string{}, c.site.CORS...),
-		MaxBody:        c.site.MaxBody,
+		CORS:           append([]string{}, c.Site.CORS...),
+		MaxBody:        c.Site.MaxBody,
 		JIT:            s.JIT,
 		IdleTTL:        s.IdleTTL.Seconds(),
 		MaxLoaded:      s.MaxLoaded,
 		Queue:          s.Queue,
 		ListModels:     "loaded",
 		ReasoningField: string(openai.ReasoningPlain),
-		Version:        c.site.Version,
-		ID:             c.node.ID(),
+		Version:        c.Site.Version,
+		ID:             c.Node.ID(),
 		Presets:        []presetAnswer{},
 	}
 	if s.ListAll {
@@ -76,7 +77,7 @@ func (c *call) settings() error {
 	if s.ReasoningField != "" {
 		a.ReasoningField = string(s.ReasoningField)
 	}
-	who, err := c.presented()
+	who, err := Presented(c)
 	if err != nil {
 		return err
 	}
@@ -91,19 +92,19 @@ func (c *call) settings() error {
 		}
 		a.Presets = append(a.Presets, preset)
 	}
-	if isAdmin && c.site.Describe != nil {
-		a.Configuration = new(c.site.Describe())
+	if isAdmin && c.Site.Describe != nil {
+		a.Configuration = new(c.Site.Describe())
 	}
-	return c.answer(a)
+	return c.Answer(a)
 }
 
-// presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
+// Presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
 // counts for the endpoints of administrators; nil if it has none that is valid.
-func (c *call) presented() (*node.Identity, error) {
-	if c.who != nil || secret(c.r) == "" {
-		return c.who, nil
+func Presented(c *endpoint.Call) (*node.Identity, error) {
+	if c.Identity != nil || endpoint.Secret(c.Request) == "" {
+		return c.Identity, nil
 	}
-	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.Kind == translate.KindUnauthorized {
 		return nil, nil
 	}
@@ -111,12 +112,12 @@ func (c *call) presented() (*node.Identity, error) {
 }
 
 // rootCertificate is GET /api/v1/root.crt: devices that trust it trust this server's certificates.
-func (c *call) rootCertificate() error {
+func rootCertificate(c *endpoint.Call) error {
 	var pem []byte
-	if c.site.RootCertificate != nil {
+	if c.Site.RootCertificate != nil {
 		var err error
-		if pem, err = c.site.RootCertificate(); err != nil {
-			c.site.Log.Debug("there is no root certificate to give", "request", c.id, "error", err)
+		if pem, err = c.Site.RootCertificate(); err != nil {
+			c.Site.Log.Debug("there is no root certificate to give", "request", c.ID, "error", err)
 		}
 	}
 	if len(pem) == 0 {
@@ -125,14 +126,14 @@ func (c *call) rootCertificate() error {
 			Message: "This server has no certificate authority of its own: its certificates are another's, or it doesn't use TLS.",
 		}
 	}
-	h := c.w.Header()
+	h := c.Writer.Header()
 	h.Set("Content-Type", "application/x-x509-ca-cert")
 	h.Set("Content-Disposition", `attachment; filename="lmcaddy-root.crt"`)
 	h.Set("Content-Length", strconv.Itoa(len(pem)))
-	c.begun = true
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method != http.MethodHead {
-		_, _ = c.w.Write(pem)
+	c.Begun = true
+	c.Writer.WriteHeader(http.StatusOK)
+	if c.Request.Method != http.MethodHead {
+		_, _ = c.Writer.Write(pem)
 	}
 	return nil
 }

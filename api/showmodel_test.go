@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -18,7 +19,7 @@ import (
 func TestShow(t *testing.T) {
 	t.Parallel()
 	ttl := 90 * time.Second
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {
 			Aliases: []string{"gpt-4"}, ContextLength: 1024, TTL: &ttl, Pinned: true, Draft: "lmcaddy/tinydraft", Args: []string{"--verbose"},
 		}}
@@ -73,7 +74,7 @@ func TestShow(t *testing.T) {
 
 func TestShow_Refuses(t *testing.T) {
 	t.Parallel()
-	open := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	open := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4"}, Draft: "lmcaddy/none", Args: []string{"--lora", "/secret/x"}}}
 	})
 	s := guarded(open)

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func TestBody_ThatNeverEnds(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.bodyPatience = 50 * time.Millisecond })
+	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.BodyPatience = 50 * time.Millisecond })
 	for path, want := range map[string]string{"/v1/chat/completions": "400 slow_body", "/v1/nope": "404 unknown_endpoint"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {

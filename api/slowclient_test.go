@@ -14,13 +14,14 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // slowAfter is for how long a client may take nothing.
 func slowAfter(most time.Duration) option {
-	return func(_ *Config, s *node.Settings) {
+	return func(_ *endpoint.Config, s *node.Settings) {
 		s.SlowClient = most
 		inParallel(s, 1)
 	}

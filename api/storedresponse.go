@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -35,43 +36,43 @@ type (
 )
 
 // storedTurn returns a turn of the Responses API. A turn of the native API is unknown here.
-func (c *call) storedTurn(id string) (*store.Turn, error) {
-	turn, err := c.node.Conversations().Get(c.r.Context(), c.owner(), id)
+func storedTurn(c *endpoint.Call, id string) (*store.Turn, error) {
+	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing || err == nil && !responses.IsEcho(turn.Request) {
 		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + id + "' not found."}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.looked(turn)
+	return looked(c, turn)
 }
 
 // getStored is GET /v1/responses/{id}. With ?stream=true, it is the rest of the stream of a background response, and so it is with
 // starting_after, beside which OpenAI's library for Go doesn't say "stream".
-func (c *call) getStored() error {
-	turn, err := c.storedTurn(c.param)
+func getStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
 	if err != nil {
 		return err
 	}
-	query := c.r.URL.Query()
+	query := c.Request.URL.Query()
 	isStream := query.Has("starting_after")
 	if query.Has("stream") {
-		if isStream, err = c.queryBool("stream"); err != nil {
+		if isStream, err = endpoint.QueryBool(c, "stream"); err != nil {
 			return err
 		}
 	}
-	if isStream && c.r.Method != http.MethodHead {
-		return c.resume(turn)
+	if isStream && c.Request.Method != http.MethodHead {
+		return resume(c, turn)
 	}
-	c.writeJSON(http.StatusOK, c.appendStored(turn))
+	c.WriteJSON(http.StatusOK, appendStored(c, turn))
 	return nil
 }
 
 // appendStored is the response object of a turn.
-func (c *call) appendStored(turn *store.Turn) []byte {
+func appendStored(c *endpoint.Call, turn *store.Turn) []byte {
 	status := responses.Status(turn.Status)
 	if turn.Status == store.InProgress {
-		if run := c.node.Run(turn.Owner, turn.ID); run != nil && !run.IsWorking() {
+		if run := c.Node.Run(turn.Owner, turn.ID); run != nil && !run.IsWorking() {
 			status = responses.Queued
 		}
 	}
@@ -82,27 +83,27 @@ func (c *call) appendStored(turn *store.Turn) []byte {
 }
 
 // deleteStored is DELETE /v1/responses/{id}. Responses that continue it stay. One that is being made ends.
-func (c *call) deleteStored() error {
-	turn, err := c.storedTurn(c.param)
+func deleteStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
 	if err == nil {
-		err = c.node.DeleteTurn(c.r.Context(), turn)
+		err = c.Node.DeleteTurn(c.Request.Context(), turn)
 	}
 	if err != nil {
 		return err
 	}
-	if run := c.node.Run(turn.Owner, turn.ID); run != nil {
+	if run := c.Node.Run(turn.Owner, turn.ID); run != nil {
 		run.Forget()
 	}
-	return c.answer(deletedStored{turn.ID, "response", true})
+	return c.Answer(deletedStored{turn.ID, "response", true})
 }
 
 // listInput is GET /v1/responses/{id}/input_items.
-func (c *call) listInput() error {
-	turn, err := c.storedTurn(c.param)
+func listInput(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
 	if err != nil {
 		return err
 	}
-	query := c.r.URL.Query()
+	query := c.Request.URL.Query()
 	limit := defaultItems
 	if given := query.Get("limit"); given != "" {
 		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > maxItems {
@@ -120,7 +121,7 @@ func (c *call) listInput() error {
 	if after := query.Get("after"); after != "" {
 		at := slices.IndexFunc(items, func(item json.RawMessage) bool { return itemID(item) == after })
 		if at < 0 {
-			return translate.Invalid("invalid_value", "after", "The response's input has no item with the id "+quoted(after)+".")
+			return translate.Invalid("invalid_value", "after", "The response's input has no item with the id "+endpoint.Quoted(after)+".")
 		}
 		items = items[at+1:]
 	}
@@ -128,24 +129,14 @@ func (c *call) listInput() error {
 	if len(list.Data) > 0 {
 		list.First, list.Last = itemID(list.Data[0]), itemID(list.Data[len(list.Data)-1])
 	}
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").Str }
 
-// queryBool is a parameter of the query; false if it isn't given.
-func (c *call) queryBool(name string) (bool, error) {
-	given := c.r.URL.Query().Get(name)
-	is, err := strconv.ParseBool(given)
-	if err != nil && given != "" {
-		return false, translate.Invalid("invalid_type", name, `"`+name+`" must be true or false.`)
-	}
-	return is, nil
-}
-
 // cancelStored is POST /v1/responses/{id}/cancel, for responses in the background. One that has ended stays as it is.
-func (c *call) cancelStored() error {
-	turn, err := c.storedTurn(c.param)
+func cancelStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
 	if err != nil {
 		return err
 	}
@@ -153,18 +144,18 @@ func (c *call) cancelStored() error {
 		return translate.Invalid("", "", "Cannot cancel a synchronous response.")
 	}
 	if turn.Status == store.InProgress {
-		if turn, err = c.cancelTurn(turn); err != nil {
+		if turn, err = cancelTurn(c, turn); err != nil {
 			return err
 		}
 	}
-	c.writeJSON(http.StatusOK, c.appendStored(turn))
+	c.WriteJSON(http.StatusOK, appendStored(c, turn))
 	return nil
 }
 
 // cancelTurn cancels a turn in progress, and returns it as it has ended.
-func (c *call) cancelTurn(turn *store.Turn) (*store.Turn, error) {
-	ctx := c.r.Context()
-	if run := c.node.Run(turn.Owner, turn.ID); run != nil {
+func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
+	ctx := c.Request.Context()
+	if run := c.Node.Run(turn.Owner, turn.ID); run != nil {
 		run.Cancel()
 		select {
 		case <-run.Done():
@@ -173,10 +164,10 @@ func (c *call) cancelTurn(turn *store.Turn) (*store.Turn, error) {
 		}
 	} else { // another server makes it, and will find out
 		turn.Status = store.Cancelled
-		err := c.node.Conversations().Finish(ctx, turn)
+		err := c.Node.Conversations().Finish(ctx, turn)
 		if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
 			return nil, err
 		}
 	}
-	return c.storedTurn(turn.ID)
+	return storedTurn(c, turn.ID)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -23,7 +24,7 @@ func TestErrors_NameNoPath(t *testing.T) {
 func TestErrors_OfAnEngineThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Sandbox: supervisor.Off}
 	})
 	if got := s.chat(""); got.status != 503 || strings.Contains(got.body, dir) || !strings.Contains(got.body, "llama-server") {
@@ -33,7 +34,7 @@ func TestErrors_OfAnEngineThatCannotBeStarted(t *testing.T) {
 
 func TestErrors_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 	t.Parallel()
-	s := guarded(serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-*"}}}
 	}))
 	secret, _ := s.token(node.Token{Models: []string{"other/*"}})
@@ -66,7 +67,7 @@ func TestTTL_IsTheOperators(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := guarded(serve(t, nil, func(_ *Config, settings *node.Settings) {
+			s := guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 				settings.IdleTTL = tt.idle
 				settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {TTL: tt.model}}
 			}))

@@ -89,11 +89,11 @@ func placeOf(in *supervisor.Info) string {
 // use has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
 // become known only when the instance was loaded.
 func (r *run) use(t *telling, in *supervisor.Info) error {
-	place, template := placeOf(in), r.call.node.Template(in)
+	place, template := placeOf(in), r.call.Node.Template(in)
 	if place == t.place && template == t.template {
 		return nil
 	}
-	if bad := t.choose(r.call.node.WireOf(in)); bad != nil {
+	if bad := t.choose(r.call.Node.WireOf(in)); bad != nil {
 		return bad
 	}
 	t.place, t.template = place, template
@@ -179,7 +179,7 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		}
 	}
 	c := resp.rq.call
-	c.site.Log.Info("an answer goes on", "request", c.id, "instance", resp.lease.Instance.ID, "way", t.way.String())
+	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.lease.Instance.ID, "way", t.way.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
 		r.timed.resume(resp)

@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 )
 
 // errPanicked cancels the context of the others when one has panicked.
@@ -23,12 +23,12 @@ func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i
 	var (
 		workers sync.WaitGroup
 		next    = make(chan int)
-		fault   atomic.Pointer[panicked]
+		fault   atomic.Pointer[endpoint.Panic]
 	)
 	work := func() {
 		defer func() {
 			if f := recover(); f != nil {
-				fault.Store(asPanicked(f))
+				fault.Store(endpoint.AsPanic(f))
 				cancel(errPanicked)
 			}
 		}()
@@ -53,30 +53,7 @@ func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i
 	close(next)
 	workers.Wait()
 	if f := fault.Load(); f != nil {
-		f.again()
+		f.Again()
 	}
 	return context.Cause(ctx)
-}
-
-// panicked is a panic in one of a request's goroutines, on its way to the one that answers, where it ends one request and not the
-// process. It has the stack of the panic.
-type panicked struct {
-	fault any
-	stack []byte
-}
-
-// asPanicked wraps what was recovered. It has to be called on the stack of the panic.
-func asPanicked(fault any) *panicked {
-	if p, ok := fault.(*panicked); ok {
-		return p
-	}
-	return &panicked{fault, debug.Stack()}
-}
-
-// again continues the panic.
-func (p *panicked) again() {
-	if err, ok := p.fault.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it like that
-		panic(err)
-	}
-	panic(p)
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 )
 
 func TestTogether(t *testing.T) {
@@ -52,7 +54,7 @@ func TestTogether(t *testing.T) {
 	t.Run("a panic goes on in the caller", func(t *testing.T) {
 		t.Parallel()
 		defer func() {
-			if p, ok := recover().(*panicked); !ok || p.fault != "of a sort" {
+			if p, ok := recover().(*endpoint.Panic); !ok || p.Fault != "of a sort" {
 				t.Errorf("%+v", p)
 			}
 		}()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -41,8 +42,8 @@ func DescribeToken(t *node.Token) resource.Token {
 }
 
 // listTokens is GET /api/v1/tokens.
-func (c *call) listTokens() error {
-	tokens, err := c.node.Tokens(c.r.Context())
+func listTokens(c *endpoint.Call) error {
+	tokens, err := c.Node.Tokens(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -50,12 +51,12 @@ func (c *call) listTokens() error {
 	for i := range tokens {
 		list.Tokens = append(list.Tokens, DescribeToken(&tokens[i]))
 	}
-	return c.answer(list)
+	return c.Answer(list)
 }
 
 // createToken is POST /api/v1/tokens.
-func (c *call) createToken() error {
-	body, err := c.body()
+func createToken(c *endpoint.Call) error {
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *call) createToken() error {
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	secret, t, err := c.node.CreateToken(c.r.Context(), t)
+	secret, t, err := c.Node.CreateToken(c.Request.Context(), t)
 	if err != nil {
 		return asTokenError(err)
 	}
@@ -76,41 +77,41 @@ func (c *call) createToken() error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Cache-Control", "no-store")
-	c.writeJSON(http.StatusCreated, answer)
+	c.Writer.Header().Set("Cache-Control", "no-store")
+	c.WriteJSON(http.StatusCreated, answer)
 	return nil
 }
 
-// editToken is PATCH /api/v1/tokens/{id}: fields that are absent stay as they are.
-func (c *call) editToken() error {
-	body, err := c.body()
+// patchToken is PATCH /api/v1/tokens/{id}: fields that are absent stay as they are.
+func patchToken(c *endpoint.Call) error {
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
-	t, err := c.node.TokenByID(c.r.Context(), c.param)
+	t, err := c.Node.TokenByID(c.Request.Context(), c.Param)
 	if err != nil {
 		return noToken(err)
 	}
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	if t, err = c.node.UpdateToken(c.r.Context(), t); err != nil {
+	if t, err = c.Node.UpdateToken(c.Request.Context(), t); err != nil {
 		return noToken(asTokenError(err))
 	}
-	return c.answer(DescribeToken(&t))
+	return c.Answer(DescribeToken(&t))
 }
 
 // revokeToken is DELETE /api/v1/tokens/{id}.
-func (c *call) revokeToken() error {
-	if err := c.node.RevokeToken(c.r.Context(), c.param); err != nil {
+func revokeToken(c *endpoint.Call) error {
+	if err := c.Node.RevokeToken(c.Request.Context(), c.Param); err != nil {
 		return noToken(err)
 	}
-	return c.answer(revokedToken{c.param, true})
+	return c.Answer(revokedToken{c.Param, true})
 }
 
 func noToken(err error) error {
 	if missing, ok := errors.AsType[*store.NotFound](err); ok {
-		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + quoted(missing.ID) + "."}
+		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + endpoint.Quoted(missing.ID) + "."}
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (r *run) unparsed(ctx context.Context, lease *supervisor.Lease, t *telling,
 	}); err != nil {
 		return err
 	}
-	r.call.site.Log.Info("an answer is asked for unparsed", "request", r.call.id, "instance", lease.Instance.ID)
+	r.call.Site.Log.Info("an answer is asked for unparsed", "request", r.call.ID, "instance", lease.Instance.ID)
 	t.next, t.way = engine.Unparsed(q.body, q.chat, q.choice, prompt), unparsed
 	return ask()
 }

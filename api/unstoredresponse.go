@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -25,7 +26,7 @@ func (u *unstoredResponse) forget() {
 }
 
 // unstored returns the response with an id if the call's WebSocket has it.
-func (c *call) unstored(id string) *unstoredResponse {
+func unstored(c *endpoint.Call, id string) *unstoredResponse {
 	if s := socketOf(c); s != nil && id != "" && s.unstored.id == id {
 		return &s.unstored
 	}
@@ -44,7 +45,7 @@ func (r *responseRun) keep() {
 		return
 	}
 	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
-	claim := r.call.node.ClaimBody(r.call.payer())
+	claim := r.call.Node.ClaimBody(r.call.Payer())
 	if claim.Grow(sizeOf(items)) != nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -35,24 +36,24 @@ const usageDays = 30
 
 // usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31, or ?since=7d: everybody's for an administrator, otherwise the
 // identity's own. With by=day, by=model or by=token, it is summed up.
-func (c *call) usage() error {
-	by := c.r.URL.Query().Get("by")
+func usage(c *endpoint.Call) error {
+	by := c.Request.URL.Query().Get("by")
 	if by == byHour {
-		return c.hourlyUsage()
+		return hourlyUsage(c)
 	}
-	from, to, bad := usagePeriod(c.r.URL.Query(), time.Now().UTC())
+	from, to, bad := usagePeriod(c.Request.URL.Query(), time.Now().UTC())
 	if bad != nil {
 		return bad
 	}
 	if _, ok := usageGroups[by]; !ok && by != "" {
 		return translate.Invalid("invalid_value", "by", `"by" must be hour, day, model or token.`)
 	}
-	used, err := c.usedBetween(from, to)
+	used, err := usedBetween(c, from, to)
 	if err != nil {
 		return err
 	}
 	if by != "" {
-		return c.usageBy(by, used, from, to)
+		return usageBy(c, by, used, from, to)
 	}
 	answer := usageAnswer{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), Usage: []usageItem{}}
 	for key, n := range used {
@@ -61,20 +62,20 @@ func (c *call) usage() error {
 	slices.SortFunc(answer.Usage, func(a, b usageItem) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
 	})
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // usedBetween is the usage that the request's identity may see, between two days.
-func (c *call) usedBetween(from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
-	return c.node.Usage(c.r.Context(), c.usageOwner(), from, to)
+func usedBetween(c *endpoint.Call, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
+	return c.Node.Usage(c.Request.Context(), usageOwner(c), from, to)
 }
 
 // usageOwner is the owner whose usage the request's identity may see; nil: everybody's.
-func (c *call) usageOwner() *string {
-	if c.isAdmin() {
+func usageOwner(c *endpoint.Call) *string {
+	if c.IsAdmin() {
 		return nil
 	}
-	return new(c.owner())
+	return new(c.Owner())
 }
 
 func dayOf(key store.UsageKey) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -19,7 +20,7 @@ var usageGroups = map[string]func(store.UsageKey) resource.UsageRow{
 
 // usageBy answers with usage that is summed up by day, model or token. Days are in order; of the others, those with the most tokens
 // come first.
-func (c *call) usageBy(by string, used map[store.UsageKey]store.UsageCount, from, to time.Time) error {
+func usageBy(c *endpoint.Call, by string, used map[store.UsageKey]store.UsageCount, from, to time.Time) error {
 	answer := resource.Usage{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), By: by, Usage: []resource.UsageRow{}}
 	sums := map[string]*resource.UsageRow{}
 	for key, n := range used {
@@ -35,7 +36,7 @@ func (c *call) usageBy(by string, used map[store.UsageKey]store.UsageCount, from
 		addUsage(&answer.Total, n)
 	}
 	if by == "token" {
-		if err := c.nameTokens(sums); err != nil {
+		if err := nameTokens(c, sums); err != nil {
 			return err
 		}
 	}
@@ -49,7 +50,7 @@ func (c *call) usageBy(by string, used map[store.UsageKey]store.UsageCount, from
 		}
 		return cmp.Or(byTokens, cmp.Compare(a.Day+a.Model, b.Day+b.Model), cmp.Compare(ownerOf(a), ownerOf(b)))
 	})
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 func ownerOf(row resource.UsageRow) string {
@@ -64,18 +65,18 @@ func addUsage(to *resource.UsageCount, n store.UsageCount) {
 }
 
 // nameTokens adds the names and limits of tokens, and what they have used today. A token without the scope admin sees its own.
-func (c *call) nameTokens(rows map[string]*resource.UsageRow) error {
+func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
 	tokens := []node.Token{}
 	switch {
-	case c.isAdmin():
+	case c.IsAdmin():
 		var err error
-		if tokens, err = c.node.Tokens(c.r.Context()); err != nil {
+		if tokens, err = c.Node.Tokens(c.Request.Context()); err != nil {
 			return err
 		}
-	case c.who != nil:
-		tokens = append(tokens, node.Token{ID: c.who.Owner, Name: c.who.Name, Limits: c.who.Limits})
+	case c.Identity != nil:
+		tokens = append(tokens, node.Token{ID: c.Identity.Owner, Name: c.Identity.Name, Limits: c.Identity.Limits})
 	}
-	today, err := c.usedBetween(time.Now(), time.Now())
+	today, err := usedBetween(c, time.Now(), time.Now())
 	if err != nil {
 		return err
 	}

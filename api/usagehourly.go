@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -22,8 +23,8 @@ const (
 
 // hourlyUsage answers with the usage of each hour and model in the last hours: everybody's together for an administrator, otherwise the
 // identity's own.
-func (c *call) hourlyUsage() error {
-	query := c.r.URL.Query()
+func hourlyUsage(c *endpoint.Call) error {
+	query := c.Request.URL.Query()
 	for _, name := range []string{"from", "to"} {
 		if query.Get(name) != "" {
 			return translate.Invalid("invalid_value", name, `With by=hour, give "since" in place of "from" and "to".`)
@@ -35,7 +36,7 @@ func (c *call) hourlyUsage() error {
 	}
 	to := time.Now().UTC().Truncate(time.Hour)
 	from := to.Add(time.Duration(1-hours) * time.Hour)
-	used, err := c.node.HourlyUsage(c.r.Context(), c.usageOwner(), from, to)
+	used, err := c.Node.HourlyUsage(c.Request.Context(), usageOwner(c), from, to)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (c *call) hourlyUsage() error {
 		answer.Usage = append(answer.Usage, row)
 	}
 	slices.SortFunc(answer.Usage, func(a, b resource.UsedHour) int { return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Model, b.Model)) })
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // hoursOf reads a number of hours, such as 24h or 7d. The current one counts.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -59,7 +60,7 @@ func TestUsage_ByHour(t *testing.T) {
 
 func TestSettings_Presets(t *testing.T) {
 	t.Parallel()
-	open := serve(t, nil, func(c *Config, settings *node.Settings) {
+	open := serve(t, nil, func(c *endpoint.Config, settings *node.Settings) {
 		c.Version = "v1.2.3"
 		settings.Presets = map[string]node.Preset{"short": {"max_tokens": json.RawMessage("9")}, "kind": {"system_prompt": json.RawMessage(`"Be kind."`)}}
 	})

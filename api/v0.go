@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -8,8 +9,8 @@ import (
 
 // extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
 // statistics, and only with a draft model. It is nil if there are none.
-func (c *call) extra(in *supervisor.Info, draft string) openai.Extra {
-	isV0 := c.dialect.family == FamilyV0
+func extra(c *endpoint.Call, in *supervisor.Info, draft string) openai.Extra {
+	isV0 := c.Dialect.Family == endpoint.FamilyV0
 	if in.Spec.Draft != nil {
 		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
 	}
@@ -33,14 +34,14 @@ func (r *run) withFigures(err error) error {
 	if r.stream == nil || r.instance == nil { // no engine has begun to answer
 		return err
 	}
-	extra := r.call.extra(r.instance, r.rq.demand.Draft)
+	extra := extra(r.call, r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return err
 	}
 	stop := translate.StopFailed
-	if now := r.call.instance(r.instance.ID); now.ID != "" && now.Status.IsLeaving() {
+	if now := endpoint.Instance(r.call, r.instance.ID); now.ID != "" && now.Status.IsLeaving() {
 		stop = translate.StopUnloaded
 	}
-	r.stream.atFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
+	r.stream.AtFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
 	return err
 }

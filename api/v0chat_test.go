@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -23,7 +24,7 @@ func (s *server) v0(more string) answer {
 }
 
 // shortContext is one that doesn't depend on the model.
-func shortContext(_ *Config, settings *node.Settings) {
+func shortContext(_ *endpoint.Config, settings *node.Settings) {
 	settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {ContextLength: 1024}}
 }
 
@@ -114,7 +115,7 @@ func TestChat_VerboseNeverLeaks(t *testing.T) {
 
 // withDraft adds a second model.
 func withDraft(t *testing.T) option {
-	return func(_ *Config, settings *node.Settings) {
+	return func(_ *endpoint.Config, settings *node.Settings) {
 		dir := t.TempDir()
 		link(t, shipped, filepath.Join(string(home.Dir(dir)), "lmcaddy", "tinydraft", "tinydraft-f16.gguf"))
 		settings.ModelsDirs = append(settings.ModelsDirs, dir)

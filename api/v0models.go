@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -27,37 +28,37 @@ type v0Model struct {
 }
 
 // listV0 is GET /api/v0/models: every model, loaded or not.
-func (c *call) listV0() error {
-	models, err := c.modelsToList()
+func listV0(c *endpoint.Call) error {
+	models, err := c.ModelsToList()
 	if err != nil {
 		return err
 	}
-	instances := c.node.Instances()
+	instances := c.Node.Instances()
 	isPlain := func(m *node.ModelState) bool {
 		return !slices.ContainsFunc(instances, func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key })
 	}
-	pieces, err := c.site.encodedV0.of(models, isPlain, func(m *node.ModelState) any { return describeV0(m, instances) })
+	pieces, err := c.Site.EncodedV0.Of(models, isPlain, func(m *node.ModelState) any { return describeV0(m, instances) })
 	if err != nil {
 		return err
 	}
 	pieces[0] = []byte(`{"object":"list","data":[`)
-	c.writePieces(http.StatusOK, append(pieces, []byte(`]}`)))
+	endpoint.WritePieces(c, http.StatusOK, append(pieces, []byte(`]}`)))
 	return nil
 }
 
 // getV0 is GET /api/v0/models/{model}, by any of the model's names.
-func (c *call) getV0() error {
-	target, err := c.find(c.param)
+func getV0(c *endpoint.Call) error {
+	target, err := c.Find(c.Param)
 	if err != nil {
 		return err
 	}
-	models, err := c.models()
+	models, err := c.Models()
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(models, func(m node.ModelState) bool { return m.Key == target.Model.Key }); i >= 0 {
-		models[i].ContextLength = c.node.ContextLength(c.r.Context(), node.Target{Model: target.Model})
-		return c.answer(describeV0(&models[i], c.node.Instances()))
+		models[i].ContextLength = c.Node.ContextLength(c.Request.Context(), node.Target{Model: target.Model})
+		return c.Answer(describeV0(&models[i], c.Node.Instances()))
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
 }
@@ -71,7 +72,7 @@ func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 		Arch:              m.Architecture,
 		CompatibilityType: m.Format,
 		Quantization:      m.Quantization.Name,
-		State:             stateOf(m.Key, instances),
+		State:             endpoint.StateOf(m.Key, instances),
 		MaxContextLength:  m.MaxContextLength,
 		ContextLength:     m.ContextLength,
 	}

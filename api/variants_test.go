@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -63,7 +64,7 @@ func TestVariants_WhatFits(t *testing.T) {
 	t.Parallel()
 	server := fakehub.Start(t)
 	server.Add("acme/many-GGUF", fakehub.Files{"many-Q4_K_M.gguf": fakehub.Random(1, 4000), "many-Q2_K.gguf": fakehub.Random(3, 2000)})
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Hubs = []fetch.Hub{{URL: server.URL}}
 		settings.MemoryBudget.Bytes = 3000
 	})

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -37,52 +37,49 @@ func DescribeWarm(states []warm.Listed, rates map[string]warm.Rates) resource.Wa
 }
 
 // listWarm is GET /api/v1/warm: everybody's states for an administrator, otherwise the identity's own.
-func (c *call) listWarm() error {
-	rates := c.node.Warm().Rates()
-	maps.DeleteFunc(rates, func(model string, _ warm.Rates) bool { return !c.who.MayUseSome(model) })
-	return c.answer(DescribeWarm(c.warmStates(), rates))
+func listWarm(c *endpoint.Call) error {
+	rates := c.Node.Warm().Rates()
+	maps.DeleteFunc(rates, func(model string, _ warm.Rates) bool { return !c.Identity.MayUseSome(model) })
+	return c.Answer(DescribeWarm(warmStates(c), rates))
 }
 
-func (c *call) warmStates() []warm.Listed {
+func warmStates(c *endpoint.Call) []warm.Listed {
 	var seen []warm.Listed
-	for _, s := range c.node.Warm().List() {
-		if c.seesWarm(s.Owner, s.Model) {
+	for _, s := range c.Node.Warm().List() {
+		if seesWarm(c, s.Owner, s.Model) {
 			seen = append(seen, s)
 		}
 	}
 	return seen
 }
 
-// isAdmin reports whether the request's identity sees what belongs to others.
-func (c *call) isAdmin() bool { return c.who != nil && c.who.May(node.ScopeAdmin) }
-
-func (c *call) seesWarm(owner, model string) bool {
-	return (c.isAdmin() || owner == c.owner()) && c.who.MayUseSome(model)
+func seesWarm(c *endpoint.Call, owner, model string) bool {
+	return (c.IsAdmin() || owner == c.Owner()) && c.Identity.MayUseSome(model)
 }
 
 // clearWarm is DELETE /api/v1/warm?model=key, which deletes what listWarm lists, of one model or of all.
-func (c *call) clearWarm() error {
-	query := c.r.URL.Query()
+func clearWarm(c *endpoint.Call) error {
+	query := c.Request.URL.Query()
 	model := query.Get("model")
 	if model == "" && query.Has("model") {
 		return translate.Invalid("invalid_value", "model", `"model" is empty. Name a model, or leave the parameter out to delete the states of all models.`)
 	}
 	if model != "" {
-		key, err := c.warmModel(model)
+		key, err := warmModel(c, model)
 		if err != nil {
 			return err
 		}
 		model = key
 	}
-	n, bytes := c.node.ClearWarm(func(key, owner string) bool { return (model == "" || key == model) && c.seesWarm(owner, key) })
-	return c.answer(resource.WarmCleared{Deleted: n, SizeBytes: bytes})
+	n, bytes := c.Node.ClearWarm(func(key, owner string) bool { return (model == "" || key == model) && seesWarm(c, owner, key) })
+	return c.Answer(resource.WarmCleared{Deleted: n, SizeBytes: bytes})
 }
 
 // warmModel returns the key of a model, which may be gone while there are still states of it.
-func (c *call) warmModel(name string) (key string, _ error) {
-	target, err := c.find(name)
+func warmModel(c *endpoint.Call, name string) (key string, _ error) {
+	target, err := c.Find(name)
 	if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-		for _, s := range c.warmStates() {
+		for _, s := range warmStates(c) {
 			if strings.EqualFold(s.Model, name) {
 				return s.Model, nil
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -168,7 +169,7 @@ func TestWarm_AnAnswerOfAnyKindIsSaved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, slowPrompts(), func(_ *Config, settings *node.Settings) {
+			s := serve(t, slowPrompts(), func(_ *endpoint.Config, settings *node.Settings) {
 				settings.Warm = node.WarmSettings{SaveAfter: time.Millisecond, MinTokens: 1}
 			})
 			warmtest.MakeRoom(s.node.Warm())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -119,7 +120,7 @@ func TestPanic_OfAParallelChoiceKeepsItsStack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log := new(logged)
-			s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+			s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
 			func() {
 				defer func() {
 					if f := recover(); f != http.ErrAbortHandler { //nolint:errorlint // net/http compares it like that

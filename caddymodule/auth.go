@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -51,7 +52,7 @@ func (h *Auth) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.api = api.New(api.Config{Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_auth"), CORSOf: corsOf, Ended: tellCaddy})
+	h.api = api.New(endpoint.Config{Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_auth"), CORSOf: corsOf, Ended: tellCaddy})
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 		address = r.RemoteAddr
 	}
 	trusted := h.trusted(r)
-	if trusted == nil && !api.HasToken(r) && r.URL.Path == "/" {
+	if trusted == nil && !endpoint.HasToken(r) && r.URL.Path == "/" {
 		if root := rootOf(r); root.Has(r) {
 			root.ServeHTTP(w, r) // by itself: what another handler has at this path isn't for everybody
 			return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 )
 
@@ -19,7 +20,7 @@ func init() { caddy.RegisterModule(new(Handler)) }
 // no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take an empty answer for a success.
 type Handler struct {
 	// The API families that the site serves. Default: all.
-	Dialects []api.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`
+	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
 	MaxBody option.Size `json:"max_body,omitempty" args:"<size>" max:"2GiB"`
@@ -53,7 +54,7 @@ func (h *Handler) hasPage() bool {
 }
 
 func (h *Handler) servesNative() bool {
-	return len(h.Dialects) == 0 || slices.Contains(h.Dialects, api.FamilyNative)
+	return len(h.Dialects) == 0 || slices.Contains(h.Dialects, endpoint.FamilyNative)
 }
 
 // CaddyModule returns the Caddy module information.

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddypki"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 )
 
@@ -185,8 +186,8 @@ func isReachable(listen string) bool {
 }
 
 // configOf returns the configuration of a site's API.
-func configOf(ctx caddy.Context, a *App) api.Config {
-	return api.Config{
+func configOf(ctx caddy.Context, a *App) endpoint.Config {
+	return endpoint.Config{
 		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
 		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: config.Names(a.Hosts), ServesHost: servesHost,
 		RootCertificate: rootCertificate(ctx),

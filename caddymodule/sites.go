@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
@@ -38,7 +38,7 @@ func sitesOf(ctx caddy.Context) []resource.Site {
 				s.Dialects = append(s.Dialects, string(d))
 			}
 			if s.MaxBodyBytes = max(s.MaxBodyBytes, int64(h.MaxBody)); h.MaxBody == 0 {
-				s.MaxBodyBytes = max(s.MaxBodyBytes, api.DefaultMaxBody)
+				s.MaxBodyBytes = max(s.MaxBodyBytes, endpoint.DefaultMaxBody)
 			}
 		})
 		if handlers > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -49,10 +50,10 @@ type service struct {
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(api.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(), Exiting: exiting, Underway: a.requests.counted})
+	all := api.New(endpoint.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(), Exiting: exiting, Underway: a.requests.counted})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
+			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
 		}),
 		grace: a.grace(),
 		log:   a.log,
@@ -212,7 +213,7 @@ func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		defer context.AfterFunc(s.ending, cancel)()
 		r = r.WithContext(ctx)
 	}
-	s.newest.Load().handler.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
+	s.newest.Load().handler.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
 }
 
 // Write logs the HTTP server's own messages where the newest configuration logs to.

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -62,7 +63,7 @@ func serve(t *testing.T, args ...string) *server {
 		t.Fatal(err)
 	}
 	s := &server{t: t, node: n}
-	s.Server = httptest.NewServer(api.New(api.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}))
+	s.Server = httptest.NewServer(api.New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()

@@ -1,7 +1,8 @@
-package api
+package endpoint
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -21,34 +22,34 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// fail answers with an error in the client's dialect: with a status if nothing has been sent, otherwise with an event of the stream.
-func (c *call) fail(err error) {
-	ctx := c.r.Context()
+// Fail answers with an error in the client's dialect: with a status if nothing has been sent, otherwise with an event of the stream.
+func (c *Call) Fail(err error) {
+	ctx := c.Request.Context()
 	if ended := node.Ended(ctx); ended != nil {
 		err = ended // the reason of whatever failed
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		c.ledger.of.Outcome = node.OutcomeCancelled
+		c.Ledger.Summary.Outcome = node.OutcomeCancelled
 		return // the client has disconnected
 	}
-	e := c.asError(err)
-	c.ledger.failed(e)
-	if c.begun && c.stream != nil {
-		c.site.Log.Warn("a stream failed", "request", c.id, "error", e)
-		c.stream.fail(e)
+	e := c.Error(err)
+	c.Ledger.Failed(e)
+	if c.Begun && c.Stream != nil {
+		c.Site.Log.Warn("a stream failed", "request", c.ID, "error", e)
+		c.Stream.fail(e)
 		return
 	}
-	c.hurry()
-	e.Header(c.w.Header())
-	c.writeJSON(c.dialect.errors.Status(e), c.dialect.errors.AppendError(nil, e, c.id))
+	hurry(c)
+	e.Header(c.Writer.Header())
+	c.WriteJSON(c.Dialect.Errors.Status(e), c.Dialect.Errors.AppendError(nil, e, c.ID))
 }
 
 // What is told of an error is bounded, in bytes: names in it may be as long as a body.
-const maxMessage, maxParam = 8000, 200
+const MaxMessage, MaxParam = 8000, 200
 
-// asError returns what clients see of any error: in bounds, and without control characters and those that change the direction of text.
-func (c *call) asError(err error) *translate.Error {
-	e := c.translated(err)
-	message, param := presentable(e.Message, maxMessage), presentable(e.Param, maxParam)
+// Error returns what clients see of any error: in bounds, and without control characters and those that change the direction of text.
+func (c *Call) Error(err error) *translate.Error {
+	e := translated(c, err)
+	message, param := Presentable(e.Message, MaxMessage), Presentable(e.Param, MaxParam)
 	if message == e.Message && param == e.Param {
 		return e
 	}
@@ -57,8 +58,8 @@ func (c *call) asError(err error) *translate.Error {
 	return &clean
 }
 
-// presentable is a text without the middle of what is too long. The end of a message says what to do next.
-func presentable(text string, most int) string {
+// Presentable is a text without the middle of what is too long. The end of a message says what to do next.
+func Presentable(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most/2], "") + " … " + strings.ToValidUTF8(text[len(text)-most/2:], "")
 	}
@@ -71,7 +72,7 @@ func presentable(text string, most int) string {
 }
 
 // translated is the only place where errors of other packages become those of this one.
-func (c *call) translated(err error) *translate.Error {
+func translated(c *Call, err error) *translate.Error {
 	var (
 		known   *translate.Error
 		missing *catalog.NotFoundError
@@ -99,24 +100,24 @@ func (c *call) translated(err error) *translate.Error {
 	case errors.As(err, &ended) && ended.Narrowed:
 		return &translate.Error{Kind: translate.KindForbidden, Message: ended.Message}
 	case errors.As(err, &ended):
-		return unauthorized(ended.Message)
+		return Unauthorized(ended.Message)
 	case errors.As(err, &limit):
 		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
 	case errors.As(err, &busy):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
-	case errors.As(err, &missing) && c.dialect.unknownModel != nil:
-		return c.dialect.unknownModel(missing)
+	case errors.As(err, &missing) && c.Dialect.UnknownModel != nil:
+		return c.Dialect.UnknownModel(missing)
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(broken.Error())}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
-		about, _ := errors.AsType[*notLeased](err)
-		return c.asRefused(refused, about)
+		about, _ := errors.AsType[*NotLeased](err)
+		return asRefused(c, refused, about)
 	case errors.As(err, &fetched):
-		return c.asFetched(fetched)
+		return FetchError(c, fetched)
 	case errors.As(err, &kept):
-		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.node.HidePaths(kept.Error())}
+		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.Node.HidePaths(kept.Error())}
 	case errors.As(err, &used):
 		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
 	case errors.As(err, &taken):
@@ -143,36 +144,36 @@ func (c *call) translated(err error) *translate.Error {
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	}
-	if e := c.asRefusedBySystem(err); e != nil {
+	if e := asRefusedBySystem(c, err); e != nil {
 		return e
 	}
 	switch {
 	case errors.Is(err, node.ErrShutDown):
-		return shuttingDown("The server is shutting down.")
+		return ShuttingDown("The server is shutting down.")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
-		c.site.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+		c.Site.Log.Error("a request failed", "request", c.ID, "path", c.Request.URL.Path, "error", err)
+		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
 	}
 }
 
 // asRefusedBySystem is the error if the system or the database refused something; nil: it was something else.
-func (c *call) asRefusedBySystem(err error) *translate.Error {
+func asRefusedBySystem(c *Call, err error) *translate.Error {
 	switch {
 	case openfiles.AreExhausted(err):
-		return c.noFiles(err)
+		return NoFiles(c, err)
 	case errors.Is(err, store.ErrBusy):
-		c.site.Log.Error("the store is busy", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.Site.Log.Error("the store is busy", "request", c.ID, "path", c.Request.URL.Path, "error", err)
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "store_busy", RetryAfter: 5 * time.Second,
 			Message: "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell or a backup, or too much waits to be written. Try again in a moment.",
 		}
-	case isDiskFull(err):
-		c.site.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
+	case IsDiskFull(err):
+		c.Site.Log.Error("the disk is full", "request", c.ID, "path", c.Request.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
 	case errors.Is(err, store.ErrUnavailable):
-		c.site.Log.Error("the store is unavailable", "request", c.id, "path", c.r.URL.Path, "error", err)
+		c.Site.Log.Error("the store is unavailable", "request", c.ID, "path", c.Request.URL.Path, "error", err)
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
 			Message: "The server's store of tokens and conversations can't be used at the moment. Try again soon; its administrator finds the reason in the server's log and health.",
@@ -185,19 +186,19 @@ func (c *call) asRefusedBySystem(err error) *translate.Error {
 // tooManyFiles is the code of such errors.
 const tooManyFiles = "too_many_open_files"
 
-// noFiles is the error of a request for which there was no file descriptor.
-func (c *call) noFiles(err error) *translate.Error {
-	if skipped, ok := c.site.loadErrors.tell(tooManyFiles); ok {
-		c.site.Log.Error("no file descriptor is left", "request", c.id, "path", c.r.URL.Path, "error", err, "not_logged", skipped)
+// NoFiles is the error of a request for which there was no file descriptor.
+func NoFiles(c *Call, err error) *translate.Error {
+	if skipped, ok := c.Site.loadErrors.tell(tooManyFiles); ok {
+		c.Site.Log.Error("no file descriptor is left", "request", c.ID, "path", c.Request.URL.Path, "error", err, "not_logged", skipped)
 	}
 	return &translate.Error{Kind: translate.KindUnavailable, Code: tooManyFiles, Message: openfiles.Message, RetryAfter: time.Second}
 }
 
-func isDiskFull(err error) bool {
+func IsDiskFull(err error) bool {
 	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error {
+func asRefused(c *Call, e supervisor.Error, about *NotLeased) *translate.Error {
 	switch e.Kind {
 	case supervisor.NotLoaded:
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
@@ -210,9 +211,9 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 	case supervisor.IDTaken:
 		return idTaken(e.Message)
 	case supervisor.Closing:
-		return shuttingDown(e.Message)
+		return ShuttingDown(e.Message)
 	case supervisor.NoFiles:
-		return c.noFiles(e)
+		return NoFiles(c, e)
 	case supervisor.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case supervisor.NeverFits:
@@ -220,12 +221,12 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 	default:
 		key := ""
 		if about != nil {
-			key = about.key
+			key = about.Key
 		}
-		if skipped, ok := c.site.loadErrors.tell(key); ok {
-			c.site.Log.Error("a model could not be loaded", "request", c.id, "model", key, "error", e.Message, "not_logged", skipped)
+		if skipped, ok := c.Site.loadErrors.tell(key); ok {
+			c.Site.Log.Error("a model could not be loaded", "request", c.ID, "model", key, "error", e.Message, "not_logged", skipped)
 		}
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
 }
 
@@ -253,15 +254,15 @@ var fetchKinds = map[fetch.Kind]struct {
 	fetch.Cancelled:      {translate.KindConflict, "cancelled"},
 }
 
-func (c *call) asFetched(e *fetch.Error) *translate.Error {
+func FetchError(c *Call, e *fetch.Error) *translate.Error {
 	as := fetchKinds[e.Kind] // the zero value is a fault of ours
-	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
+	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 }
 
-// writeJSON answers with a body in one piece.
-func (c *call) writeJSON(status int, body []byte) {
-	c.beginJSON(status, strconv.Itoa(len(body)))
-	if c.r.Method == http.MethodHead {
+// WriteJSON answers with a body in one piece.
+func (c *Call) WriteJSON(status int, body []byte) {
+	beginJSON(c, status, strconv.Itoa(len(body)))
+	if c.Request.Method == http.MethodHead {
 		return
 	}
 	for piece := range slices.Chunk(body, bodyPiece) {
@@ -272,10 +273,43 @@ func (c *call) writeJSON(status int, body []byte) {
 }
 
 // beginJSON writes the header of a body of JSON.
-func (c *call) beginJSON(status int, size string) {
-	h := c.w.Header()
-	h.Set("Content-Type", typeJSON)
+func beginJSON(c *Call, status int, size string) {
+	h := c.Writer.Header()
+	h.Set("Content-Type", TypeJSON)
 	h.Set("Content-Length", size)
-	c.begun, c.ledger.of.Status = true, status
-	c.w.WriteHeader(status)
+	c.Begun, c.Ledger.Summary.Status = true, status
+	c.Writer.WriteHeader(status)
+}
+
+func ShuttingDown(message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
+}
+
+// NotLeased is the reason why a request got no instance of a model.
+type NotLeased struct {
+	Key string // of the model
+	Err error
+}
+
+func (e *NotLeased) Error() string { return e.Err.Error() }
+
+// Unwrap returns the supervisor's error.
+func (e *NotLeased) Unwrap() error { return e.Err }
+
+func (c *Call) Answer(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.WriteJSON(http.StatusOK, body)
+	return nil
+}
+
+// Quoted quotes what a client sent, shortened for a message.
+func Quoted(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
 }

@@ -1,4 +1,4 @@
-package api
+package endpoint
 
 import (
 	"encoding/json"
@@ -23,9 +23,9 @@ type encodedModel struct {
 	context int    // the length in it
 }
 
-// of returns the elements of a JSON array of the models, in pieces, which must not be modified. The first is left
+// Of returns the elements of a JSON array of the models, in pieces, which must not be modified. The first is left
 // empty, for what comes before. Models that are plain are cached.
-func (e *encodedModels) of(models []node.ModelState, isPlain func(*node.ModelState) bool, describe func(*node.ModelState) any) ([][]byte, error) {
+func (e *encodedModels) Of(models []node.ModelState, isPlain func(*node.ModelState) bool, describe func(*node.ModelState) any) ([][]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.most = max(e.most, len(models))
@@ -58,14 +58,14 @@ func (e *encodedModels) of(models []node.ModelState, isPlain func(*node.ModelSta
 // pieceBuffers are buffers of the size in which answers are written.
 var pieceBuffers = sync.Pool{New: func() any { return new([bodyPiece]byte) }}
 
-// writePieces is writeJSON of a body in many pieces.
-func (c *call) writePieces(status int, pieces [][]byte) {
+// WritePieces is writeJSON of a body in many pieces.
+func WritePieces(c *Call, status int, pieces [][]byte) {
 	size := 0
 	for _, piece := range pieces {
 		size += len(piece)
 	}
-	c.beginJSON(status, strconv.Itoa(size))
-	if c.r.Method == http.MethodHead {
+	beginJSON(c, status, strconv.Itoa(size))
+	if c.Request.Method == http.MethodHead {
 		return
 	}
 	buf := pieceBuffers.Get().(*[bodyPiece]byte)

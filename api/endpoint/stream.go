@@ -1,4 +1,4 @@
-package api
+package endpoint
 
 import (
 	"net/http"
@@ -19,61 +19,61 @@ const (
 	defaultKeepAlive = 15 * time.Second
 )
 
-// buffers are used to copy streams.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// Buffers are used to copy streams.
+var Buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// putBuffer gives a buffer back that was written to the client. If a write failed, it isn't used for other requests: over HTTP/2, the server may
+// PutBuffer gives a buffer back that was written to the client. If a write failed, it isn't used for other requests: over HTTP/2, the server may
 // still be sending it when a write has failed.
-func (c *call) putBuffer(buf *[]byte) {
+func (c *Call) PutBuffer(buf *[]byte) {
 	if !c.writing.failed.Load() {
-		buffers.Put(buf)
+		Buffers.Put(buf)
 	}
 }
 
-// stream is an answer of server-sent events, or of lines of JSON. Its header is sent with the first event, with the first comment, or some time after
+// Stream is an answer of server-sent events, or of lines of JSON. Its header is sent with the first event, with the first comment, or some time after
 // the engine has begun to answer, whichever comes first.
-type stream struct {
-	call   *call
+type Stream struct {
+	call   *Call
 	mu     sync.Mutex  // the header may be sent by the timer
 	timer  *time.Timer // calls wake when something is due, or before
 	headed bool
 	closed bool
-	sent   bool      // something that belongs to an answer
+	Sent   bool      // something that belongs to an answer
 	last   time.Time // when something was sent
 	headBy time.Time // when the header is sent at the latest; zero: the engine hasn't begun to answer
 	late   bool      // the end of the answer is written, and waits for the timer to be flushed
 
-	atFault []byte // further JSON members of an error event
+	AtFault []byte // further JSON members of an error event
 }
 
-// newStream begins a stream, of which nothing is sent yet. It has to be closed before the endpoint returns.
+// NewStream begins a stream, of which nothing is sent yet. It has to be closed before the endpoint returns.
 //
 // From now on a comment or a ping is sent after each silence of Config.KeepAlive, since proxies and clients give up on silent
 // connections. The first one sends the status 200, so a later failure is an event.
-func (c *call) newStream() *stream {
-	s := &stream{call: c, last: time.Now()}
+func (c *Call) NewStream() *Stream {
+	s := &Stream{call: c, last: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(c.site.KeepAlive, s.wake)
-	c.stream = s
+	s.timer = time.AfterFunc(c.Site.KeepAlive, s.wake)
+	c.Stream = s
 	return s
 }
 
-// await says that the engine has begun to answer. The header is sent some time later.
-func (s *stream) await() {
+// Await says that the engine has begun to answer. The header is sent some time later.
+func (s *Stream) Await() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.headBy.IsZero() {
 		return
 	}
 	now := time.Now()
-	s.headBy = now.Add(s.call.site.headerAfter)
+	s.headBy = now.Add(s.call.Site.HeaderAfter)
 	s.timer.Reset(s.due(now))
 }
 
 // due is how long nothing has to be done. It needs the lock.
-func (s *stream) due(now time.Time) time.Duration {
-	next := s.last.Add(s.call.site.KeepAlive)
+func (s *Stream) due(now time.Time) time.Duration {
+	next := s.last.Add(s.call.Site.KeepAlive)
 	if !s.headed && !s.headBy.IsZero() && s.headBy.Before(next) {
 		next = s.headBy
 	}
@@ -81,7 +81,7 @@ func (s *stream) due(now time.Time) time.Duration {
 }
 
 // wake sends the header, or what waits for the timer, and breaks a silence that was long enough.
-func (s *stream) wake() {
+func (s *Stream) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -96,14 +96,14 @@ func (s *stream) wake() {
 		s.late = false
 		_ = s.call.write(nil, true) // the next chunk will fail, too
 	}
-	if now.Sub(s.last) >= s.call.site.KeepAlive {
-		s.put([]byte(s.call.dialect.stream.keepAlive))
+	if now.Sub(s.last) >= s.call.Site.KeepAlive {
+		s.put([]byte(s.call.Dialect.Stream.KeepAlive))
 	}
 	s.timer.Reset(s.due(now))
 }
 
-// close stops the timer.
-func (s *stream) close() {
+// Close stops the timer.
+func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer.Stop()
@@ -111,37 +111,37 @@ func (s *stream) close() {
 }
 
 // header sends the header. It needs the lock.
-func (s *stream) header() {
-	h := s.call.w.Header()
-	h.Set("Content-Type", s.call.dialect.stream.contentType)
+func (s *Stream) header() {
+	h := s.call.Writer.Header()
+	h.Set("Content-Type", s.call.Dialect.Stream.ContentType)
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
-	s.headed, s.call.begun = true, true
-	s.call.ledger.of.Status, s.call.ledger.of.Streamed = http.StatusOK, true
-	s.call.w.WriteHeader(http.StatusOK)
+	s.headed, s.call.Begun = true, true
+	s.call.Ledger.Summary.Status, s.call.Ledger.Summary.Streamed = http.StatusOK, true
+	s.call.Writer.WriteHeader(http.StatusOK)
 }
 
-// send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't. That the
+// Send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't. That the
 // client has disconnected shows elsewhere.
-func (s *stream) send(events []byte) (isAnswer bool) {
+func (s *Stream) Send(events []byte) (isAnswer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) == 0 {
 		return false
 	}
 	isAnswer = events[0] != ':'
-	s.sent = s.sent || isAnswer
+	s.Sent = s.Sent || isAnswer
 	s.put(events)
 	return isAnswer
 }
 
 // put writes and flushes. It needs the lock.
-func (s *stream) put(p []byte) {
+func (s *Stream) put(p []byte) {
 	if !s.headed {
 		s.header()
 	}
 	s.last = time.Now()
-	s.late = !s.headBy.IsZero() && s.call.dialect.stream.isEnd(p)
+	s.late = !s.headBy.IsZero() && s.call.Dialect.Stream.isEnd(p)
 	_ = s.call.write(p, !s.late) // which has cancelled the request if it failed
 	if s.late {
 		s.timer.Reset(endAfter)
@@ -149,11 +149,11 @@ func (s *stream) put(p []byte) {
 }
 
 // fail sends an error as an event, which the official clients raise.
-func (s *stream) fail(e *translate.Error) {
-	event := s.call.dialect.errors.AppendError(nil, e, s.call.id)
-	if len(s.atFault) > 0 {
-		event = append(append(event[:len(event)-1], ','), s.atFault...)
+func (s *Stream) fail(e *translate.Error) {
+	event := s.call.Dialect.Errors.AppendError(nil, e, s.call.ID)
+	if len(s.AtFault) > 0 {
+		event = append(append(event[:len(event)-1], ','), s.AtFault...)
 		event = append(event, '}')
 	}
-	s.send(s.call.dialect.stream.appendFault(nil, event))
+	s.Send(s.call.Dialect.Stream.AppendFault(nil, event))
 }

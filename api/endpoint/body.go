@@ -1,4 +1,4 @@
-package api
+package endpoint
 
 import (
 	"bytes"
@@ -73,47 +73,47 @@ func (b *heldBuffer) Release() {
 	}
 }
 
-// memory is nil for a request without a body.
-func (b *heldBuffer) memory() http1.RefCounted {
+// Memory is nil for a request without a body.
+func (b *heldBuffer) Memory() http1.RefCounted {
 	if b == nil {
 		return nil
 	}
 	return b
 }
 
-// body reads the request's body to its end, decodes and scans it. Only after the end does the server notice at once that the client
+// Body reads the request's body to its end, decodes and scans it. Only after the end does the server notice at once that the client
 // disconnects. The memory is counted until the request ends.
-func (c *call) body() (*jsonbody.Body, error) {
-	limit := c.site.MaxBody
-	if c.r.ContentLength > limit {
+func (c *Call) Body() (*jsonbody.Body, error) {
+	limit := c.Site.MaxBody
+	if c.Request.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	c.claim = c.node.ClaimBody(c.payer())
-	incoming := c.timely(http.MaxBytesReader(c.w, c.r.Body, limit))
+	c.Claim = c.Node.ClaimBody(c.Payer())
+	incoming := newTimely(c, http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	defer incoming.leave()
-	decoded, decoding, err := c.decoded(incoming)
+	decoded, decoding, err := decoded(c, incoming)
 	if err != nil {
 		return nil, err
 	}
 	if closer, ok := decoded.(io.Closer); ok {
 		defer func() { _ = closer.Close() }()
 	}
-	c.held = holdBuffer()
-	if err = c.readAll(decoded, limit, decoding > 0); err == nil {
+	c.Held = holdBuffer()
+	if err = readAll(c, decoded, limit, decoding > 0); err == nil {
 		incoming.end()
 	}
 	if err != nil {
-		return nil, c.unreadable(err)
+		return nil, unreadable(c, err)
 	}
 	c.read = true
-	c.claim.Shrink(decoding)
-	text := bytes.TrimPrefix(c.held.data, byteOrderMark) // which .NET's and PowerShell's clients send
+	c.Claim.Shrink(decoding)
+	text := bytes.TrimPrefix(c.Held.data, byteOrderMark) // which .NET's and PowerShell's clients send
 	body, bad := jsonbody.Scan(text)
 	if bad != nil {
 		return nil, bad
 	}
-	if c.inspected != nil {
-		c.inspected.Asked(withoutSecrets(text))
+	if c.Inspected != nil {
+		c.Inspected.Asked(withoutSecrets(text))
 	}
 	return body, nil
 }
@@ -122,13 +122,13 @@ func (c *call) body() (*jsonbody.Body, error) {
 var byteOrderMark = []byte("\ufeff")
 
 // unreadable is the error of a body that can't be read.
-func (c *call) unreadable(err error) error {
+func unreadable(c *Call, err error) error {
 	var beyond *http.MaxBytesError
 	switch {
 	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return tooLarge(c.site.MaxBody)
+		return tooLarge(c.Site.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
+		c.Writer.Header().Set("Connection", "close")
 		return translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
 	case isRefusal(err), errors.Is(err, context.Canceled):
 		return err
@@ -152,53 +152,53 @@ func isRefusal(err error) bool {
 	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
 }
 
-// payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
-func (c *call) payer() string {
-	if owner := c.owner(); owner != "" {
+// Payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
+func (c *Call) Payer() string {
+	if owner := c.Owner(); owner != "" {
 		return owner
 	}
-	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	host, _, err := net.SplitHostPort(c.Request.RemoteAddr)
 	if err != nil {
-		host = c.r.RemoteAddr
+		host = c.Request.RemoteAddr
 	}
 	return "address " + host
 }
 
 // readAll reads the body into the buffer. Each part is counted before it is allocated. A body with a Content-Length is read into one
 // buffer; otherwise there are several, so that a body whose end is withheld leaves no garbage.
-func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
-	told := int(max(c.r.ContentLength, 0)) + endOfBody
+func readAll(c *Call, from io.Reader, limit int64, isEncoded bool) error {
+	told := int(max(c.Request.ContentLength, 0)) + endOfBody
 	size := min(told, firstPart+endOfBody)
-	if err := c.claim.Grow(int64(size)); err != nil {
+	if err := c.Claim.Grow(int64(size)); err != nil {
 		return err
 	}
-	c.held.grow(size)
+	c.Held.grow(size)
 	var parts [][]byte // those that are full
 	full := 0          // their bytes
 	for {
-		read, err := fill(from, c.held.data, size)
-		c.held.data = read
+		read, err := fill(from, c.Held.data, size)
+		c.Held.data = read
 		switch total := full + len(read); {
 		case int64(total) > limit:
 			return tooLarge(limit)
 		case errors.Is(err, io.EOF):
-			return c.join(parts, total, size)
+			return join(c, parts, total, size)
 		case err != nil:
 			return err
 		case !isEncoded && total < told: // there are no parts
 			next := min(told, growth*size)
-			if err := c.claim.Grow(int64(next - size)); err != nil {
+			if err := c.Claim.Grow(int64(next - size)); err != nil {
 				return err
 			}
 			size = next
-			c.held.grow(size)
+			c.Held.grow(size)
 		default:
 			parts, full = append(parts, read), total
 			size = max(total/growth, firstPart)
-			if err := c.claim.Grow(int64(size)); err != nil {
+			if err := c.Claim.Grow(int64(size)); err != nil {
 				return err
 			}
-			c.held.data = make([]byte, 0, size)
+			c.Held.data = make([]byte, 0, size)
 		}
 	}
 }
@@ -215,11 +215,11 @@ func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
 }
 
 // join makes one buffer of the parts and the buffer, for which size bytes are counted.
-func (c *call) join(parts [][]byte, total, size int) error {
+func join(c *Call, parts [][]byte, total, size int) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	if err := c.claim.Grow(int64(total)); err != nil {
+	if err := c.Claim.Grow(int64(total)); err != nil {
 		return err
 	}
 	whole := make([]byte, 0, total)
@@ -228,19 +228,19 @@ func (c *call) join(parts [][]byte, total, size int) error {
 		whole = append(whole, part...)
 		counted += len(part)
 	}
-	c.held.data = append(whole, c.held.data...)
-	c.claim.Shrink(int64(counted))
+	c.Held.data = append(whole, c.Held.data...)
+	c.Claim.Shrink(int64(counted))
 	return nil
 }
 
 // decoded undoes the body's Content-Encoding, and returns how much memory is counted for that. A reader that is a Closer has to be closed.
-func (c *call) decoded(body io.Reader) (_ io.Reader, memory int64, _ error) {
-	encoding := strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding")))
+func decoded(c *Call, body io.Reader) (_ io.Reader, memory int64, _ error) {
+	encoding := strings.ToLower(strings.TrimSpace(c.Request.Header.Get("Content-Encoding")))
 	switch encoding {
 	case "", "identity":
 		return body, 0, nil
 	case "gzip", "x-gzip":
-		if err := c.claim.Grow(gzipMemory); err != nil {
+		if err := c.Claim.Grow(gzipMemory); err != nil {
 			return nil, 0, err
 		}
 		zr, err := gzip.NewReader(body)
@@ -249,20 +249,32 @@ func (c *call) decoded(body io.Reader) (_ io.Reader, memory int64, _ error) {
 		}
 		return zr, gzipMemory, nil
 	case "zstd":
-		if err := c.claim.Grow(zstdMemory); err != nil {
+		if err := c.Claim.Grow(zstdMemory); err != nil {
 			return nil, 0, err
 		}
-		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.site.MaxBody, 1<<20))),
+		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.Site.MaxBody, 1<<20))),
 			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, 0, translate.Invalid("unreadable_body", "", "The request body is not the zstd that its Content-Encoding says.")
 		}
 		return zr.IOReadCloser(), zstdMemory, nil
 	default:
-		c.w.Header().Set("Accept-Encoding", "gzip, zstd")
+		c.Writer.Header().Set("Accept-Encoding", "gzip, zstd")
 		return nil, 0, &translate.Error{
 			Kind:    translate.KindUnsupportedEncoding,
 			Message: fmt.Sprintf("The Content-Encoding %q is not known here: send the body plain, or as gzip or zstd.", encoding),
 		}
 	}
+}
+
+// ModelName is the name of the model in a body.
+func ModelName(body *jsonbody.Body) (string, error) {
+	name, bad := body.String("model")
+	if bad != nil {
+		return "", bad
+	}
+	if name == "" {
+		return "", translate.Missing("model")
+	}
+	return name, nil
 }

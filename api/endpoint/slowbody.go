@@ -1,4 +1,4 @@
-package api
+package endpoint
 
 import (
 	"context"
@@ -27,10 +27,10 @@ type timely struct {
 	read      int64
 }
 
-func (c *call) timely(body io.Reader) *timely {
+func newTimely(c *Call, body io.Reader) *timely {
 	t := &c.incoming
-	*t = timely{Reader: body, ctx: c.r.Context(), deadlines: *http.NewResponseController(c.w), patience: c.site.bodyPatience, from: time.Now()}
-	if c.running != nil {
+	*t = timely{Reader: body, ctx: c.Request.Context(), deadlines: *http.NewResponseController(c.Writer), patience: c.Site.BodyPatience, from: time.Now()}
+	if c.Running != nil {
 		t.stop = context.AfterFunc(t.ctx, func() { _ = t.deadlines.SetReadDeadline(time.Unix(1, 0)) })
 	}
 	return t
@@ -48,9 +48,9 @@ func (t *timely) Read(p []byte) (int, error) {
 }
 
 // hurry shortens the deadline for a body that isn't read to its end: the server waits for the end before it reuses the connection.
-func (c *call) hurry() {
-	if !c.read && c.r.ContentLength != 0 {
-		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.site.bodyPatience / unreadShare))
+func hurry(c *Call) {
+	if !c.read && c.Request.ContentLength != 0 {
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(c.Site.BodyPatience / unreadShare))
 	}
 }
 

@@ -1,4 +1,4 @@
-package api
+package endpoint
 
 import (
 	"cmp"
@@ -44,8 +44,8 @@ var errUnwritable = errors.New("the client can't be written to")
 
 // write writes to the client, and flushes if flush is set. Only one goroutine may call it at a time. An error has cancelled the
 // request. If the writer can't flush, the server sends the bytes later.
-func (c *call) write(p []byte, flush bool) error {
-	if !flush && len(p) <= buffered && c.r.ProtoMajor < 3 {
+func (c *Call) write(p []byte, flush bool) error {
+	if !flush && len(p) <= buffered && c.Request.ProtoMajor < 3 {
 		return c.writeNow(p, false)
 	}
 	c.beginWrite()
@@ -54,7 +54,7 @@ func (c *call) write(p []byte, flush bool) error {
 }
 
 // beginWrite limits the time of a write.
-func (c *call) beginWrite() {
+func (c *Call) beginWrite() {
 	w := &c.writing
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *call) beginWrite() {
 	case w.armed:
 		return
 	case w.timer == nil:
-		w.limit = c.slowClient()
+		w.limit = slowClient(c)
 		w.timer = time.AfterFunc(w.limit, c.lookAtWrite)
 	default:
 		w.timer.Reset(w.limit)
@@ -71,14 +71,14 @@ func (c *call) beginWrite() {
 	w.armed = true
 }
 
-func (c *call) endWrite() {
+func (c *Call) endWrite() {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	c.writing.begun = time.Time{}
 }
 
 // lookAtWrite is called by the timer.
-func (c *call) lookAtWrite() {
+func (c *Call) lookAtWrite() {
 	w := &c.writing
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,39 +93,39 @@ func (c *call) lookAtWrite() {
 }
 
 // writeNow is write without a limit of time.
-func (c *call) writeNow(p []byte, flush bool) error {
-	_, err := c.w.Write(p)
+func (c *Call) writeNow(p []byte, flush bool) error {
+	_, err := c.Writer.Write(p)
 	if err == nil && flush {
-		err = http.NewResponseController(c.w).Flush()
+		err = http.NewResponseController(c.Writer).Flush()
 	}
 	if err == nil || errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
 	c.writing.failed.Store(true)
-	c.cancel(errUnwritable)
+	c.Cancel(errUnwritable)
 	return err
 }
 
-func (c *call) slowClient() time.Duration {
-	if c.node == nil {
+func slowClient(c *Call) time.Duration {
+	if c.Node == nil {
 		return slowClientTimeout
 	}
-	return cmp.Or(c.node.Settings().SlowClient, slowClientTimeout)
+	return cmp.Or(c.Node.Settings().SlowClient, slowClientTimeout)
 }
 
 // giveUpClient cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
 // stream even if no write waits. It needs the lock.
-func (c *call) giveUpClient() {
-	c.site.Log.Warn("a client stopped reading; its request is cancelled", "request", c.id)
-	c.cancel(errSlowClient)
+func (c *Call) giveUpClient() {
+	c.Site.Log.Warn("a client stopped reading; its request is cancelled", "request", c.ID)
+	c.Cancel(errSlowClient)
 	for _, lease := range c.writing.leases {
 		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection
 	}
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(-time.Second))
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
-// endWriting keeps the timer from using the writer after the request has ended.
-func (c *call) endWriting() {
+// EndWriting keeps the timer from using the writer after the request has ended.
+func (c *Call) EndWriting() {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	c.writing.over = true
@@ -134,8 +134,8 @@ func (c *call) endWriting() {
 	}
 }
 
-// holds notes a lease. It is released when the server stops waiting for the client.
-func (c *call) holds(lease *supervisor.Lease) {
+// Holds notes a lease. It is released when the server stops waiting for the client.
+func (c *Call) Holds(lease *supervisor.Lease) {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	if c.writing.leases == nil {
@@ -144,8 +144,8 @@ func (c *call) holds(lease *supervisor.Lease) {
 	c.writing.leases = append(c.writing.leases, lease)
 }
 
-// holdsNoMore undoes holds.
-func (c *call) holdsNoMore(lease *supervisor.Lease) {
+// HoldsNoMore undoes holds.
+func (c *Call) HoldsNoMore(lease *supervisor.Lease) {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	c.writing.leases = slices.DeleteFunc(c.writing.leases, func(l *supervisor.Lease) bool { return l == lease })

@@ -1,0 +1,144 @@
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// What a route requires, if it isn't a scope.
+const (
+	Public node.Scope = "public" // nothing: not even a token
+	Anyone node.Scope = ""       // an identity, whatever its scopes
+)
+
+type identityKey struct{}
+
+// WithIdentity adds a request's identity to its context. Without one, anybody may have sent the request.
+func WithIdentity(ctx context.Context, who *node.Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, who)
+}
+
+func IdentityOf(ctx context.Context) *node.Identity {
+	who, _ := ctx.Value(identityKey{}).(*node.Identity)
+	return who
+}
+
+// Secret is the request's token: a Bearer token, or as Anthropic-style clients send it.
+func Secret(r *http.Request) string { return cmp.Or(Bearer(r), r.Header.Get("X-Api-Key")) }
+
+// HasToken reports whether a request has a token, valid or not.
+func HasToken(r *http.Request) bool { return Secret(r) != "" }
+
+// Bearer is the token of the Authorization header; empty if there is none.
+func Bearer(r *http.Request) string {
+	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(value)
+}
+
+func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Identity, error) {
+	ctx := c.Request.Context()
+	given := Secret(c.Request)
+	if given == "" {
+		if trusted != nil {
+			return trusted, nil
+		}
+		return nil, Unauthorized("An API token is required to make requests to this server, but none was provided: send it as " +
+			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
+	}
+	n, err := c.Site.Node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if node.LooksLikePeerKey(given) {
+		return peer(c, n, given)
+	}
+	who, err := n.Verify(ctx, given)
+	var expired *node.ExpiredError
+	switch {
+	case err == nil:
+		return who, nil
+	case errors.As(err, &expired):
+		return nil, Unauthorized("The API token has expired: ask for another one.")
+	case errors.Is(err, node.ErrNoToken):
+		return nil, slowedDown(c, n, address)
+	default:
+		return nil, err
+	}
+}
+
+// peer is the identity of a request of another node of the cluster.
+func peer(c *Call, n *node.Node, key string) (*node.Identity, error) {
+	if who := n.Peer(key, c.Request.Header); who != nil {
+		return who, nil
+	}
+	return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
+}
+
+// slowedDown is the error of a wrong token. It is returned late if many came from the same address.
+func slowedDown(c *Call, n *node.Node, address string) error {
+	if !n.Failed(c.Request.Context(), address) {
+		return &translate.Error{
+			Kind: translate.KindRateLimited, RetryAfter: node.FailureRest,
+			Message: "Too many wrong API tokens came from this address. Wait, and check the token.",
+		}
+	}
+	return Unauthorized("The API token is not valid: it was mistyped, or has been revoked.")
+}
+
+func Unauthorized(message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindUnauthorized, Message: message}
+}
+
+func (c *Call) Authorize(who *node.Identity, needed node.Scope) error {
+	if needed == Public || who.May(needed) {
+		return nil
+	}
+	named := needed
+	if needed == node.ScopeModelsList {
+		named = node.ScopeInference // the header's list would mean both
+	}
+	c.Writer.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(named)+`"`)
+	return &translate.Error{
+		Kind: translate.KindForbidden, Code: "missing_scope",
+		Message: "This API token may not do that: it lacks the scope " + string(needed) + ".",
+	}
+}
+
+// Follow cancels the request once a token no longer allows it. It may be called for several scopes.
+func (c *Call) Follow(who *node.Identity, needed node.Scope) {
+	ctx, running := c.Node.Follow(c.Request.Context(), who, needed)
+	if running == nil {
+		return
+	}
+	c.Request = c.Request.WithContext(ctx)
+	if c.Running == nil {
+		c.Running = running
+	}
+	c.followed = append(c.followed, running)
+	c.Ends = append(c.Ends, running.End)
+}
+
+// Owner is the owner of the request's conversations.
+func (c *Call) Owner() string { return c.Identity.ID() }
+
+// Admit counts the request against its token's limits, until it ends.
+func (c *Call) Admit() error {
+	done, err := c.Node.Admit(c.Request.Context(), c.Identity)
+	if err != nil {
+		return err
+	}
+	c.admitted = done
+	return nil
+}
+
+// IsAdmin reports whether the request's identity sees what belongs to others.
+func (c *Call) IsAdmin() bool { return c.Identity != nil && c.Identity.May(node.ScopeAdmin) }

@@ -1,0 +1,93 @@
+package endpoint
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Call is one request that is being answered.
+type Call struct {
+	Site       *Site
+	Writer     http.ResponseWriter
+	Request    *http.Request
+	Node       *node.Node
+	ID         string // of the request
+	Arrived    time.Time
+	Dialect    *Dialect
+	Param      string // the part of the path that the route leaves open
+	Begun      bool   // the answer's header has been sent
+	Stream     *Stream
+	incoming   timely          // the request's body, while it is read
+	Held       *heldBuffer     // all of it; nil before
+	read       bool            // the body has been read to its end
+	Claim      node.BodyClaim  // the memory that is counted for the body
+	Identity   *node.Identity  // nil: anybody, on a site without authentication
+	Running    *node.Running   // nil: the request has no token, or that isn't known yet
+	followed   []*node.Running // of each scope that the request needs
+	admitted   func()          // gives the request's place among those of its token back; nil: it has none
+	Background *node.Run       // that the call makes the answer of, without a request; nil: it answers one
+	IsMessage  bool            // the request came as a message on the connection of another
+	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
+	AnswerMessage func(http.ResponseWriter, *http.Request)
+	Ends          []func() // called when the request ends
+
+	Ledger    ledger
+	InFlight  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
+	Inspected *node.Inspection        // nil: nothing is kept of the request
+	Cancel    context.CancelCauseFunc // ends the request, whose context it is
+	writing   writing
+}
+
+// End gives back what the call has taken, and tells how it went.
+func (c *Call) End() {
+	defer c.Settle()
+	for _, end := range c.Ends {
+		end()
+	}
+	if c.admitted != nil {
+		c.admitted()
+	}
+	if c.Held != nil {
+		c.Held.Release()
+	}
+	c.Claim.Release()
+}
+
+// Panicked logs what made the server panic. It has to be called on the stack of the panic.
+func (c *Call) Panicked(fault any) *translate.Error {
+	p := AsPanic(fault)
+	c.Site.Log.Error("a request made the server panic", "request", c.ID, "path", c.Request.URL.Path, "fault", p.Fault, "stack", string(p.stack))
+	e := &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
+	c.Ledger.Failed(e)
+	return e
+}
+
+// NewID returns a new id. It can't be guessed in practice, but nothing depends on that: what it names is found only by its owner.
+func NewID(prefix string) string {
+	id := append(make([]byte, 0, 48), prefix...)
+	for range 2 { // 128 bits
+		for n, i := rand.Uint64(), 0; i < 13; i++ { //nolint:gosec // of the runtime's generator, which is quicker
+			id = append(id, "abcdefghijklmnopqrstuvwxyz234567"[n&31])
+			n >>= 5
+		}
+	}
+	return string(id)
+}
+
+// UntilExit returns the request's context, which also ends when the server begins to shut down.
+func UntilExit(c *Call) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(c.Request.Context())
+	go func() {
+		select {
+		case <-c.Site.Exiting:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}

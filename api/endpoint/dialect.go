@@ -1,0 +1,67 @@
+package endpoint
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Family is one of the API families, of which a site may serve some and not others.
+type Family string
+
+// The families.
+const (
+	FamilyNative    Family = "native"
+	FamilyV0        Family = "v0"
+	FamilyOpenAI    Family = "openai"
+	FamilyAnthropic Family = "anthropic"
+	FamilyOllama    Family = "ollama"
+)
+
+// Dialect is an API as a kind of client knows it: which requests are in it, and the form of what every API has.
+type Dialect struct {
+	Name   string // in metrics and logs
+	Family Family
+	Errors translate.Dialect
+	Stream StreamFormat
+
+	// owns reports whether a request is in the dialect, whether or not there is such an endpoint.
+	Owns func(*http.Request) bool
+	// unknownModel is the error of a name of no model, or of several; nil: the same as in most dialects.
+	UnknownModel func(*catalog.NotFoundError) *translate.Error
+
+	Routes []Route
+}
+
+// StreamFormat is the form of a dialect's streams.
+type StreamFormat struct {
+	ContentType string
+	// keepAlive is what breaks a silence. A client has to skip it.
+	KeepAlive string
+	// end is what all streams end with; nil: that differs.
+	End []byte
+	// appendFault appends an error in the dialect's JSON as an event.
+	AppendFault func(dst, fault []byte) []byte
+}
+
+// The types of answers. Without a charset, Python's requests reads streams as Latin-1, and cuts lines at U+0085.
+const (
+	TypeJSON   = "application/json; charset=utf-8"
+	TypeLines  = "application/x-ndjson; charset=utf-8"
+	TypeEvents = "text/event-stream; charset=utf-8"
+)
+
+// Comment is a server-sent event that every client skips.
+const Comment = ":\n\n"
+
+// ServerSent are the server-sent events of most dialects.
+var ServerSent = StreamFormat{ContentType: TypeEvents, KeepAlive: Comment, AppendFault: jsonbody.AppendFrame}
+
+// isEnd reports whether a piece of an answer is its end. The server sends that together with the end of the body, when the call returns.
+func (f *StreamFormat) isEnd(p []byte) bool { return f.End != nil && bytes.HasSuffix(p, f.End) }
+
+// Families are all families.
+var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic, FamilyOllama}

@@ -1,0 +1,74 @@
+package endpoint
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// Inspecting returns a writer that keeps what it writes, or the same if nothing is kept.
+func (c *Call) Inspecting(w http.ResponseWriter) http.ResponseWriter {
+	if c.Inspected == nil {
+		return w
+	}
+	return &inspectedWriter{w, c.Inspected}
+}
+
+type inspectedWriter struct {
+	http.ResponseWriter
+	in *node.Inspection
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *inspectedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *inspectedWriter) WriteHeader(status int) {
+	w.in.Begun(status, ShownHeader(w.Header()))
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *inspectedWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.in.Answered(p[:max(0, n)])
+	return n, err
+}
+
+// harmless are the headers whose values are shown. Any other may be a secret, or carry one.
+var harmless = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Allow", "Anthropic-Beta", "Anthropic-Version", "Cache-Control", "Connection", "Content-Encoding",
+	"Content-Length", "Content-Type", "Origin", "Request-Id", "Retry-After", "User-Agent", "Vary", "X-Accel-Buffering", "X-Request-Id", "X-Should-Retry",
+}
+
+// mostOfHeader bounds what is shown of a header, in bytes, and mostOfPath what is shown of a path: both are the client's.
+const mostOfHeader, MostOfPath = 32 << 10, 1 << 10
+
+// ShownHeader is a header as administrators see it.
+func ShownHeader(h http.Header) http.Header {
+	shown, room := make(http.Header, len(h)), mostOfHeader
+	left := 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		values := h[name]
+		if !slices.Contains(harmless, name) && !strings.HasPrefix(name, "X-Stainless-") {
+			values = []string{mask}
+		}
+		size := len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+		if room -= size; room < 0 {
+			left++
+			continue
+		}
+		shown[name] = slices.Clone(values)
+	}
+	if left > 0 {
+		shown["…"] = []string{fmt.Sprintf("%d more, which are too long", left)}
+	}
+	return shown
+}
+
+func ShownPath(r *http.Request) string { return Presentable(r.URL.Path, MostOfPath) }

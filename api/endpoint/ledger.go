@@ -1,0 +1,181 @@
+package endpoint
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// ledger notes what becomes of a request, for metrics, the access log and traces. It is a part of the call, and told once, when the
+// request has ended.
+type ledger struct {
+	Mu      sync.Mutex // upstream requests of one call may run at a time
+	Summary node.Summary
+	ToModel bool      // the request asks a model
+	waited  time.Time // until when the waits for slots are counted
+	isTold  bool      // or another call tells it
+
+	generated int           // tokens whose time is known
+	took      time.Duration // that they took
+
+	Tracer  trace.Tracer      // nil: nobody traces the request
+	begunBy trace.SpanContext // of a response in the background: the span of the request that began it
+}
+
+// Leased notes the wait for a lease that began at a time and ends now. lease is nil if there was none. Of waits at the same time, each
+// moment counts once.
+func (c *Call) Leased(begun time.Time, lease *supervisor.Lease) {
+	l, now := &c.Ledger, time.Now()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	from := begun
+	if l.waited.After(from) {
+		from = l.waited
+	}
+	l.waited = now
+	wait := max(0, now.Sub(from))
+	var restore, load time.Duration
+	if lease != nil {
+		restore = min(wait, lease.RestoreTime)
+		load = min(wait-restore, lease.LoadTime)
+		l.Summary.Instance = lease.Instance.ID
+	}
+	queue := wait - restore - load
+	l.Summary.Queue += queue
+	l.Summary.Load += load
+	l.Summary.Restore += restore
+	traceWaits(c, from, queue, load, restore)
+}
+
+// Measured notes the speed of an upstream answer.
+func (l *ledger) Measured(tokens int, t translate.Timings) {
+	if tokens < 2 || t.PredictedPerSecond <= 0 {
+		return
+	}
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.generated += tokens
+	l.took += time.Duration(float64(tokens) / t.PredictedPerSecond * float64(time.Second))
+}
+
+// Called notes a call of a tool.
+func (l *ledger) Called() {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Summary.Tools++
+}
+
+// Failed notes the error that the client is told. The first counts.
+func (l *ledger) Failed(e *translate.Error) {
+	l.Summary.Outcome = cmp.Or(l.Summary.Outcome, outcomeOf(e))
+}
+
+// outcomeOf is an error in one of few words.
+func outcomeOf(e *translate.Error) string {
+	if e.Kind == translate.KindUnavailable {
+		return e.EffectiveCode() // the kind has many causes, and each of its codes is ours
+	}
+	return e.Kind.Word()
+}
+
+// introduce sets what is known of a request from the start.
+func introduce(c *Call, s *node.Summary) {
+	s.ID, s.Arrived = c.ID, c.Arrived
+	s.Dialect, s.Method, s.Path = c.Dialect.Name, c.Request.Method, ShownPath(c.Request)
+	s.Owner, s.Inspected = c.Identity.ID(), c.Inspected != nil
+	if c.Identity != nil {
+		s.Token, s.TokenName = c.Identity.Token, c.Identity.Name
+	}
+}
+
+// BeginRequest notes that a request asks a model, which is known now.
+func (c *Call) BeginRequest() {
+	if c.InFlight != nil {
+		return
+	}
+	introduce(c, &c.Ledger.Summary)
+	c.InFlight = c.Node.BeginRequest(&c.Ledger.Summary)
+}
+
+// summarize completes the summary.
+func summarize(c *Call) *node.Summary {
+	l := &c.Ledger
+	s := &l.Summary
+	introduce(c, s)
+	s.Duration = time.Since(c.Arrived)
+	if l.generated > 0 {
+		s.PerToken = l.took / time.Duration(l.generated)
+	}
+	if s.Outcome == "" {
+		s.Outcome = node.OutcomeOK
+	}
+	return s
+}
+
+// Settle tells the summary, once. Of a response in the background, the request that began it isn't told again.
+func (c *Call) Settle() {
+	if c.Ledger.isTold {
+		return
+	}
+	c.Ledger.isTold = true
+	s := summarize(c)
+	n := c.Node
+	if n == nil && s.Outcome != translate.KindInternal.Word() { // finding it may be what failed
+		n = c.Site.RunningNode(c.Request.Context())
+	}
+	if n != nil {
+		n.Observe(s, c.Ledger.ToModel)
+	}
+	c.Inspected.Ended(s)
+	traceEnd(c, s)
+	if c.Ledger.ToModel {
+		kept := logEnd(c, s)
+		if n != nil {
+			n.EndRequest(c.InFlight, kept)
+		}
+	}
+	if c.Site.Ended != nil && c.Background == nil && !c.IsMessage {
+		c.Site.Ended(c.Request.Context(), s)
+	}
+}
+
+// logEnd keeps what is known of a request to a model among the records at debug level, where it is found by the request's id. It
+// isn't logged elsewhere: access logs are for that. It returns the copy of the summary that it keeps.
+func logEnd(c *Call, s *node.Summary) *node.Summary {
+	kept := &struct { // one allocation
+		record logs.Record
+		ended  endedRequest
+	}{ended: endedRequest(*s)} // a copy, since the summary is a part of the call, with all that it refers to
+	kept.record = logs.Record{
+		Time: time.Now(), Level: slog.LevelDebug, Logger: "lm", Message: "a request ended", Source: &kept.ended,
+		Model: s.Model, Instance: s.Instance, Request: s.ID,
+	}
+	c.Site.Logs.Add(&kept.record)
+	return (*node.Summary)(&kept.ended)
+}
+
+// endedRequest has the fields of the record of a request's end. Most of these records are never read, so only reading one encodes it.
+type endedRequest node.Summary
+
+// Attrs returns the fields that have a value.
+func (s *endedRequest) Attrs() []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("request", s.ID), slog.String("model", s.Model), slog.String("instance", s.Instance), slog.String("token", s.Token),
+		slog.String("path", s.Path), slog.Int("status", s.Status), slog.String("outcome", s.Outcome), slog.Duration("duration", s.Duration),
+		slog.Duration("queue", s.Queue), slog.Duration("load", s.Load), slog.Duration("restore", s.Restore), slog.Duration("first_token", s.FirstToken),
+		slog.Int("input_tokens", s.Usage.Prompt), slog.Int("cached_tokens", s.Usage.Cached), slog.Int("output_tokens", s.Usage.Completion),
+		slog.Int("tool_calls", s.Tools),
+	}
+	return slices.DeleteFunc(attrs, func(a slog.Attr) bool {
+		return a.Value.Equal(slog.StringValue("")) || a.Value.Equal(slog.IntValue(0)) || a.Value.Equal(slog.DurationValue(0))
+	})
+}

@@ -1,0 +1,206 @@
+package endpoint
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// Find finds the model with a name, if the request's identity may use it. One that it may not use is as unknown as one that isn't
+// there: neither the error nor its time tells the difference.
+func (c *Call) Find(name string) (node.Target, error) {
+	target, err := c.Node.Find(c.Request.Context(), name)
+	return permitted(c, name, target, err)
+}
+
+// FindDraft is find for the draft model of a model that the identity may use.
+func (c *Call) FindDraft(model, name string) (node.Target, error) {
+	target, err := c.Node.FindDraft(c.Request.Context(), model, name)
+	return permitted(c, name, target, err)
+}
+
+// permitted returns a target that was found by its name, or the error, if the identity may know about it.
+func permitted(c *Call, name string, target node.Target, err error) (node.Target, error) {
+	if err != nil {
+		return node.Target{}, notFound(c, name, err)
+	}
+	if c.Identity == nil {
+		return target, nil
+	}
+	key := target.Model.FullKey()
+	switch {
+	case !c.Identity.MayUse(key):
+		c.Node.FindNothing(c.Request.Context(), name)
+		return node.Target{}, c.UnknownModel(name)
+	case target.Model.IsRemote && c.Identity.IsNode():
+		return node.Target{}, &catalog.NotFoundError{Name: name}
+	}
+	c.Running.Uses(key)
+	return target, nil
+}
+
+// notFound is the error of a name, as far as the request's identity may know about it.
+func notFound(c *Call, name string, err error) error {
+	if broken, ok := errors.AsType[*node.BrokenModelError](err); ok && !c.Identity.MayUse(broken.Key) {
+		c.Node.FindNothing(c.Request.Context(), name)
+		return c.UnknownModel(name)
+	}
+	if _, ok := errors.AsType[*catalog.NotFoundError](err); ok && c.IsRestricted() {
+		return c.UnknownModel(name)
+	}
+	return err
+}
+
+// IsRestricted reports whether there may be models that the request's identity may not use.
+func (c *Call) IsRestricted() bool { return c.Identity != nil && len(c.Identity.Models) > 0 }
+
+// UnknownModel is the error of a name of no model that the identity may use. It lists those that it may use.
+func (c *Call) UnknownModel(name string) error {
+	models, err := c.Models()
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(models))
+	for i := range models {
+		keys[i] = models[i].Key
+	}
+	return &catalog.NotFoundError{Name: name, Known: keys, Limited: true}
+}
+
+// Models are the models that the request's identity may use.
+func (c *Call) Models() ([]node.ModelState, error) {
+	all, err := c.Node.Models(c.Request.Context())
+	if err == nil && c.Identity.IsNode() {
+		all = ofThisMachine(all)
+	}
+	if err != nil || !c.IsRestricted() {
+		return all, err
+	}
+	var may []node.ModelState
+	for _, m := range all {
+		if c.Identity.MayUse(m.FullKey()) {
+			may = append(may, m)
+		}
+	}
+	return may, nil
+}
+
+// ModelsToList are models with the contexts that requests get.
+func (c *Call) ModelsToList() ([]node.ModelState, error) {
+	models, err := c.Models()
+	if err != nil {
+		return nil, err
+	}
+	models = slices.Clone(models)
+	c.Node.SetContexts(c.Request.Context(), models)
+	return models, nil
+}
+
+// ofThisMachine returns the models that are on this machine, without their places elsewhere.
+func ofThisMachine(all []node.ModelState) []node.ModelState {
+	var here []node.ModelState
+	for _, m := range all {
+		if m.IsRemote {
+			continue
+		}
+		m.Places = nil
+		m.Instances = slices.DeleteFunc(slices.Clone(m.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
+		here = append(here, m)
+	}
+	return here
+}
+
+// MayUseInstance reports whether the request's identity may use the model of an instance, if there is such an instance.
+func MayUseInstance(c *Call, id string) bool {
+	in := Instance(c, id)
+	return in.ID == "" || c.Identity.MayUse(in.Spec.Model.FullKey())
+}
+
+// Instance is the instance with an id; the zero value if there is none.
+func Instance(c *Call, id string) supervisor.Info {
+	for _, in := range c.Node.Instances() {
+		if in.ID == id {
+			return in
+		}
+	}
+	return supervisor.Info{}
+}
+
+// ListEntry is an entry of GET /v1/models, in any dialect: an instance, or a model.
+type ListEntry struct {
+	Id      string
+	Model   *catalog.Model
+	Context int // that a request gets, in tokens; 0: unknown
+	State   string
+}
+
+// The states of models, as v0 has them.
+const (
+	stateLoaded    = "loaded"
+	stateLoading   = "loading"
+	StateNotLoaded = "not-loaded"
+)
+
+// Entries are the loaded instances, followed by the other models if the settings say so. Instances of remotes are listed once, by the
+// model's key: clients ask for what is listed, and a name of one place would keep them from the others.
+func Entries(c *Call) ([]ListEntry, error) {
+	models, err := c.ModelsToList()
+	if err != nil {
+		return nil, err
+	}
+	instances := c.Node.Instances()
+	entries, others := []ListEntry{}, []ListEntry{}
+	for i := range models {
+		m := &models[i]
+		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
+		isListed := slices.ContainsFunc(m.Instances, isKey)
+		for _, in := range m.Instances {
+			e := ListEntry{in.ID, m.Model, in.Spec.ContextLength, stateLoaded}
+			if in.Spec.Remote != nil {
+				if isListed {
+					continue
+				}
+				e.Id, e.Context, isListed = m.Key, m.ContextLength, true
+			}
+			entries = append(entries, e)
+		}
+		if len(m.Instances) == 0 {
+			others = append(others, ListEntry{m.Key, m.Model, m.ContextLength, StateOf(m.Key, instances)})
+		}
+	}
+	if c.Node.Settings().ListAll {
+		entries = append(entries, others...)
+	}
+	return entries, nil
+}
+
+// StateOf is the state of the model with a key.
+func StateOf(key string, instances []supervisor.Info) string {
+	state := StateNotLoaded
+	for i := range instances {
+		switch in := &instances[i]; {
+		case in.Spec.Model.Key != key:
+		case in.IsLoaded(), in.Spec.Remote == nil && !in.Status.IsLoading():
+			return stateLoaded
+		case in.Spec.Remote == nil:
+			state = stateLoading
+		}
+	}
+	return state
+}
+
+// Entry is the one that the path names: an instance, or a model whether it is loaded or not.
+func Entry(c *Call) (*ListEntry, error) {
+	target, err := c.Find(c.Param)
+	if err != nil {
+		return nil, err
+	}
+	return &ListEntry{
+		Id: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.ContextLength(c.Request.Context(), target),
+		State: StateOf(target.Model.Key, c.Node.Instances()),
+	}, nil
+}

@@ -1,0 +1,126 @@
+// Package endpoint has what all endpoints need of a request, in every dialect: a [Call]. Its body is read once, up to a limit, and scanned once.
+// An endpoint returns its error, and [Call.Fail] writes it in the client's dialect: with a status, or as an event if a stream has begun.
+package endpoint
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// DefaultMaxBody is how many bytes a request's body may have, decoded, unless a Config says otherwise.
+const DefaultMaxBody = 64 << 20
+
+// Config is what an API is made of.
+type Config struct {
+	// Node returns the node. It may wait until there is one, as long as the context isn't done.
+	Node    func(context.Context) (*node.Node, error)
+	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
+	// KeepAlive is how long a stream may be silent before a comment or a ping is sent; 0: 15 seconds.
+	KeepAlive time.Duration
+	Log       *slog.Logger
+	// Logs has what GET /api/v1/logs lists; nil: nothing.
+	Logs *logs.Log
+	// Describe returns the configuration, for administrators; nil: they aren't told.
+	Describe func() resource.Configuration
+	// Version is the server's; empty: unknown.
+	Version string
+	// Exiting is closed when the server begins to shut down. Streams of events that would not end by themselves then end; nil:
+	// they go on.
+	Exiting <-chan struct{}
+
+	// Replaced is closed when a newer configuration takes the place of this one. Connections that outlive their requests then end; nil:
+	// they go on.
+	Replaced <-chan struct{}
+
+	// Families are the API families that the site serves; none: all of them.
+	Families []Family
+
+	// Root answers requests for the path /; nil: there is nothing.
+	Root interface {
+		http.Handler
+		Has(*http.Request) bool // reports whether a request is one for that path which is answered
+	}
+
+	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
+	CORS []string
+	// CORSOf returns the origins for a request's site, in place of CORS; nil: CORS applies.
+	CORSOf func(*http.Request) []string
+	// Hosts are further names and addresses of this machine, in lower case.
+	Hosts []string
+	// ServesHost reports whether a request's host is a name that the configuration gives this site; nil: it gives none.
+	ServesHost func(*http.Request) bool
+	// RootCertificate returns the certificate of the server's own authority, in PEM; nil, or an error: there is none.
+	RootCertificate func() ([]byte, error)
+	// Underway is called when a response begins that outlives its request, and the function that it returns when that has ended; nil:
+	// neither is.
+	Underway func() (end func())
+	// Ended is called with the summary of each request when it has ended, before its handler returns; nil: nothing is. ctx is the
+	// request's. It may keep the summary.
+	Ended func(ctx context.Context, s *node.Summary)
+
+	HeaderAfter  time.Duration // see headerAfter
+	BodyPatience time.Duration // see bodyPatience
+	MaxGathered  int64         // see maxGathered
+	MaxBrought   int64         // see maxBrought
+}
+
+// Site is what the endpoints of a site have in common.
+type Site struct {
+	Config
+	Encoded    encodedModels // of the native API
+	EncodedV0  encodedModels
+	loadErrors quiet
+}
+
+// NewSite returns a site, whose configuration is completed.
+func NewSite(c Config) *Site {
+	if c.MaxBody == 0 {
+		c.MaxBody = DefaultMaxBody
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = defaultKeepAlive
+	}
+	if c.Logs == nil {
+		c.Logs = logs.New()
+	}
+	if c.HeaderAfter == 0 {
+		c.HeaderAfter = headerAfter
+	}
+	if c.BodyPatience == 0 {
+		c.BodyPatience = bodyPatience
+	}
+	if c.MaxBrought == 0 {
+		c.MaxBrought = maxBrought
+	}
+	if c.MaxGathered == 0 {
+		c.MaxGathered = maxGathered
+	}
+	return &Site{Config: c}
+}
+
+// maxBrought bounds how much a request brings in from the store, in bytes: a few bytes of references can stand for a lot.
+const maxBrought = 256 << 20
+
+// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices
+// together, with the results of tools.
+const maxGathered = 64 << 20
+
+// RunningNode returns the node, or nil if there is none yet.
+func (a *Site) RunningNode(ctx context.Context) *node.Node {
+	if a.Node == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	cancel() // it isn't waited for
+	n, err := a.Node(ctx)
+	if err != nil {
+		return nil
+	}
+	return n
+}
