@@ -108,9 +108,9 @@ func (r *completionRun) beginAnswer(resp *engineResponse) *openai.TextAnswer {
 }
 
 // promptText is the text of a prompt. Of token ids only the engine knows it.
-func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, prompt json.RawMessage) (text string, err error) {
-	if json.Unmarshal(prompt, &text) == nil {
-		return text, nil
+func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, prompt json.RawMessage) (said string, err error) {
+	if json.Unmarshal(prompt, &said) == nil {
+		return said, nil
 	}
 	tokens, ok := resp.engine.(wire.Detokenizer)
 	if !ok {
@@ -122,12 +122,12 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 			return err
 		}
 		var bad *translate.Error
-		if text, bad = tokens.Detokenized(answer); bad != nil {
+		if said, bad = tokens.Detokenized(answer); bad != nil {
 			return bad
 		}
-		return r.rq.gatherBytes(len(text))
+		return r.rq.gatherBytes(len(said))
 	})
-	return text, err
+	return said, err
 }
 
 // more is what the answer has beside the OpenAI-style fields.

@@ -40,7 +40,7 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
+			c := &endpoint.Call{Dialect: plainDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
 			located := fmt.Errorf("the store /home/x/lmcaddy.db: %w", tt.cause)
 			errs := []error{located}
 			if _, isLoad := tt.cause.(supervisor.Error); !isLoad { //nolint:errorlint // it is as it stands above
@@ -62,7 +62,7 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 // TestNotAnswered_WithoutFileDescriptors: the engine wasn't even asked, so it isn't to blame.
 func TestNotAnswered_WithoutFileDescriptors(t *testing.T) {
 	t.Parallel()
-	c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := &endpoint.Call{Dialect: plainDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
 	err := (&modelRequest{call: c}).notAnswered(t.Context(), nil, &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}})
 	if _, broken := errors.AsType[*brokenOff](err); broken {
 		t.Error("it is taken for the engine's failure")

@@ -86,8 +86,8 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 		case !v.asked.Truncates:
 			return v.tooLong(tooLong)
 		}
-		for _, text := range part.Inputs {
-			if err := v.cut(lease, text); err != nil {
+		for _, input := range part.Inputs {
+			if err := v.cut(lease, input); err != nil {
 				return err
 			}
 		}
@@ -103,16 +103,16 @@ func overflowOf(err error) (_ *translate.Error, ok bool) {
 
 // cut asks for one text, as much of it as the engine takes.
 func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
-	for text := jsonbody.Unquote(input); ; {
+	for said := jsonbody.Unquote(input); ; {
 		err := v.some(lease, []json.RawMessage{input})
 		tooLong, is := overflowOf(err)
 		if !is {
 			return err
 		}
-		if text = ollama.Shorter(text, tooLong); text == "" {
+		if said = ollama.Shorter(said, tooLong); said == "" {
 			return v.tooLong(tooLong)
 		}
-		input = jsonbody.AppendString(nil, text)
+		input = jsonbody.AppendString(nil, said)
 	}
 }
 

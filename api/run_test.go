@@ -2,16 +2,21 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -35,6 +40,39 @@ func (textReply) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
+// plainDialect is a dialect with server-sent events.
+var plainDialect = &endpoint.Dialect{Errors: openai.Errors{}, Stream: endpoint.ServerSent}
+
+// openEngineNode returns a node with the shipped model and a fake engine.
+func openEngineNode(t *testing.T, script *fakeengine.Script) *node.Node {
+	t.Helper()
+	dir := home.Dir(t.TempDir())
+	from, err := filepath.Abs("../../testdata/models/lmcaddy/tinychat/tinychat-f16.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir.Models(), "lmcaddy", "tinychat", "tinychat-f16.gguf")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Symlink(from, to)); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := node.Reserve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := lock.Open(slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	fake := fakeengine.Install(t, script)
+	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: fake.Path, Sandbox: supervisor.Off}}}
+	if err := n.Push(1, settings); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestRun_Rounds: an answer may take several upstream requests one after the other. Each may be sent again, whatever the client
 // has seen of those before it, and each has a prompt that counts.
 func TestRun_Rounds(t *testing.T) {
@@ -51,11 +89,10 @@ func TestRun_Rounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, script)
 			body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 			w := httptest.NewRecorder()
 			c := &endpoint.Call{
-				Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Node: s.node, Dialect: openAIDialect, Writer: w, Cancel: func(error) {},
+				Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Node: openEngineNode(t, script), Dialect: plainDialect, Writer: w, Cancel: func(error) {},
 				Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
 			}
 			defer c.EndWriting()
