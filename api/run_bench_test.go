@@ -50,8 +50,7 @@ func (d *discardWriter) Flush()                      {}
 func BenchmarkChatStream(b *testing.B) {
 	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
-	a := New(endpoint.Config{})
-	c := &endpoint.Call{Site: a.Site, Writer: &discardWriter{http.Header{}}, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), Dialect: plainDialect, Cancel: func(error) {}}
+	c := &endpoint.Call{Site: endpoint.NewSite(endpoint.Config{}), Writer: &discardWriter{http.Header{}}, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), Dialect: plainDialect, Cancel: func(error) {}}
 	r := newRun(&modelRequest{call: c, stream: true, engine: llamaserver.Wire{}})
 	defer r.close()
 	b.ReportAllocs()
