@@ -34,6 +34,7 @@ var mayImport = []row{
 	{"caddymodule/option", []string{"internal/..."}},
 	{"caddymodule", []string{"caddymodule/config", "caddymodule/option", "api/...", "node", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"api", []string{"web", "api/...", "node", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
+	{"api/text", []string{"api/endpoint", "node", "mcploop/...", "catalog", "store", "supervisor", "translate/...", "internal/..."}},
 	{"api/endpoint", []string{"node", "catalog/...", "store", "supervisor", "translate", "translate/jsonbody", "internal/..."}},
 	{"web", nil},
 	{"node", []string{"warm", "mcploop/...", "catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},

@@ -7,9 +7,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -20,9 +19,9 @@ import (
 
 // inBackground begins a response that is made whether or not the client waits for it, and answers with what there is of it: the queued
 // response, or the stream.
-func (r *responseRun) inBackground(c *endpoint.Call, rq *modelRequest) error {
-	follows := rq.stream
-	rq.stream = true // to the log
+func (r *responseRun) inBackground(c *endpoint.Call, rq *text.Request) error {
+	follows := rq.Streams
+	rq.Streams = true // to the log
 	turn := r.turn(store.InProgress, c.Owner())
 	begun := *turn
 	d := c.Detach()
@@ -53,15 +52,15 @@ func (r *responseRun) notStarted(c *endpoint.Call, err error) error {
 	case isDeleted: // in the meantime
 		return noPreviousResponse(c, r.ask.Previous, err)
 	default:
-		return notStoredError(c, err)
+		return text.NotStored(c, err)
 	}
 }
 
 // detached makes the response. However it ends, the log and the store say so.
-func (r *responseRun) detached(c *endpoint.Call, rq *modelRequest) {
-	rq.call = c
-	r.loopRun = &loopRun{run: newRun(rq), teller: r}
-	defer r.close()
+func (r *responseRun) detached(c *endpoint.Call, rq *text.Request) {
+	rq.Call = c
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	defer r.Close()
 	var err error
 	func() {
 		defer func() {
@@ -69,7 +68,7 @@ func (r *responseRun) detached(c *endpoint.Call, rq *modelRequest) {
 				err = c.Panicked(fault)
 			}
 		}()
-		r.tell(func(dst []byte) []byte { return r.out.Begin(dst, true) })
+		r.Send(func(dst []byte) []byte { return r.out.Begin(dst, true) })
 		err = r.answer()
 	}()
 	if err != nil {
@@ -79,14 +78,11 @@ func (r *responseRun) detached(c *endpoint.Call, rq *modelRequest) {
 
 // cancelled ends a response in the background that its owner has cancelled.
 func (r *responseRun) cancelled() {
-	r.call.Ledger.Summary.Outcome = node.OutcomeCancelled
+	r.Call.Ledger.Summary.Outcome = node.OutcomeCancelled
 	r.out.Answer.Cancel()
 	_ = r.storeResponse() // an error has been logged
-	r.tell(r.out.Cancel)
+	r.Send(r.out.Cancel)
 }
-
-// isBackground reports whether a turn of the Responses API was made in the background.
-func isBackground(turn *store.Turn) bool { return gjson.GetBytes(turn.Request, "background").Bool() }
 
 // resume is GET /v1/responses/{id}?stream=true&starting_after=N: the stream of a background response from its beginning, or after the
 // event with a number.
@@ -99,7 +95,7 @@ func resume(c *endpoint.Call, turn *store.Turn) error {
 		}
 		from = after + 1
 	}
-	if !isBackground(turn) {
+	if !text.IsBackground(turn) {
 		return translate.Invalid("invalid_value", "stream", `Only responses that were created with "background": true can be streamed again. Leave out "stream" to get the response.`)
 	}
 	run := c.Node.Run(turn.Owner, turn.ID)

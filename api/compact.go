@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -19,13 +20,13 @@ const summaryPrompt = "Summarize the conversation up to here, so that the work c
 	"Answer with the summary alone."
 
 // conversationRequest reads a request about a conversation that isn't answered. Tools of MCP servers have no effect on it.
-func conversationRequest(c *endpoint.Call) (*modelRequest, *responses.Request, []translate.Item, error) {
-	rq, err := textRequest(c, responses.WithDefaults, nil)
+func conversationRequest(c *endpoint.Call) (*text.Request, *responses.Request, []translate.Item, error) {
+	rq, err := text.Read(c, responses.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	rq.stream = false
-	ask, bad := responses.Parse(rq.body, rq.caps)
+	rq.Streams = false
+	ask, bad := responses.Parse(rq.Body, rq.Caps)
 	if bad != nil {
 		return nil, nil, nil, bad
 	}
@@ -43,7 +44,7 @@ func countResponse(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	tokens, err := rq.countChat(body, &chat)
+	tokens, err := rq.CountChat(body, &chat)
 	if err != nil {
 		return err
 	}
@@ -64,19 +65,19 @@ func compact(c *endpoint.Call) error {
 	if len(conversation) == 0 {
 		return translate.Missing("input")
 	}
-	r := &compactRun{run: newRun(rq), ask: ask}
-	defer r.close()
-	r.answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
+	r := &compactRun{Run: text.NewRun(rq), ask: ask}
+	defer r.Close()
+	r.answer = responses.Answer{ID: text.NewResponseID(), Created: time.Now(), Model: rq.Target.Model.Key, Request: ask}
 	asked := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: summaryPrompt}}}
 	body, chat, bad := ask.Upstream(append(conversation, asked), nil, true)
 	if bad != nil {
 		return bad
 	}
-	if err := rq.reserveChat(body, &chat, 0); err != nil {
+	if err := rq.ReserveChat(body, &chat, 0); err != nil {
 		return err
 	}
 	r.chat = &chat
-	if err := r.exchange(c.Request.Context(), r.chatPart(part{reply: r}, body, &chat)); err != nil {
+	if err := r.Generate(c.Request.Context(), r.ChatPart(text.Part{Reply: r}, body, &chat)); err != nil {
 		return err
 	}
 	summary := r.summary()
@@ -95,19 +96,19 @@ func compact(c *endpoint.Call) error {
 
 // compactRun is a request for a summary on its way.
 type compactRun struct {
-	*run
+	*text.Run
 
 	ask    *responses.Request
 	answer responses.Answer
 	chat   *request.Chat
 }
 
-func (r *compactRun) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
+func (r *compactRun) Begin(_ context.Context, resp *text.Response, decoder *wire.Recorder) (wire.Rewriter, error) {
 	r.answer.Add(translate.Round{Number: 1})
-	return r.byEvents(resp, wire.DecoderOf(resp.engine, r.chat, decoder), gatherer(r.answer.Add)), nil
+	return r.ByEvents(resp, wire.DecoderOf(resp.Engine, r.chat, decoder), text.Gatherer(r.answer.Add)), nil
 }
 
-func (r *compactRun) isSeen(bool) bool { return false }
+func (r *compactRun) IsSeen(bool) bool { return false }
 
 // summary is the text that the model answered with, without its thoughts.
 func (r *compactRun) summary() string {

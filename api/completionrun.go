@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -15,13 +16,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// choicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others wait
-// here and not in the queue, so that one request can't fill that.
-const choicesAtOnce = 4
-
 // completionRun is a request for text completions on its way: one exchange with the engine for each candidate.
 type completionRun struct {
-	*run
+	*text.Run
 
 	completion *request.Completion
 	chains     []prefix.Chain // of the prompts
@@ -35,13 +32,13 @@ type completionRun struct {
 func (r *completionRun) candidate(ctx context.Context, i int) error {
 	of := r.completion
 	reply := &candidateReply{completionRun: r, index: i}
-	p := part{
-		index: i, prompt: i / of.BestOf, isFree: of.MaxTokens == 0, chain: r.chains[i/of.BestOf], reply: reply,
-		asks: &textQuestion{&r.rq.target.Model, r.rq.body, of, i / of.BestOf, i % of.BestOf},
+	p := text.Part{
+		Index: i, Prompt: i / of.BestOf, IsFree: of.MaxTokens == 0, Chain: r.chains[i/of.BestOf], Reply: reply,
+		Task: &text.CompletionTask{&r.Request.Target.Model, r.Request.Body, of, i / of.BestOf, i % of.BestOf},
 	}
-	err := r.exchange(ctx, p)
+	err := r.Generate(ctx, p)
 	if err == nil {
-		r.tell(func(dst []byte) []byte {
+		r.Send(func(dst []byte) []byte {
 			r.candidates[i] = reply.choice
 			r.left--
 			return r.appendFinish(dst, reply.choice)
@@ -53,13 +50,13 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 // appendFinish tells a client that streams that a candidate is complete.
 func (r *completionRun) appendFinish(dst []byte, choice *openai.TextChoice) []byte {
 	switch {
-	case r.stream == nil:
+	case r.Stream == nil:
 		return dst
 	case r.left > 0:
 		return choice.AppendFinish(dst, nil)
 	}
 	total := openai.Total(r.candidates, r.completion.BestOf)
-	if more := r.more(total); r.rq.includeUsage {
+	if more := r.more(total); r.Request.IncludeUsage {
 		dst = r.answer.AppendUsage(choice.AppendFinish(dst, nil), total.Usage, more)
 	} else {
 		dst = choice.AppendFinish(dst, more)
@@ -75,10 +72,10 @@ type candidateReply struct {
 	choice *openai.TextChoice
 }
 
-func (r *candidateReply) begin(ctx context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
+func (r *candidateReply) Begin(ctx context.Context, resp *text.Response, decoder *wire.Recorder) (wire.Rewriter, error) {
 	of := r.completion
 	r.choice = &openai.TextChoice{
-		Index: r.index, Answer: r.beginAnswer(resp), Top: of.Logprobs, Empty: of.MaxTokens == 0, IsStream: r.stream != nil,
+		Index: r.index, Answer: r.beginAnswer(resp), Top: of.Logprobs, Empty: of.MaxTokens == 0, IsStream: r.Stream != nil,
 	}
 	if of.Echo {
 		var err error
@@ -86,38 +83,38 @@ func (r *candidateReply) begin(ctx context.Context, resp *engineResponse, decode
 			return nil, err
 		}
 	}
-	return r.byEvents(resp, decoder, r.choice), nil
+	return r.ByEvents(resp, decoder, r.choice), nil
 }
 
-func (r *candidateReply) isSeen(sent bool) bool { return sent }
+func (r *candidateReply) IsSeen(sent bool) bool { return sent }
 
 // beginAnswer is what the candidates have in common. It names the instance by which the first of them was begun.
-func (r *completionRun) beginAnswer(resp *engineResponse) *openai.TextAnswer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *completionRun) beginAnswer(resp *text.Response) *openai.TextAnswer {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	if r.answer == nil {
-		r.instance = &resp.lease.Instance
+		r.Instance = &resp.Lease.Instance
 		r.answer = openai.NewTextAnswer(openai.Envelope{
-			ID: endpoint.NewID("cmpl-"), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
+			ID: endpoint.NewID("cmpl-"), Created: time.Now().Unix(), Model: r.Instance.ID, Fingerprint: r.Instance.Build.Version,
 		})
-		if r.stream != nil {
-			r.stream.Await()
+		if r.Stream != nil {
+			r.Stream.Await()
 		}
 	}
 	return r.answer
 }
 
 // promptText is the text of a prompt. Of token ids only the engine knows it.
-func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, prompt json.RawMessage) (said string, err error) {
+func (r *completionRun) promptText(ctx context.Context, resp *text.Response, prompt json.RawMessage) (said string, err error) {
 	if json.Unmarshal(prompt, &said) == nil {
 		return said, nil
 	}
-	tokens, ok := resp.engine.(wire.Detokenizer)
+	tokens, ok := resp.Engine.(wire.Detokenizer)
 	if !ok {
-		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
+		return "", text.WrongEngine(r.Request.Target.Model, "takes no token ids: send the prompt as text.")
 	}
-	err = r.rq.converse(ctx, resp.lease, tokens.Detokenize(prompt), func(resp *engineResponse) error {
-		answer, err := resp.all(ctx, r.call.Site.MaxGathered)
+	err = r.Request.Post(ctx, resp.Lease, tokens.Detokenize(prompt), func(resp *text.Response) error {
+		answer, err := resp.ReadAll(ctx, r.Call.Site.MaxGathered)
 		if err != nil {
 			return err
 		}
@@ -125,14 +122,14 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 		if said, bad = tokens.Detokenized(answer); bad != nil {
 			return bad
 		}
-		return r.rq.gatherBytes(len(said))
+		return r.Request.GatherBytes(len(said))
 	})
 	return said, err
 }
 
 // more is what the answer has beside the OpenAI-style fields.
 func (r *completionRun) more(total *translate.Outcome) []byte {
-	extra := extra(r.call, r.instance, r.rq.demand.Draft)
+	extra := extra(r.Call, r.Instance, r.Request.Demand.Draft)
 	if extra == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -135,7 +136,7 @@ func TestCompletions_AsManyAtATimeAsAreAllowed(t *testing.T) {
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 16) })
 	done := make(chan answer)
 	go func() { done <- s.complete(`,"prompt":"a","n":9`) }()
-	for i := range choicesAtOnce {
+	for i := range text.ChoicesAtOnce {
 		n := 0
 		s.fake.Wait(t, func(e fakeengine.Event) bool {
 			if e.Kind == fakeengine.Gated {
@@ -150,8 +151,8 @@ func TestCompletions_AsManyAtATimeAsAreAllowed(t *testing.T) {
 			requests++
 		}
 	}
-	if requests != choicesAtOnce {
-		t.Errorf("the engine was asked %d at a time, want %d", requests, choicesAtOnce)
+	if requests != text.ChoicesAtOnce {
+		t.Errorf("the engine was asked %d at a time, want %d", requests, text.ChoicesAtOnce)
 	}
 	s.fake.Release("go")
 	if got := <-done; gjson.Get(got.body, "choices.#").Int() != 9 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -26,38 +27,38 @@ func createResponse(c *endpoint.Call) error {
 	if socket != nil {
 		check = checkMessage
 	}
-	rq, err := textRequest(c, responses.WithDefaults, check)
+	rq, err := text.Read(c, responses.WithDefaults, check)
 	if err != nil {
 		return err
 	}
-	rq.stream = rq.stream || socket != nil
-	ask, bad := responses.Parse(rq.body, rq.caps)
+	rq.Streams = rq.Streams || socket != nil
+	ask, bad := responses.Parse(rq.Body, rq.Caps)
 	if bad != nil {
 		return bad
 	}
 	servers := responseServers(ask.Servers)
-	if err := mayUseServers(c, servers, responsesGates); err != nil {
+	if err := text.AuthorizeServers(c, servers, text.ResponsesGates); err != nil {
 		return err
 	}
-	r := &responseRun{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.body.Value("generate")) == "false"}
+	r := &responseRun{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.Body.Value("generate")) == "false"}
 	if r.conversation, err = responseContext(c, ask, rq); err != nil {
 		return err
 	}
 	if r.parent = ask.Previous; ask.Store && unstored(c, ask.Previous) != nil { // then all of it is stored as one turn
 		r.parent, ask.Input = "", r.conversation
 	}
-	r.out.Answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
+	r.out.Answer = responses.Answer{ID: text.NewResponseID(), Created: time.Now(), Model: rq.Target.Model.Key, Request: ask}
 	if ask.Store && ask.Previous == "" {
-		rq.demand.Conversation = r.out.Answer.ID
+		rq.Demand.Conversation = r.out.Answer.ID
 	}
 	if ask.Background {
 		return r.inBackground(c, rq)
 	}
-	r.loopRun = &loopRun{run: newRun(rq), teller: r}
-	defer r.close()
-	if r.stream != nil && ask.Store {
-		r.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
-		r.leased = func(*supervisor.Lease) { r.announce() }
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	defer r.Close()
+	if r.Stream != nil && ask.Store {
+		r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
+		r.OnLeased = func(*supervisor.Lease) { r.StoreBeginning() }
 		defer r.settle()
 	}
 	defer r.keep()
@@ -66,38 +67,38 @@ func createResponse(c *endpoint.Call) error {
 
 // settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
 func (r *responseRun) settle() {
-	if r.out.Begun() && !r.announced.ended {
+	if r.out.Begun() && !r.Beginning.Ended {
 		r.out.Answer.Cancel()
 		_ = r.storeResponse() // an error is logged; nobody is there to be told
 	}
-	r.withdraw()
+	r.WithdrawBeginning()
 }
 
 // responseServers are the tools of type mcp. One without a URL is the server of mcp.json with its label.
-func responseServers(all []responses.Server) []mcpServer {
-	found := make([]mcpServer, len(all))
+func responseServers(all []responses.Server) []text.MCPServer {
+	found := make([]text.MCPServer, len(all))
 	for i := range all {
 		s := &all[i]
-		found[i] = mcpServer{
-			param: s.Param, label: s.Label, url: s.URL, headers: s.Headers, provider: s.Provider(),
-			restricted: s.Restricted, allowed: s.Allowed,
+		found[i] = text.MCPServer{
+			Param: s.Param, Label: s.Label, Url: s.URL, Headers: s.Headers, Provider: s.Provider(),
+			Restricted: s.Restricted, Allowed: s.Allowed,
 		}
 		if s.URL == "" {
-			found[i].plugin = s.Label
+			found[i].Plugin = s.Label
 		}
 	}
 	return found
 }
 
 // responseFields are the names of the Responses API.
-var responseFields = fieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
+var responseFields = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
 
 // responseRun is a request for a response on its way.
 type responseRun struct {
-	*loopRun
+	*text.Loop
 
 	ask          *responses.Request
-	servers      []mcpServer
+	servers      []text.MCPServer
 	parent       string // id of the stored response that this one continues; empty if there is none
 	warmsUp      bool   // the client wants no answer yet, only that the model is loaded
 	conversation []translate.Item
@@ -108,11 +109,11 @@ type responseRun struct {
 
 // answer answers the request, by what a model says and by the tools that it calls.
 func (r *responseRun) answer() error {
-	r.stored = true
-	ctx := r.call.Request.Context()
+	r.Gathers = true
+	ctx := r.Call.Request.Context()
 	err := r.converse(ctx)
-	if r.stream != nil {
-		r.stream.Close() // from here on nobody else writes
+	if r.Stream != nil {
+		r.Stream.Close() // from here on nobody else writes
 	}
 	if err == nil {
 		r.out.Answer.End(nil)
@@ -128,10 +129,10 @@ func (r *responseRun) answer() error {
 		return ctx.Err() // whatever it looks like from here
 	}
 	switch {
-	case err != nil && !r.call.Begun:
-		return refined(err, responseFields.refine)
-	case r.stream == nil:
-		r.call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+	case err != nil && !r.Call.Begun:
+		return text.Refined(err, responseFields.Refine)
+	case r.Stream == nil:
+		r.Call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
 	default:
 		r.end(err)
 	}
@@ -141,9 +142,9 @@ func (r *responseRun) answer() error {
 // converse has the model answer, with the tools of the request.
 func (r *responseRun) converse(ctx context.Context) error {
 	if r.warmsUp {
-		return r.onLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
+		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
 	}
-	tools, err := toolbox(r.call, ctx, r.servers, r.rq.caps)
+	tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
 	if err != nil {
 		r.listFailed(err)
 		return err
@@ -156,38 +157,38 @@ func (r *responseRun) converse(ctx context.Context) error {
 		tools.MaxCalls, tools.Single = r.ask.MaxToolCalls, r.ask.Chat.SingleCall
 		r.lists = tools.Lists()
 	}
-	return r.loop(ctx, r.conversation, tools)
+	return r.Rounds(ctx, r.conversation, tools)
 }
 
 // listFailed tells in a stream which MCP server gave no list of its tools. A label that isn't in mcp.json is a mistake of the request.
 func (r *responseRun) listFailed(err error) {
 	e, ok := errors.AsType[*translate.Error](err)
-	if r.stream == nil || !ok || e.Kind != translate.KindMCPFailed && e.Kind != translate.KindPluginFailed || e.EffectiveCode() != "" {
+	if r.Stream == nil || !ok || e.Kind != translate.KindMCPFailed && e.Kind != translate.KindPluginFailed || e.EffectiveCode() != "" {
 		return
 	}
-	i := slices.IndexFunc(r.servers, func(m mcpServer) bool { return m.param == e.Param })
+	i := slices.IndexFunc(r.servers, func(m text.MCPServer) bool { return m.Param == e.Param })
 	if i < 0 {
 		return
 	}
-	r.lists = []translate.ToolList{{Server: r.servers[i].label, Err: e}}
-	r.tell(func(dst []byte) []byte { return r.begin(dst, nil, 0) })
+	r.lists = []translate.ToolList{{Server: r.servers[i].Label, Err: e}}
+	r.Send(func(dst []byte) []byte { return r.BeginRound(dst, nil, 0) })
 }
 
-func (r *responseRun) upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
+func (r *responseRun) Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
 	body, chat, bad := r.ask.Upstream(round.Conversation, round.Tools(), round.Number == 1)
 	return body, &chat, bad
 }
 
-func (r *responseRun) begin(dst []byte, _ *engineResponse, _ int) []byte {
-	if r.call.Background != nil {
-		r.call.Background.Working()
+func (r *responseRun) BeginRound(dst []byte, _ *text.Response, _ int) []byte {
+	if r.Call.Background != nil {
+		r.Call.Background.Working()
 	}
-	if r.stream != nil && !r.out.Begun() {
-		r.awaitAnnounced()
+	if r.Stream != nil && !r.out.Begun() {
+		r.AwaitBeginning()
 		dst = r.out.Begin(dst, false)
 	}
 	for _, list := range r.lists {
-		if r.stream != nil {
+		if r.Stream != nil {
 			dst = r.out.Append(dst, list)
 		} else {
 			r.out.Answer.Add(list)
@@ -200,23 +201,23 @@ func (r *responseRun) begin(dst []byte, _ *engineResponse, _ int) []byte {
 // Append appends what the client sees of an event.
 func (r *responseRun) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
 
-func (r *responseRun) add(ev translate.Event) { r.out.Answer.Add(ev) }
+func (r *responseRun) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
 
-func (r *responseRun) isSeen() bool { return !r.out.Answer.RoundIsEmpty() }
+func (r *responseRun) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
 
 // end ends the stream, with what was generated, whether or not there was an error.
 func (r *responseRun) end(err error) {
 	var e *translate.Error
 	if err != nil {
-		e = r.call.Error(refined(err, responseFields.refine))
-		r.call.Site.Log.Warn("a stream failed", "request", r.call.ID, "error", e)
-		r.call.Ledger.Failed(e)
+		e = r.Call.Error(text.Refined(err, responseFields.Refine))
+		r.Call.Site.Log.Warn("a stream failed", "request", r.Call.ID, "error", e)
+		r.Call.Ledger.Failed(e)
 		r.out.Answer.End(e)
-		if e.Code != notStored {
+		if e.Code != text.CodeNotStored {
 			_ = r.storeResponse() // the error event is about what came first
 		}
 	}
-	r.tell(func(dst []byte) []byte {
+	r.Send(func(dst []byte) []byte {
 		if !r.out.Begun() { // but the header has been sent, with a comment
 			dst = r.out.Begin(dst, false)
 		}
@@ -229,5 +230,5 @@ func (r *responseRun) storeResponse() error {
 	if !r.ask.Store {
 		return nil
 	}
-	return r.putTurn(r.turn(store.Status(r.out.Answer.Status()), r.call.Owner()))
+	return r.StoreTurn(r.turn(store.Status(r.out.Answer.Status()), r.Call.Owner()))
 }

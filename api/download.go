@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -49,7 +50,7 @@ type (
 
 // download is POST /api/v1/models/download.
 func download(c *endpoint.Call) error {
-	body, name, err := bodyAndModel(c)
+	body, name, err := text.BodyAndModel(c)
 	if err != nil {
 		return err
 	}

@@ -197,18 +197,6 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 	}
 }
 
-func TestTokens_CachedOnesOfAPromptCountOnce(t *testing.T) {
-	t.Parallel()
-	r := &run{spent: []spent{
-		{0, 0, translate.Usage{Prompt: 10, Cached: 2, Completion: 1}},
-		{1, 0, translate.Usage{Prompt: 10, Cached: 9, Completion: 2}}, // which finds what the first has processed
-		{2, 1, translate.Usage{Prompt: 20, Cached: 15, Completion: 3}},
-	}}
-	if got := r.usage(); got != (translate.Usage{Prompt: 30, Cached: 17, Completion: 6}) {
-		t.Errorf("%+v", got)
-	}
-}
-
 // The metrics have each kind of error from the start, also those that are called by their causes.
 func TestSummary_EveryKindIsKnown(t *testing.T) {
 	t.Parallel()

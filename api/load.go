@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -38,7 +39,7 @@ func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 
 // load is POST /api/v1/models/load. Each request loads another instance.
 func load(c *endpoint.Call) error {
-	body, name, err := bodyAndModel(c)
+	body, name, err := text.BodyAndModel(c)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,8 @@ package api
 import (
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -63,23 +63,11 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 	if jsonbody.IsGiven(body.Value("pinned")) {
 		o.Pinned = &pinned
 	}
-	if o.TTL, bad = timeToLive(body); bad != nil {
+	if o.TTL, bad = text.TimeToLive(body); bad != nil {
 		return o, bad
 	}
 	o.ID, bad = instanceID(body)
 	return o, bad
-}
-
-// timeToLive reads the field ttl, in seconds; nil: it isn't given.
-func timeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
-	seconds, given, bad := body.Int("ttl")
-	switch {
-	case bad != nil || !given:
-		return nil, bad
-	case seconds < -1 || seconds > maxTTL:
-		return nil, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
-	}
-	return new(time.Duration(max(seconds, 0)) * time.Second), nil
 }
 
 // instanceID reads the field identifier, the id of a new instance.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
@@ -36,7 +37,7 @@ func getMCP(c *endpoint.Call) error {
 	}
 	tools, failed := toolsOf(c, c.Param)
 	if unknown, ok := errors.AsType[*servers.UnknownError](failed); ok {
-		e := serverFailed(c, &mcpServer{plugin: c.Param}, unknown)
+		e := text.ServerError(c, &text.MCPServer{Plugin: c.Param}, unknown)
 		return &translate.Error{Kind: translate.KindPathNotFound, Code: "unknown_plugin", Message: e.Message}
 	}
 	if err := c.Request.Context().Err(); err != nil {
@@ -55,7 +56,7 @@ func getMCP(c *endpoint.Call) error {
 	}
 	answer := resource.MCPServerTools{MCPServer: describeMCPServer(c, &all[i]), Tools: []resource.MCPTool{}}
 	if failed != nil {
-		answer.Status, answer.Error = "failed", serverFailed(c, &mcpServer{plugin: c.Param}, failed).Message
+		answer.Status, answer.Error = "failed", text.ServerError(c, &text.MCPServer{Plugin: c.Param}, failed).Message
 	}
 	for _, t := range tools {
 		answer.Tools = append(answer.Tools, resource.MCPTool{Name: t.Name, Title: t.Title, Description: t.Description, Schema: schemaOrEmpty(t.Schema)})
@@ -82,7 +83,7 @@ func schemaOrEmpty(schema json.RawMessage) json.RawMessage {
 
 // mayListMCP refuses a request that may not use the servers of mcp.json. On a site without authentication, too, it needs a token.
 func mayListMCP(c *endpoint.Call) error {
-	if err := passGates(c, nativeGates.plugin, ""); err != nil || c.Identity != nil {
+	if err := text.CheckGates(c, text.NativeGates.Plugin, ""); err != nil || c.Identity != nil {
 		return err
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)

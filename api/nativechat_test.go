@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -234,12 +235,12 @@ func TestNative_WhatCantBeStoredIsNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.native("hi", ""); got.status != 500 || got.code() != notStored || strings.Contains(got.body, healthy) {
+	if got := s.native("hi", ""); got.status != 500 || got.code() != text.CodeNotStored || strings.Contains(got.body, healthy) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	order, fault, result := s.nativeStream("hi", "").rest()
 	wantOrder(t, order, "chat.start"+nativePrompt+nativeMessage+" error chat.end")
-	if fault.Get("code").Str != notStored || result.Get("response_id").Exists() || said(result) != healthy {
+	if fault.Get("code").Str != text.CodeNotStored || result.Get("response_id").Exists() || said(result) != healthy {
 		t.Errorf("%s, %s", fault.Raw, result.Raw)
 	}
 	if got := s.native("hi", `,"store":false`); got.status != 200 || said(gjson.Parse(got.body)) != healthy {

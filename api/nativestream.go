@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -16,16 +17,16 @@ import (
 func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange func() error) error {
 	isLeased := r.tellLoading(loading)
 	defer isLeased()
-	r.leased = func(lease *supervisor.Lease) {
+	r.OnLeased = func(lease *supervisor.Lease) {
 		isLeased()
-		r.announce()
+		r.StoreBeginning()
 		instance, took := lease.Instance.ID, lease.LoadTime
 		if took == 0 && r.loading != "" { // another instance has become free first
 			instance, took = r.loading, time.Since(r.loadTold)
 		}
 		if took > 0 {
-			r.awaitAnnounced()
-			r.event(loadEnd(instance, took)) // also where the engine then refuses the request
+			r.AwaitBeginning()
+			r.Event(loadEnd(instance, took)) // also where the engine then refuses the request
 		}
 		r.loading = ""
 	}
@@ -34,7 +35,7 @@ func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange fu
 
 // tellLoading tells of the load while the request waits for it, until the function that it returns is called.
 func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func()) {
-	ctx, cancel := context.WithCancel(r.call.Request.Context())
+	ctx, cancel := context.WithCancel(r.Call.Request.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -44,14 +45,14 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 				switch {
 				case p.LoadTime > 0: // but other requests have its slots for now
 					r.loading = ""
-					r.awaitAnnounced()
-					r.event(loadEnd(p.Instance, p.LoadTime))
+					r.AwaitBeginning()
+					r.Event(loadEnd(p.Instance, p.LoadTime))
 				case p.Instance != "":
 					if r.loading == "" {
 						r.loading, r.loadTold = p.Instance, time.Now()
 					}
-					r.awaitAnnounced()
-					r.event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
+					r.AwaitBeginning()
+					r.Event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
 				}
 			case <-ctx.Done():
 				return
@@ -67,10 +68,10 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 // end ends the stream, with what was generated, whether or not there was an error. Until the model is being loaded, or an engine
 // has begun to answer, an error is told by a status instead.
 func (r *nativeRun) end(err error) {
-	r.tell(func(dst []byte) []byte {
+	r.Send(func(dst []byte) []byte {
 		if !r.out.Begun() { // but the header has been sent, with a comment
 			r.out.Announced = "" // it isn't stored
-			dst = r.out.Begin(dst, cmp.Or(r.rq.target.Instance, r.rq.target.Model.Key))
+			dst = r.out.Begin(dst, cmp.Or(r.Request.Target.Instance, r.Request.Target.Model.Key))
 		}
 		if err != nil {
 			dst = r.appendFault(dst, err)
@@ -81,13 +82,13 @@ func (r *nativeRun) end(err error) {
 
 func (r *nativeRun) appendFault(dst []byte, err error) []byte {
 	var e *translate.Error
-	if !errors.As(refined(err, nativeFields.refine), &e) {
-		e = r.call.Error(err)
+	if !errors.As(text.Refined(err, nativeFields.Refine), &e) {
+		e = r.Call.Error(err)
 	}
-	r.call.Site.Log.Warn("a stream failed", "request", r.call.ID, "error", e)
-	r.call.Ledger.Failed(e)
+	r.Call.Site.Log.Warn("a stream failed", "request", r.Call.ID, "error", e)
+	r.Call.Ledger.Failed(e)
 	dst = r.out.Append(dst, translate.Fault{Err: e})
-	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != notStored {
+	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != text.CodeNotStored {
 		_ = r.storeTurn(store.Failed) // the error event is about what came first
 	}
 	return dst

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -51,8 +52,8 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &nativeRun{}
 		c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
-		r.loopRun = &loopRun{run: &run{call: c, stream: c.NewStream()}, teller: r}
-		defer r.stream.Close()
+		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r}
+		defer r.Stream.Close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
 		err := r.whileLoading(loading, func() error {
 			loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.5}

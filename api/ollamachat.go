@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -24,20 +25,20 @@ func ollamaGenerate(c *endpoint.Call) error { return ollamaText(c, "generate", o
 
 // ollamaText answers a request for text. what is what a model has to support for it.
 func ollamaText(c *endpoint.Call, what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
-	rq, err := requestWith(c, ollama.WithDefaults, nil)
+	rq, err := text.ReadAny(c, ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
-	asked, bad := parse(rq.body, rq.caps)
+	asked, bad := parse(rq.Body, rq.Caps)
 	switch {
 	case bad != nil:
 		return bad
-	case rq.target.Model.Type == catalog.TypeEmbedding && !asked.IsEmpty:
+	case rq.Target.Model.Type == catalog.TypeEmbedding && !asked.IsEmpty:
 		return ollama.LacksSupport(asked.Model, what)
 	}
-	rq.stream, rq.demand.ContextLength = asked.Streams, asked.Context
-	keep := newKeeping(c, asked.KeepAlive)
-	keep.lend(rq)
+	rq.Streams, rq.Demand.ContextLength = asked.Streams, asked.Context
+	keep := text.NewKeepAlive(c, asked.KeepAlive)
+	keep.Apply(rq)
 	r := &ollamaRun{asked: asked}
 	r.answer = ollama.Answer{
 		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs, OnlyChosen: asked.Chat.OnlyChosen,
@@ -46,17 +47,17 @@ func ollamaText(c *endpoint.Call, what string, parse func(*jsonbody.Body, reques
 	if asked.IsEmpty {
 		return ollamaLoad(c, rq, keep, &r.answer)
 	}
-	defer keep.done()
+	defer keep.End()
 	if err := r.prepare(c, rq); err != nil {
 		return err
 	}
-	r.run = newRun(rq)
-	defer r.close()
-	r.leased = keep.leased
-	if err := r.exchange(c.Request.Context(), r.part()); err != nil {
-		return refined(err, ollamaFields.refine)
+	r.Run = text.NewRun(rq)
+	defer r.Close()
+	r.OnLeased = keep.Leased
+	if err := r.Generate(c.Request.Context(), r.part()); err != nil {
+		return text.Refined(err, ollamaFields.Refine)
 	}
-	if r.stream == nil {
+	if r.Stream == nil {
 		c.WriteJSON(http.StatusOK, r.whole)
 	}
 	return nil
@@ -71,7 +72,7 @@ func tookUntilReady(c *endpoint.Call) (total, load time.Duration) {
 
 // ollamaRun is a request for text on its way.
 type ollamaRun struct {
-	*run
+	*text.Run
 
 	asked *ollama.Request
 	body  *jsonbody.Body // as engines take it
@@ -82,63 +83,63 @@ type ollamaRun struct {
 }
 
 // prepare makes the engine's request.
-func (r *ollamaRun) prepare(c *endpoint.Call, rq *modelRequest) error {
+func (r *ollamaRun) prepare(c *endpoint.Call, rq *text.Request) error {
 	var bad *translate.Error
 	if r.body, bad = r.asked.Upstream(); bad != nil {
 		return bad
 	}
 	if r.asked.Completion == nil {
-		return refined(rq.reserveChat(r.body, &r.asked.Chat, 0), ollamaFields.refine)
+		return text.Refined(rq.ReserveChat(r.body, &r.asked.Chat, 0), ollamaFields.Refine)
 	}
-	if _, ok := rq.engine.(wire.Completer); !ok {
-		return wrongEngine(rq.target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
+	if _, ok := rq.Engine.(wire.Completer); !ok {
+		return text.WrongEngine(rq.Target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
 	}
-	rq.body = r.body
-	rq.demand.Prompt = rq.chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
-	return refined(rq.reserveCompletion(r.asked.Completion), ollamaFields.refine)
+	rq.Body = r.body
+	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
+	return text.Refined(rq.ReserveCompletion(r.asked.Completion), ollamaFields.Refine)
 }
 
 // part is the upstream request.
-func (r *ollamaRun) part() part {
+func (r *ollamaRun) part() text.Part {
 	of := r.asked.Completion
 	if of == nil {
-		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat)
+		return r.ChatPart(text.Part{Reply: r}, r.body, &r.asked.Chat)
 	}
-	return part{reply: r, asks: &textQuestion{&r.rq.target.Model, r.body, of, 0, 0}}
+	return text.Part{Reply: r, Task: &text.CompletionTask{&r.Request.Target.Model, r.body, of, 0, 0}}
 }
 
-func (r *ollamaRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {
+func (r *ollamaRun) Begin(_ context.Context, resp *text.Response, recorder *wire.Recorder) (wire.Rewriter, error) {
 	r.current, r.whole = r.answer, nil
 	var decoder translate.Decoder = recorder
 	if r.asked.Completion == nil {
-		decoder = wire.DecoderOf(resp.engine, &r.asked.Chat, recorder)
+		decoder = wire.DecoderOf(resp.Engine, &r.asked.Chat, recorder)
 	}
-	if r.stream == nil {
-		return r.byEvents(resp, decoder, gatherer(func(ev translate.Event) { r.whole = r.current.Append(r.whole, ev) })), nil
+	if r.Stream == nil {
+		return r.ByEvents(resp, decoder, text.Gatherer(func(ev translate.Event) { r.whole = r.current.Append(r.whole, ev) })), nil
 	}
-	r.stream.Await()
-	return r.byEvents(resp, decoder, &r.current), nil
+	r.Stream.Await()
+	return r.ByEvents(resp, decoder, &r.current), nil
 }
 
-func (r *ollamaRun) isSeen(sent bool) bool { return sent }
+func (r *ollamaRun) IsSeen(sent bool) bool { return sent }
 
 // ollamaLoad answers a request without a prompt: it loads the model, or, with a keep_alive of 0, unloads it.
-func ollamaLoad(c *endpoint.Call, rq *modelRequest, keep *keeping, answer *ollama.Answer) error {
+func ollamaLoad(c *endpoint.Call, rq *text.Request, keep *text.KeepAlive, answer *ollama.Answer) error {
 	reason := "load"
 	var s *endpoint.Stream
-	if rq.stream {
+	if rq.Streams {
 		s = c.NewStream() // a load may take minutes
 		defer s.Close()
 	}
-	if keep.isOver() {
+	if keep.Unloads() {
 		reason = "unload"
-		if err := unloadModel(c, rq.target); err != nil {
+		if err := text.UnloadModel(c, rq.Target); err != nil {
 			return err
 		}
 	} else {
-		defer keep.done()
-		err := rq.onLease(c.Request.Context(), rq.demand, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
-			keep.leased(lease)
+		defer keep.End()
+		err := rq.OnLease(c.Request.Context(), rq.Demand, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
+			keep.Leased(lease)
 			return nil
 		})
 		if err != nil {
@@ -155,6 +156,6 @@ func ollamaLoad(c *endpoint.Call, rq *modelRequest, keep *keeping, answer *ollam
 }
 
 // ollamaFields are what Ollama's API calls the fields of an engine's request.
-var ollamaFields = fieldNames{ //nolint:gosec // no credentials
+var ollamaFields = text.FieldNames{ //nolint:gosec // no credentials
 	"response_format": "format", "reasoning_effort": "think", "chat_template_kwargs": "think", "max_tokens": "options.num_predict", "stop": "options.stop",
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -112,7 +113,7 @@ func ollamaDelete(c *endpoint.Call) error {
 	key := target.Model.Key
 	if broken != nil {
 		key = broken.Key
-	} else if err := unloadModel(c, node.Target{Model: target.Model}); err != nil {
+	} else if err := text.UnloadModel(c, node.Target{Model: target.Model}); err != nil {
 		return err
 	}
 	_, err = c.Node.Remove(c.Request.Context(), cmp.Or(key, name), func(key string) error {

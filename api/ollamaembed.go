@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -23,32 +23,32 @@ func ollamaEmbed(c *endpoint.Call) error { return ollamaVectors(c, ollama.ParseE
 func ollamaEmbeddings(c *endpoint.Call) error { return ollamaVectors(c, ollama.ParseEmbeddings) }
 
 func ollamaVectors(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
-	rq, err := requestWith(c, ollama.WithDefaults, nil)
+	rq, err := text.ReadAny(c, ollama.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
-	asked, bad := parse(rq.body, rq.caps)
+	asked, bad := parse(rq.Body, rq.Caps)
 	if bad != nil {
 		return bad
 	}
-	engine, ok := rq.engine.(wire.Embedder)
-	if m := rq.target.Model; !ok || m.Type != catalog.TypeEmbedding || m.Reranker {
+	engine, ok := rq.Engine.(wire.Embedder)
+	if m := rq.Target.Model; !ok || m.Type != catalog.TypeEmbedding || m.Reranker {
 		return ollama.LacksSupport(asked.Model, "embeddings: choose an embedding model")
 	}
-	rq.stream, rq.demand.ContextLength = false, asked.Context
-	keep := newKeeping(c, asked.KeepAlive)
-	keep.lend(rq)
-	defer keep.done()
-	if err := rq.reserveTexts(len(asked.Inputs), len(rq.body.Raw)); err != nil {
+	rq.Streams, rq.Demand.ContextLength = false, asked.Context
+	keep := text.NewKeepAlive(c, asked.KeepAlive)
+	keep.Apply(rq)
+	defer keep.End()
+	if err := rq.ReserveTexts(len(asked.Inputs), len(rq.Body.Raw)); err != nil {
 		return err
 	}
 	v := &vectors{call: c, rq: rq, engine: engine, asked: asked}
-	defer func() { rq.used(translate.Usage{Prompt: v.got.Prompt}) }()
-	bodies := func() [][]byte { return engine.Embeddings(rq.body, ollama.Part(asked.Inputs)).Body }
-	err = rq.onLease(c.Request.Context(), rq.demand, 1, bodies, func(lease *supervisor.Lease) error {
-		keep.leased(lease)
+	defer func() { rq.CountUsage(translate.Usage{Prompt: v.got.Prompt}) }()
+	bodies := func() [][]byte { return engine.Embeddings(rq.Body, ollama.Part(asked.Inputs)).Body }
+	err = rq.OnLease(c.Request.Context(), rq.Demand, 1, bodies, func(lease *supervisor.Lease) error {
+		keep.Leased(lease)
 		if v.engine, ok = c.Node.WireOf(&lease.Instance).(wire.Embedder); !ok {
-			return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
+			return text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
 		}
 		return v.all(lease)
 	})
@@ -63,7 +63,7 @@ func ollamaVectors(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*
 // vectors are the embeddings of a request's texts on their way.
 type vectors struct {
 	call   *endpoint.Call
-	rq     *modelRequest
+	rq     *text.Request
 	engine wire.Embedder
 	asked  *ollama.Embed
 	got    request.Embedded
@@ -77,7 +77,7 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 	}
 	for _, part := range ollama.Part(v.asked.Inputs).Parts() {
 		err := v.some(lease, part.Inputs)
-		tooLong, is := overflowOf(err)
+		tooLong, is := text.OverflowOf(err)
 		switch {
 		case err == nil:
 			continue
@@ -95,17 +95,11 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 	return nil
 }
 
-// overflowOf returns the refusal of a text that is too long.
-func overflowOf(err error) (_ *translate.Error, ok bool) {
-	e, ok := errors.AsType[*translate.Error](err)
-	return e, ok && e.Kind == translate.KindContextOverflow
-}
-
 // cut asks for one text, as much of it as the engine takes.
 func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
 	for said := jsonbody.Unquote(input); ; {
 		err := v.some(lease, []json.RawMessage{input})
-		tooLong, is := overflowOf(err)
+		tooLong, is := text.OverflowOf(err)
 		if !is {
 			return err
 		}
@@ -118,20 +112,20 @@ func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
 
 // tooLong returns the error of a text that is too long.
 func (v *vectors) tooLong(e *translate.Error) error {
-	said, _ := overflowOf(inputTooLong(e, "The input", &v.rq.target.Model))
+	said, _ := text.OverflowOf(text.InputTooLong(e, "The input", &v.rq.Target.Model))
 	return ollama.TooLong(said)
 }
 
 // some asks for some texts.
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
 	ctx := v.call.Request.Context()
-	return v.rq.converse(ctx, lease, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
+	return v.rq.Post(ctx, lease, v.engine.Embeddings(v.rq.Body, ollama.Part(texts)), func(resp *text.Response) error {
 		return v.take(ctx, resp, len(texts))
 	})
 }
 
-func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) error {
-	said, err := resp.all(ctx, v.call.Site.MaxGathered)
+func (v *vectors) take(ctx context.Context, resp *text.Response, texts int) error {
+	said, err := resp.ReadAll(ctx, v.call.Site.MaxGathered)
 	if err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) err
 		return bad
 	}
 	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.Site.MaxGathered {
-		return tooMuch()
+		return text.AnswerTooLarge()
 	}
 	v.got.Join(part)
 	return nil

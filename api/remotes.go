@@ -1,11 +1,8 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
@@ -15,126 +12,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
-
-const (
-	// maxTurns is how often a request is sent again that a remote has turned away.
-	maxTurns = 3
-	// usualRest is how long a remote that turns requests away gets fewer of them, if it doesn't say for how long, and unfitRest the same for
-	// one that doesn't know the model or the key.
-	usualRest = time.Second
-	unfitRest = 10 * time.Second
-	// maxRest bounds what a remote may ask for.
-	maxRest = 5 * time.Minute
-)
-
-// turnedAway is the refusal of a request by a remote that may take it later, or that another place may take.
-type turnedAway struct {
-	told *translate.Error
-	by   *supervisor.Info // that would refuse it again; nil: it may take it later
-	must bool             // another place is loaded if none is there
-}
-
-func (e *turnedAway) Error() string { return e.told.Error() }
-
-// Unwrap returns what the client is told if no other place takes the request.
-func (e *turnedAway) Unwrap() error { return e.told }
-
-// refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
-// that every model which generates text can answer requests of this kind.
-func (rq *modelRequest) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
-	if fault.Kind == translate.KindContextOverflow {
-		return &outgrown{fault, lease.Instance}
-	}
-	rest, why := usualRest, ""
-	refused := &turnedAway{told: fault}
-	if fault.Code == remotewire.CodeLoop { // of this request alone, which says where it has been
-		refused.by = &lease.Instance
-		return refused
-	}
-	switch resp.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if rest = restOf(resp.Header.Get("Retry-After"), time.Now()); fault.RetryAfter == 0 {
-			fault.RetryAfter = rest
-		}
-	case http.StatusBadGateway: // of a proxy in front of it
-	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		rq.call.Node.RecheckRemote(on.Name)
-		switch {
-		case on.Peer: // it may just have started again
-			why = fault.Message
-		case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusNotFound && isChat:
-			rest, why = unfitRest, fault.Message
-		default: // it may take other requests
-			refused.by, refused.must = &lease.Instance, true
-		}
-	case http.StatusInternalServerError:
-		refused.by = &lease.Instance
-	default:
-		return fault
-	}
-	rq.call.Site.Log.Warn("a remote turned a request away", "request", rq.call.ID, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
-	if refused.by == nil {
-		lease.TurnedAway(rest, why)
-	}
-	return refused
-}
-
-// elsewhere has a request that a remote would refuse again sent to another place. It reports whether it is worth trying.
-func (rq *modelRequest) elsewhere(demand *node.Demand, by *supervisor.Info, must bool) bool {
-	if rq.target.Instance != "" || !must && !rq.call.Node.HasOther(rq.target, demand, by) {
-		return false
-	}
-	demand.Avoid = append(demand.Avoid, by.Gen)
-	return true
-}
-
-// restOf parses a Retry-After header: seconds, or a time.
-func restOf(header string, now time.Time) time.Duration {
-	rest := usualRest
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		rest = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(header); err == nil {
-		rest = at.Sub(now)
-	}
-	return min(max(rest, usualRest), maxRest)
-}
-
-// isNoPlace reports whether a request got no place at all.
-func isNoPlace(err error) bool {
-	_, wasNotLeased := errors.AsType[*endpoint.NotLeased](err)
-	refused, _ := errors.AsType[supervisor.Error](err)
-	switch refused.Kind {
-	case supervisor.QueueFull, supervisor.RemoteAway, supervisor.NotLoaded, supervisor.NeverFits, supervisor.LoadFailed:
-		return wasNotLeased
-	default:
-		return false
-	}
-}
-
-// silentRemote is the error of a request to a remote that has sent nothing for too long.
-func silentRemote(lease *supervisor.Lease) *translate.Error {
-	remote := lease.Remote()
-	return &translate.Error{
-		Kind:    translate.KindStalled,
-		Message: "The remote " + remote.Name + " has sent nothing for " + remote.Server.Silence().String() + ", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.",
-	}
-}
-
-// brokenRemote is the error of a request to a remote that is alive, and hasn't answered it to the end.
-func brokenRemote(lease *supervisor.Lease) *translate.Error {
-	return &translate.Error{
-		Kind:    translate.KindEngineFailed,
-		Message: "The remote " + lease.Remote().Name + " didn't answer the request to the end. Send it again.",
-	}
-}
-
-// lostRemote is the error of a request to a remote that can't be reached any more.
-func lostRemote(lease *supervisor.Lease) *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
-		Message: "The remote " + lease.Remote().Name + " can't be reached any more, and no other place has the model " + lease.Instance.Spec.Model.Key + ". Send the request again later.",
-	}
-}
 
 // DescribeRemotes returns what the native API says of remotes. may reports whether a model may be used by who asks.
 func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resource.OverviewRemote {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -13,14 +14,14 @@ import (
 
 // responseContext puts the conversation together: what was stored, and what the request adds. The demand gets the conversation's name, if it
 // has one.
-func responseContext(c *endpoint.Call, ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
+func responseContext(c *endpoint.Call, ask *responses.Request, rq *text.Request) ([]translate.Item, error) {
 	var items []translate.Item
 	from := brought{call: c}
 	if kept := unstored(c, ask.Previous); kept != nil {
 		kept.isContinued = true
-		items, rq.demand.Conversation = slices.Clone(kept.items), kept.head
+		items, rq.Demand.Conversation = slices.Clone(kept.items), kept.head
 	} else if ask.Previous != "" {
-		turns, err := continued(c, ask.Previous)
+		turns, err := text.Previous(c, ask.Previous)
 		if err == nil && slices.ContainsFunc(turns, func(t *store.Turn) bool { return !responses.IsEcho(t.Request) }) {
 			err = &store.NotFound{ID: ask.Previous}
 		}
@@ -30,7 +31,7 @@ func responseContext(c *endpoint.Call, ask *responses.Request, rq *modelRequest)
 		if turns[len(turns)-1].Status == store.InProgress {
 			return nil, translate.Invalid("invalid_value", "previous_response_id", "Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
 		}
-		rq.demand.Conversation = turns[0].ID
+		rq.Demand.Conversation = turns[0].ID
 		for _, turn := range turns {
 			items = append(append(items, turn.In...), turn.Out...)
 		}
@@ -42,7 +43,7 @@ func responseContext(c *endpoint.Call, ask *responses.Request, rq *modelRequest)
 		return nil, err
 	}
 	items = append(items, ask.Input...)
-	items, bad := rq.caps.Seen(rq.target.Model.Key, items)
+	items, bad := rq.Caps.Seen(rq.Target.Model.Key, items)
 	if bad != nil {
 		return nil, bad
 	}
@@ -97,5 +98,5 @@ func noPreviousResponse(c *endpoint.Call, id string, err error) error {
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 		return translate.Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '"+id+"' not found.")
 	}
-	return noPrevious(c, err)
+	return text.NoPrevious(c, err)
 }

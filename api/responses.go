@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -50,7 +51,7 @@ func deleteResponse(c *endpoint.Call) error {
 func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
 	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
 	if err == nil {
-		turn, err = looked(c, turn)
+		turn, err = text.Refreshed(c, turn)
 	}
 	if err == nil && (responses.IsEcho(turn.Request) || turn.Status == store.InProgress) {
 		err = &store.NotFound{ID: id}

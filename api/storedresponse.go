@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -44,7 +45,7 @@ func storedTurn(c *endpoint.Call, id string) (*store.Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return looked(c, turn)
+	return text.Refreshed(c, turn)
 }
 
 // getStored is GET /v1/responses/{id}. With ?stream=true, it is the rest of the stream of a background response, and so it is with
@@ -140,7 +141,7 @@ func cancelStored(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if !isBackground(turn) {
+	if !text.IsBackground(turn) {
 		return translate.Invalid("", "", "Cannot cancel a synchronous response.")
 	}
 	if turn.Status == store.InProgress {

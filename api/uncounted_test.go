@@ -7,9 +7,33 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
+
+// TestUsage_OfAnswersThatAreLost: what an engine generated counts for nobody if the client has seen nothing of it.
+func TestUsage_OfAnswersThatAreLost(t *testing.T) {
+	t.Parallel()
+	amid := fakeengine.Rule{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}
+	for name, tt := range dialectAsks {
+		if name == "prompts" {
+			continue // what is generated beside a candidate that has failed counts
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *endpoint.Config, s *node.Settings) { s.MaxLoaded = 1 })
+			got := s.to(tt.path, `{"model":"tinychat","stream":false,`+tt.body+`}`, nil)
+			if got.Code < 400 {
+				t.Fatalf("%d %s", got.Code, got.Body)
+			}
+			if used := s.total(); used != (store.UsageCount{Requests: 1}) {
+				t.Errorf("%+v", used)
+			}
+		})
+	}
+}
 
 // total is what everybody has used of everything.
 func (s *server) total() (sum store.UsageCount) {

@@ -36,7 +36,7 @@ func unstored(c *endpoint.Call, id string) *unstoredResponse {
 // keep keeps the response for the next request on the WebSocket. If there is no memory for it, it can't be continued, and the client sends the
 // whole conversation again.
 func (r *responseRun) keep() {
-	s := socketOf(r.call)
+	s := socketOf(r.Call)
 	if status := r.out.Answer.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
 		return
 	}
@@ -45,9 +45,9 @@ func (r *responseRun) keep() {
 		return
 	}
 	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
-	claim := r.call.Node.ClaimBody(r.call.Payer())
+	claim := r.Call.Node.ClaimBody(r.Call.Payer())
 	if claim.Grow(sizeOf(items)) != nil {
 		return
 	}
-	s.unstored = unstoredResponse{id: r.out.Answer.ID, head: r.rq.demand.Conversation, items: items, claim: claim}
+	s.unstored = unstoredResponse{id: r.out.Answer.ID, head: r.Request.Demand.Conversation, items: items, claim: claim}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -30,18 +31,18 @@ func extra(c *endpoint.Call, in *supervisor.Info, draft string) openai.Extra {
 }
 
 // withFigures returns the error of a run that failed, and adds to its event, in v0, why the answer ended and when it began.
-func (r *run) withFigures(err error) error {
-	if r.stream == nil || r.instance == nil { // no engine has begun to answer
+func withFigures(r *text.Run, err error) error {
+	if r.Stream == nil || r.Instance == nil { // no engine has begun to answer
 		return err
 	}
-	extra := extra(r.call, r.instance, r.rq.demand.Draft)
+	extra := extra(r.Call, r.Instance, r.Request.Demand.Draft)
 	if extra == nil {
 		return err
 	}
 	stop := translate.StopFailed
-	if now := endpoint.Instance(r.call, r.instance.ID); now.ID != "" && now.Status.IsLeaving() {
+	if now := endpoint.Instance(r.Call, r.Instance.ID); now.ID != "" && now.Status.IsLeaving() {
 		stop = translate.StopUnloaded
 	}
-	r.stream.AtFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
+	r.Stream.AtFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.First})
 	return err
 }

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -13,36 +13,36 @@ import (
 // everySlot asks for all slots of an instance, so that no other request runs on it.
 const everySlot = 1 << 20
 
-// brokenOff is a failure that the engine caused: it ended, it hangs, or the connection broke.
-type brokenOff struct {
-	told  *translate.Error // what the client is told if nothing more is tried
-	cause error            // the connection's own error; may be nil
-	again bool             // the client has seen nothing: the same request may be sent again
-	loss  supervisor.Loss
-	by    *supervisor.Info // a remote's instance, which is alive; nil: it is none
+// engineLost is a failure that the engine caused: it ended, it hangs, or the connection broke.
+type engineLost struct {
+	clientErr *translate.Error // what the client is told if nothing more is tried
+	cause     error            // the connection's own error; may be nil
+	again     bool             // the client has seen nothing: the same request may be sent again
+	loss      supervisor.Loss
+	by        *supervisor.Info // a remote's instance, which is alive; nil: it is none
 }
 
-func (e *brokenOff) Error() string { return e.told.Error() }
+func (e *engineLost) Error() string { return e.clientErr.Error() }
 
 // Unwrap returns what the client is told.
-func (e *brokenOff) Unwrap() error { return e.told }
+func (e *engineLost) Unwrap() error { return e.clientErr }
 
-// outgrown is the refusal of a prompt that is longer than the instance's context.
-type outgrown struct {
-	told *translate.Error
-	by   supervisor.Info
+// promptTooLong is the refusal of a prompt that is longer than the instance's context.
+type promptTooLong struct {
+	clientErr *translate.Error
+	by        supervisor.Info
 }
 
-func (e *outgrown) Error() string { return e.told.Error() }
+func (e *promptTooLong) Error() string { return e.clientErr.Error() }
 
 // Unwrap returns what the client is told, unless another instance takes the prompt.
-func (e *outgrown) Unwrap() error { return e.told }
+func (e *promptTooLong) Unwrap() error { return e.clientErr }
 
 // retryable marks the failure of an answer of which the client has seen nothing: if the engine ended, the request may be sent
 // again. It returns other failures unchanged.
 func retryable(err error) error {
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.IsBrokenOff() {
-		return &brokenOff{told: e, again: true}
+		return &engineLost{clientErr: e, again: true}
 	}
 	return err
 }
@@ -53,21 +53,21 @@ func isWasted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	_, is := errors.AsType[*brokenOff](err)
+	_, is := errors.AsType[*engineLost](err)
 	return is
 }
 
-// examined finds out what became of the engine if err says that it broke off, and returns the error to report.
-func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
-	broken, ok := errors.AsType[*brokenOff](err)
+// afterLoss finds out what became of the engine if err says that it broke off, and returns the error to report.
+func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
+	broken, ok := errors.AsType[*engineLost](err)
 	if !ok {
 		e, isFault := errors.AsType[*translate.Error](err)
 		if !isFault || !e.IsBrokenOff() {
 			return err
 		}
-		broken = &brokenOff{told: e}
+		broken = &engineLost{clientErr: e}
 	}
-	ctx := rq.call.Request.Context()
+	ctx := rq.Call.Request.Context()
 	found := *broken
 	found.loss = lease.Lost(ctx, broken.cause)
 	if ctx.Err() != nil {
@@ -75,34 +75,34 @@ func (rq *modelRequest) examined(lease *supervisor.Lease, err error) error {
 	}
 	switch found.loss.Kind {
 	case supervisor.Hung:
-		found.told = &translate.Error{
+		found.clientErr = &translate.Error{
 			Kind:    translate.KindStalled,
 			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
 		}
 	case supervisor.Silent:
-		found.told = silentRemote(lease)
+		found.clientErr = silentRemote(lease)
 	case supervisor.Unreachable:
-		found.told = lostRemote(lease)
+		found.clientErr = lostRemote(lease)
 	case supervisor.ShutDown:
-		found.told = endpoint.ShuttingDown("The server is shutting down.")
+		found.clientErr = endpoint.ShuttingDown("The server is shutting down.")
 	default:
 		if lease.Remote() != nil {
-			found.told, found.by = brokenRemote(lease), &lease.Instance
+			found.clientErr, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
-	rq.call.Site.Log.Warn("an engine broke off", "request", rq.call.ID, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	rq.Call.Site.Log.Warn("an engine broke off", "request", rq.Call.ID, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 
-// guarded tries a request, and tries it again if the engine was lost and the client has seen nothing. A prompt that is too long
+// withRetries tries a request, and tries it again if the engine was lost and the client has seen nothing. A prompt that is too long
 // for the instance is sent to one with a longer context, if the model has one.
 //
 // A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
 // where no other request runs. If that crashes as well, by itself, the request caused it, and is refused from then on. The other requests
 // are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
-func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
-	key := rq.target.Model.Key
-	known := rq.call.Node.Suspicion(key, body)
+func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
+	key := rq.Target.Model.Key
+	known := rq.Call.Node.Suspicion(key, body)
 	var told *translate.Error // of a place that didn't answer
 	for isFirst, turns := true, 0; ; {
 		switch known {
@@ -112,30 +112,30 @@ func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body fu
 			demand.Slots = everySlot
 		}
 		err := try(demand)
-		if refused, ok := errors.AsType[*turnedAway](err); ok && turns < maxTurns && ctx.Err() == nil {
+		if refused, ok := errors.AsType[*remoteRefusal](err); ok && turns < maxTurns && ctx.Err() == nil {
 			if refused.by != nil && !rq.elsewhere(&demand, refused.by, refused.must) {
-				return refused.told
+				return refused.clientErr
 			}
-			told = refused.told // the next place, or the same one a little later
+			told = refused.clientErr // the next place, or the same one a little later
 			turns++
 			continue
 		}
 		if told != nil && isNoPlace(err) {
 			return told
 		}
-		if long, ok := errors.AsType[*outgrown](err); ok && rq.call.Node.Outgrown(rq.target, &demand, long.by) {
+		if long, ok := errors.AsType[*promptTooLong](err); ok && rq.Call.Node.Outgrown(rq.Target, &demand, long.by) {
 			continue
 		}
-		broken, ok := errors.AsType[*brokenOff](err)
+		broken, ok := errors.AsType[*engineLost](err)
 		if !ok {
 			if err == nil && known == node.Suspected {
-				rq.call.Node.Acquit(key, body)
+				rq.Call.Node.Acquit(key, body)
 			}
 			return err
 		}
 		loss := broken.loss
 		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
-			known = rq.call.Node.Blame(key, body, evidence, loss.Alone)
+			known = rq.Call.Node.Blame(key, body, evidence, loss.Alone)
 		}
 		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
@@ -143,15 +143,15 @@ func (rq *modelRequest) guarded(ctx context.Context, demand node.Demand, body fu
 		case broken.again && known == node.Convicted:
 			return crashesEngine()
 		case !broken.again, !isFirst && !isGone, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
-			return broken.told
+			return broken.clientErr
 		}
 		if isGone {
 			turns++
-			told = broken.told
+			told = broken.clientErr
 			continue
 		}
 		if isFirst = false; broken.by != nil && rq.elsewhere(&demand, broken.by, false) {
-			told = broken.told
+			told = broken.clientErr
 		}
 	}
 }

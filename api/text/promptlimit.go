@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -35,15 +35,15 @@ type promptLength struct {
 	isLeast bool // it has at least as many: counting was ended, since they are too many
 }
 
-// bound is what is known of a request that was bounded.
-type bound struct {
+// contextLimit is what is known of a request that was bounded.
+type contextLimit struct {
 	isFull bool // an answer that ends at the limit of the request has filled the context
 	prompt promptLength
 }
 
 // usage returns the usage of a bounded request's answer. Counting the prompt was a part of the request: what the engine kept of that
 // doesn't count as cached. An answer that is cut has no figures of the prompt.
-func (b *bound) usage(u translate.Usage) translate.Usage {
+func (b *contextLimit) usage(u translate.Usage) translate.Usage {
 	if b.prompt.tokens > 0 {
 		u.Prompt, u.Cached = b.prompt.tokens, b.prompt.cached
 	}
@@ -68,40 +68,40 @@ func (p *promptCounts) of(counting wire.Upstream) *promptCount {
 	return p.all[key]
 }
 
-// bounded returns a request with a limit of tokens with which its answer stays within the context of its instance. An engine that keeps
+// withinContext returns a request with a limit of tokens with which its answer stays within the context of its instance. An engine that keeps
 // to its context does so itself. A prompt that is too long is refused, as an engine would. It is counted only where its size in bytes
 // doesn't tell enough, or where the answer may not.
-func (rq *modelRequest) bounded(ctx context.Context, lease *supervisor.Lease, engine wire.Engine, u wire.Upstream) (wire.Upstream, bound, error) {
+func (rq *Request) withinContext(ctx context.Context, lease *supervisor.Lease, engine wire.Engine, u wire.Upstream) (wire.Upstream, contextLimit, error) {
 	bounder, ok := engine.(wire.Bounder)
 	limit := lease.Instance.Spec.ContextLength
 	if !ok || u.Counts || limit <= 0 {
-		return u, bound{}, nil
+		return u, contextLimit{}, nil
 	}
 	most, own := bounder.Bounds(u)
 	switch {
 	case u.Cut:
 	case own > 0 && most+own <= limit:
-		return u, bound{}, nil
+		return u, contextLimit{}, nil
 	case own == 0 && most <= limit/ampleShare, own > 0 && most <= limit/ampleShare && own >= limit:
-		return bounder.Limit(u, limit-most), bound{isFull: true}, nil
+		return bounder.Limit(u, limit-most), contextLimit{isFull: true}, nil
 	}
-	length, err := rq.promptLength(ctx, lease, bounder, u)
+	length, err := rq.countPrompt(ctx, lease, bounder, u)
 	switch {
 	case err != nil:
-		return u, bound{}, err
+		return u, contextLimit{}, err
 	case length.isLeast:
-		return u, bound{}, &outgrown{translate.SurelyTooLong("messages", length.tokens, limit), lease.Instance}
+		return u, contextLimit{}, &promptTooLong{translate.SurelyTooLong("messages", length.tokens, limit), lease.Instance}
 	case length.tokens >= limit:
-		return u, bound{}, &outgrown{translate.Overflow(length.tokens, limit), lease.Instance}
+		return u, contextLimit{}, &promptTooLong{translate.Overflow(length.tokens, limit), lease.Instance}
 	case own > 0 && length.tokens+own <= limit:
-		return u, bound{prompt: length}, nil
+		return u, contextLimit{prompt: length}, nil
 	default:
-		return bounder.Limit(u, limit-length.tokens), bound{true, length}, nil
+		return bounder.Limit(u, limit-length.tokens), contextLimit{true, length}, nil
 	}
 }
 
-// promptLength counts a prompt, unless it has been counted.
-func (rq *modelRequest) promptLength(ctx context.Context, lease *supervisor.Lease, bounder wire.Bounder, u wire.Upstream) (promptLength, error) {
+// countPrompt counts a prompt, unless it has been counted.
+func (rq *Request) countPrompt(ctx context.Context, lease *supervisor.Lease, bounder wire.Bounder, u wire.Upstream) (promptLength, error) {
 	counting := bounder.Counting(u)
 	count := rq.prompts.of(counting)
 	count.mu.Lock()
@@ -111,11 +111,11 @@ func (rq *modelRequest) promptLength(ctx context.Context, lease *supervisor.Leas
 		return count.promptLength, nil
 	}
 	counter := &promptCounter{limit: limit}
-	err := rq.converse(ctx, lease, counting, func(resp *engineResponse) error {
-		if rq.counting != nil {
-			counter.progress = func(ev translate.Prompt) { rq.counting(resp, ev) }
+	err := rq.Post(ctx, lease, counting, func(resp *Response) error {
+		if rq.Counting != nil {
+			counter.progress = func(ev translate.Prompt) { rq.Counting(resp, ev) }
 		}
-		return counter.read(ctx, resp, resp.engine.Decoder())
+		return counter.read(ctx, resp, resp.Engine.Decoder())
 	})
 	if err != nil {
 		return promptLength{}, err
@@ -137,7 +137,7 @@ type promptCounter struct {
 var errCounted = errors.New("the prompt is counted")
 
 // read reads the answer until the prompt is counted, or known to be longer than the context: the engine would compute all of it.
-func (p *promptCounter) read(ctx context.Context, resp *engineResponse, decoder translate.Decoder) error {
+func (p *promptCounter) read(ctx context.Context, resp *Response, decoder translate.Decoder) error {
 	buf := endpoint.Buffers.Get().(*[]byte)
 	defer endpoint.Buffers.Put(buf)
 	for {
@@ -184,12 +184,12 @@ func (p *promptCounter) take(ev translate.Event) error {
 	return nil
 }
 
-// countByAsking returns the number of tokens of the prompt of a chat, by having the engine answer it with one token. Of a prompt that is
+// countByOneToken returns the number of tokens of the prompt of a chat, by having the engine answer it with one token. Of a prompt that is
 // longer than the context, it is what the engine hasn't kept from earlier requests.
-func (rq *modelRequest) countByAsking(bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
-	ctx := rq.call.Request.Context()
-	err := rq.onLease(ctx, rq.demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
-		length, err := rq.promptLength(ctx, lease, bounder, u)
+func (rq *Request) countByOneToken(bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
+	ctx := rq.Call.Request.Context()
+	err := rq.OnLease(ctx, rq.Demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
+		length, err := rq.countPrompt(ctx, lease, bounder, u)
 		tokens = length.tokens
 		return err
 	})

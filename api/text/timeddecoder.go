@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"time"
@@ -9,9 +9,9 @@ import (
 
 // timedDecoder is a decoder that measures an engine's answer from here, and refuses one that is too large to be gathered.
 type timedDecoder struct {
-	run     *run
+	run     *Run
 	decoder translate.Decoder
-	bound   *bound
+	bound   *contextLimit
 	each    func(translate.Event) error // take, which is made a function once
 	emit    func(translate.Event) error // what take emits to
 
@@ -26,14 +26,14 @@ type timedDecoder struct {
 	hasStop            bool      // the engine has said why it ended
 }
 
-func newTimedDecoder(r *run, resp *engineResponse, decoder translate.Decoder) *timedDecoder {
-	m := &timedDecoder{run: r, decoder: decoder, bound: &resp.bound, began: time.Now()}
+func newTimedDecoder(r *Run, resp *Response, decoder translate.Decoder) *timedDecoder {
+	m := &timedDecoder{run: r, decoder: decoder, bound: &resp.contextLimit, began: time.Now()}
 	m.each = m.take
 	return m
 }
 
 // resume measures the answer of another engine as well, without the time until it says something new.
-func (m *timedDecoder) resume(resp *engineResponse) { m.bound, m.isResumed = &resp.bound, true }
+func (m *timedDecoder) resume(resp *Response) { m.bound, m.isResumed = &resp.contextLimit, true }
 
 // Feed decodes p.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
@@ -86,15 +86,15 @@ func (m *timedDecoder) take(it translate.Event) error {
 		}
 	}
 	if m.note(it) {
-		if err := m.emit(translate.FirstToken{After: m.run.sinceArrival()}); err != nil {
+		if err := m.emit(translate.FirstToken{After: m.run.SinceArrival()}); err != nil {
 			return err
 		}
 	}
-	if err := m.emit(it); err != nil || m.run.stream != nil && !m.run.stored {
+	if err := m.emit(it); err != nil || m.run.Stream != nil && !m.run.Gathers {
 		return err
 	}
-	if m.run.rq.gather(it) != nil {
-		_ = m.emit(translate.Fault{Err: tooMuch()})
+	if m.run.Request.gather(it) != nil {
+		_ = m.emit(translate.Fault{Err: AnswerTooLarge()})
 		return translate.ErrCut
 	}
 	return nil

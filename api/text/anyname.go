@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// asked is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
+// findModel is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
 // mean.
-func asked(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
+func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	name, err := endpoint.ModelName(body)
 	if err == nil {
 		var target node.Target
@@ -25,7 +25,7 @@ func asked(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	if !c.Node.Settings().AnyName || !isAnyName(err) {
 		return node.Target{}, err
 	}
-	key, failed := only(c)
+	key, failed := onlyModel(c)
 	switch {
 	case failed != nil:
 		return node.Target{}, failed
@@ -42,9 +42,9 @@ func isAnyName(err error) bool {
 	return unknown || ok && bad.Code == translate.Missing("model").Code
 }
 
-// only is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
+// onlyModel is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
 // identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
-func only(c *endpoint.Call) (string, error) {
+func onlyModel(c *endpoint.Call) (string, error) {
 	path := c.Request.URL.Path
 	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
 	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -21,36 +21,36 @@ func isUnparsed(err error) bool {
 }
 
 // blamed returns the engine's error about a request as one about the client's.
-func (t *telling) blamed(err error) error {
+func (t *relay) blamed(err error) error {
 	fault, ok := err.(*translate.Error) //nolint:errorlint // others say more than the engine has
-	if q, isChat := t.asks.(*chatQuestion); ok && isChat {
-		return q.chat.Blame(q.body, fault)
+	if q, isChat := t.Task.(*ChatTask); ok && isChat {
+		return q.Chat.Blame(q.Body, fault)
 	}
 	return err
 }
 
 // unparsed has the answer told that the engine couldn't parse, which ended it with an error. Of an answer that isn't the same twice, another
 // is tried first: it may well be parsed.
-func (r *run) unparsed(ctx context.Context, lease *supervisor.Lease, t *telling, ask func() error, err error) error {
-	q, isChat := t.asks.(*chatQuestion)
+func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, ask func() error, err error) error {
+	q, isChat := t.Task.(*ChatTask)
 	engine, ok := t.engine.(wire.Unparser)
 	if !ok || !isChat {
 		return err
 	}
 	said, isKnown := t.said()
-	if isFresh := !t.isSeen || isKnown && said.IsEmpty(); isFresh && !q.repeats(t.engine) && t.plan(true) {
+	if isFresh := !t.isSeen || isKnown && said.IsEmpty(); isFresh && !q.isRepeatable(t.engine) && t.plan(true) {
 		if err = ask(); !isUnparsed(err) {
 			return err
 		}
 		said, isKnown = t.said()
 	}
-	template, ok := engine.Template(q.body, q.chat)
+	template, ok := engine.Template(q.Body, q.Chat)
 	if !ok || t.isSeen && (!isKnown || !said.CanGoOn()) {
 		return err
 	}
 	prompt := ""
-	if err := r.rq.converse(ctx, lease, template, func(resp *engineResponse) error {
-		answer, err := resp.all(ctx, maxTemplated)
+	if err := r.Request.Post(ctx, lease, template, func(resp *Response) error {
+		answer, err := resp.ReadAll(ctx, maxTemplated)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (r *run) unparsed(ctx context.Context, lease *supervisor.Lease, t *telling,
 	}); err != nil {
 		return err
 	}
-	r.call.Site.Log.Info("an answer is asked for unparsed", "request", r.call.ID, "instance", lease.Instance.ID)
-	t.next, t.way = engine.Unparsed(q.body, q.chat, q.choice, prompt), unparsed
+	r.Call.Site.Log.Info("an answer is asked for unparsed", "request", r.Call.ID, "instance", lease.Instance.ID)
+	t.next, t.way = engine.Unparsed(q.Body, q.Chat, q.Choice, prompt), unparsed
 	return ask()
 }

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -18,20 +18,20 @@ import (
 // maxFault bounds how much of an engine's error is read.
 const maxFault = 64 << 10
 
-// engineResponse is an engine's response of status 200, whose body is still to be read. It comes with the slots that the
+// Response is an engine's response of status 200, whose body is still to be read. It comes with the slots that the
 // engine was asked on.
-type engineResponse struct {
+type Response struct {
 	io.Reader
 
-	rq     *modelRequest
-	lease  *supervisor.Lease
-	engine wire.Engine        // of the instance that answers
-	body   supervisor.Payload // of the request
-	bound
+	request *Request
+	Lease   *supervisor.Lease
+	Engine  wire.Engine        // of the instance that answers
+	body    supervisor.Payload // of the request
+	contextLimit
 }
 
 // used tells the lease what became of its slot, and returns the engine's figures. An answer that is cut has told less.
-func (e *engineResponse) used(reader any) (usage translate.Usage, timings translate.Timings) {
+func (e *Response) used(reader any) (usage translate.Usage, timings translate.Timings) {
 	if m, ok := reader.(wire.Measurer); ok {
 		usage, timings = m.Figures()
 		e.body.Used(supervisor.Use{
@@ -42,47 +42,47 @@ func (e *engineResponse) used(reader any) (usage translate.Usage, timings transl
 	return usage, timings
 }
 
-// onLease does something on a lease of as many slots as can be had, up to a number. See [modelRequest.guarded] for when it is done
+// OnLease does something on a lease of as many slots as can be had, up to a number. See [modelRequest.guarded] for when it is done
 // again; a failure then has to be marked as [retryable].
-func (rq *modelRequest) onLease(ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
-	return rq.guarded(ctx, demand, bodies, func(demand node.Demand) error {
+func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
+	return rq.withRetries(ctx, demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
-		lease, err := rq.call.Node.Acquire(ctx, rq.target, demand)
-		rq.call.Leased(begun, lease)
+		lease, err := rq.Call.Node.Acquire(ctx, rq.Target, demand)
+		rq.Call.Leased(begun, lease)
 		if err != nil {
-			return &endpoint.NotLeased{rq.target.Model.Key, err}
+			return &endpoint.NotLeased{rq.Target.Model.Key, err}
 		}
-		if rq.kept != nil {
-			rq.kept.leased(lease)
+		if rq.keepAlive != nil {
+			rq.keepAlive.Leased(lease)
 		}
 		defer lease.Release()
-		rq.call.Holds(lease)
-		defer rq.call.HoldsNoMore(lease)
-		return rq.examined(lease, do(lease))
+		rq.Call.Holds(lease)
+		defer rq.Call.HoldsNoMore(lease)
+		return rq.afterLoss(lease, do(lease))
 	})
 }
 
-// converse sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
+// Post sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
 // doesn't keep to its context is bounded first.
-func (rq *modelRequest) converse(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*engineResponse) error) error {
-	engine := rq.call.Node.WireOf(&lease.Instance)
-	request, bound, err := rq.bounded(ctx, lease, engine, request)
+func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*Response) error) error {
+	engine := rq.Call.Node.WireOf(&lease.Instance)
+	request, bound, err := rq.withinContext(ctx, lease, engine, request)
 	if err != nil {
 		return err
 	}
-	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.call.Held.Memory()}
+	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.Call.Held.Memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
 	}
-	inspected := rq.call.Inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
+	inspected := rq.Call.Inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
 	defer inspected.End()
 	resp, err := lease.PostPieces(ctx, request.Path, payload)
 	if err != nil {
-		if rq.call.Request.Context().Err() != nil {
+		if rq.Call.Request.Context().Err() != nil {
 			rq.answered.Store(true) // the engine was working when the client disconnected
 		}
-		return rq.notAnswered(ctx, lease, err)
+		return rq.unanswered(ctx, lease, err)
 	}
 	defer resp.Body.Close()
 	if inspected != nil {
@@ -96,45 +96,45 @@ func (rq *modelRequest) converse(ctx context.Context, lease *supervisor.Lease, r
 			return rq.refusedByRemote(lease, remote, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
 		}
 		if fault.Kind == translate.KindContextOverflow {
-			return &outgrown{fault, lease.Instance}
+			return &promptTooLong{fault, lease.Instance}
 		}
 		return fault
 	}
 	rq.answered.Store(true)
-	if err := read(&engineResponse{resp.Body, rq, lease, engine, payload, bound}); err != nil {
+	if err := read(&Response{resp.Body, rq, lease, engine, payload, bound}); err != nil {
 		return err
 	}
 	lease.Answered()
 	if on := lease.Remote(); on != nil && !on.Loaded {
-		rq.call.Node.RecheckRemote(on.Name) // it has just loaded the model
+		rq.Call.Node.RecheckRemote(on.Name) // it has just loaded the model
 	}
 	return nil
 }
 
-// all reads the whole response. One that is longer than most bytes is an error.
-func (e *engineResponse) all(ctx context.Context, most int64) ([]byte, error) {
+// ReadAll reads the whole response. One that is longer than most bytes is an error.
+func (e *Response) ReadAll(ctx context.Context, most int64) ([]byte, error) {
 	said, err := io.ReadAll(io.LimitReader(e, most+1))
 	switch {
 	case err != nil:
-		return nil, e.rq.notAnswered(ctx, e.lease, err)
+		return nil, e.request.unanswered(ctx, e.Lease, err)
 	case int64(len(said)) > most:
-		return nil, tooMuch()
+		return nil, AnswerTooLarge()
 	}
 	return said, nil
 }
 
-func (rq *modelRequest) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
+func (rq *Request) unanswered(ctx context.Context, lease *supervisor.Lease, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if openfiles.AreExhausted(err) {
-		return endpoint.NoFiles(rq.call, err) // the engine wasn't even asked
+		return endpoint.NoFiles(rq.Call, err) // the engine wasn't even asked
 	}
-	rq.call.Site.Log.Warn("a request was not answered", "request", rq.call.ID, "instance", lease.Instance.ID, "error", err)
+	rq.Call.Site.Log.Warn("a request was not answered", "request", rq.Call.ID, "instance", lease.Instance.ID, "error", err)
 	if lease.Remote() != nil {
-		return &brokenOff{again: true, cause: err, told: brokenRemote(lease)}
+		return &engineLost{again: true, cause: err, clientErr: brokenRemote(lease)}
 	}
-	return &brokenOff{again: true, cause: err, told: &translate.Error{
+	return &engineLost{again: true, cause: err, clientErr: &translate.Error{
 		Kind:    translate.KindEngineFailed,
 		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
 	}}

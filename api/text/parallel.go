@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 // errPanicked cancels the context of the others when one has panicked.
 var errPanicked = errors.New("a fault of ours")
 
-// together calls do with 0 to n-1, at most atOnce at a time. The first error cancels the context of the others, and is returned. A
+// Parallel calls do with 0 to n-1, at most atOnce at a time. The first error cancels the context of the others, and is returned. A
 // panic continues in the caller.
-func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
+func Parallel(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)
 	}

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -34,10 +34,10 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 // passed is a reply that is passed on.
 type passed struct{ rewriter wire.Rewriter }
 
-func (p passed) begin(context.Context, *engineResponse, *wire.Recorder) (wire.Rewriter, error) {
+func (p passed) Begin(context.Context, *Response, *wire.Recorder) (wire.Rewriter, error) {
 	return p.rewriter, nil
 }
-func (p passed) isSeen(sent bool) bool { return sent }
+func (p passed) IsSeen(sent bool) bool { return sent }
 
 type discardWriter struct{ header http.Header }
 
@@ -51,18 +51,18 @@ func BenchmarkChatStream(b *testing.B) {
 	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
 	c := &endpoint.Call{Site: endpoint.NewSite(endpoint.Config{}), Writer: &discardWriter{http.Header{}}, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), Dialect: plainDialect, Cancel: func(error) {}}
-	r := newRun(&modelRequest{call: c, stream: true, engine: llamaserver.Wire{}})
-	defer r.close()
+	r := NewRun(&Request{Call: c, Streams: true, Engine: llamaserver.Wire{}})
+	defer r.Close()
 	b.ReportAllocs()
 	b.ResetTimer()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
 	chat := &request.Chat{N: 1}
 	rewriter := llamaserver.Wire{}.Rewriter(chat, chunks)
-	t, err := r.newTelling(part{reply: passed{rewriter}, asks: &chatQuestion{new(jsonbody.Body), chat, 0}})
+	t, err := r.newRelay(Part{Reply: passed{rewriter}, Task: &ChatTask{new(jsonbody.Body), chat, 0}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := r.read(c.Request.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, rq: r.rq}, t); err != nil {
+	if err := r.read(c.Request.Context(), &Response{Reader: &chunkReader{head, end, b.N + 1}, request: r.Request}, t); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -1,11 +1,11 @@
-package api
+package text
 
 import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // gather counts what an event adds to an answer that is gathered.
-func (rq *modelRequest) gather(ev translate.Event) error {
+func (rq *Request) gather(ev translate.Event) error {
 	n := 0
 	switch ev := ev.(type) {
 	case translate.Text:
@@ -21,18 +21,18 @@ func (rq *modelRequest) gather(ev translate.Event) error {
 	case translate.Logprobs:
 		n = len(ev.Content)
 	}
-	return rq.gatherBytes(n)
+	return rq.GatherBytes(n)
 }
 
-func (rq *modelRequest) gatherBytes(n int) error {
-	if rq.gathered.Add(int64(n)) > rq.call.Site.MaxGathered {
-		return tooMuch()
+func (rq *Request) GatherBytes(n int) error {
+	if rq.gathered.Add(int64(n)) > rq.Call.Site.MaxGathered {
+		return AnswerTooLarge()
 	}
 	return nil
 }
 
-// tooMuch refuses an answer that is too large to be gathered.
-func tooMuch() *translate.Error {
+// AnswerTooLarge refuses an answer that is too large to be gathered.
+func AnswerTooLarge() *translate.Error {
 	return translate.Invalid("answer_too_large", "",
 		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities, inputs or calls of tools.")
 }

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 // on after it: that text is surely the same.
 const repeatable = 10 * time.Second
 
-// telling is a part on its way to the client. If its engine is lost, the client's stream stays as it is, and the answer of another
+// relay is a part on its way to the client. If its engine is lost, the client's stream stays as it is, and the answer of another
 // engine takes the place of the first: it repeats what the client has, which is left out, or goes on after it.
-type telling struct {
-	part
+type relay struct {
+	Part
 
 	engine   wire.Engine       // that is asked
-	place    string            // whose engine that is, as [placeOf]
+	source   string            // whose engine that is, as [placeOf]
 	template *request.Template // what was known of the model's there
 	upstream wire.Upstream     // its request
 	next     wire.Upstream     // what it is asked next, which may go on with the answer
@@ -53,85 +53,85 @@ func (w way) String() string {
 	return [...]string{"anew", "repeated", "continued", "unparsed", "lost"}[w]
 }
 
-// newTelling begins with the engine that the model has here. Another may be leased.
-func (r *run) newTelling(p part) (*telling, error) {
-	t := &telling{part: p, template: r.rq.caps.Template}
-	if r.rq.target.Model.IsRemote {
-		t.place = anyPlace
+// newRelay begins with the engine that the model has here. Another may be leased.
+func (r *Run) newRelay(p Part) (*relay, error) {
+	t := &relay{Part: p, template: r.Request.Caps.Template}
+	if r.Request.Target.Model.IsRemote {
+		t.source = anySource
 	}
-	if bad := t.choose(r.rq.engine); bad != nil {
+	if bad := t.useEngine(r.Request.Engine); bad != nil {
 		return nil, bad
 	}
 	t.next = t.upstream
 	return t, nil
 }
 
-// choose has an engine asked.
-func (t *telling) choose(engine wire.Engine) *translate.Error {
-	asked, bad := t.asks.ask(engine)
+// useEngine has an engine asked.
+func (t *relay) useEngine(engine wire.Engine) *translate.Error {
+	asked, bad := t.Task.upstream(engine)
 	if bad == nil {
 		t.engine, t.upstream = engine, asked
 	}
 	return bad
 }
 
-// anyPlace is the place of a model of which it isn't known yet which remote answers.
-const anyPlace = "?"
+// anySource is the place of a model of which it isn't known yet which remote answers.
+const anySource = "?"
 
-// placeOf tells places apart by how their engines are asked; empty: this machine.
-func placeOf(in *supervisor.Info) string {
+// sourceOf tells places apart by how their engines are asked; empty: this machine.
+func sourceOf(in *supervisor.Info) string {
 	if on := in.Spec.Remote; on != nil {
 		return on.Name + " " + on.Model
 	}
 	return ""
 }
 
-// use has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
+// useInstance has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
 // become known only when the instance was loaded.
-func (r *run) use(t *telling, in *supervisor.Info) error {
-	place, template := placeOf(in), r.call.Node.Template(in)
-	if place == t.place && template == t.template {
+func (r *Run) useInstance(t *relay, in *supervisor.Info) error {
+	place, template := sourceOf(in), r.Call.Node.Template(in)
+	if place == t.source && template == t.template {
 		return nil
 	}
-	if bad := t.choose(r.call.Node.WireOf(in)); bad != nil {
+	if bad := t.useEngine(r.Call.Node.WireOf(in)); bad != nil {
 		return bad
 	}
-	t.place, t.template = place, template
+	t.source, t.template = place, template
 	if !t.plan(true) {
 		return notContinued()
 	}
 	return nil
 }
 
-// chatPart completes a part that is the only choice of a chat.
-func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat) part {
-	p.asks = &chatQuestion{body: body, chat: chat}
+// ChatPart completes a part that is the only choice of a chat.
+func (r *Run) ChatPart(p Part, body *jsonbody.Body, chat *request.Chat) Part {
+	p.Task = &ChatTask{Body: body, Chat: chat}
 	return p
 }
 
 // resumer is a reply whose rewriter may read the engine's stream itself. Then resume returns the one that goes on with the client's
 // stream from the events of another engine.
 type resumer interface {
-	resume(resp *engineResponse, recorder *wire.Recorder) wire.Rewriter
+	Resume(resp *Response, recorder *wire.Recorder) wire.Rewriter
 }
 
 // recorded is a rewriter that reads an engine's stream itself and knows what the answer has said.
 type recorded interface{ Said() wire.Said }
 
 // said is what the client's answer has said; ok is false if that isn't known.
-func (t *telling) said() (said wire.Said, ok bool) {
+func (t *relay) said() (said wire.Said, ok bool) {
 	if t.recorder != nil {
 		return t.recorder.Said(), true
 	}
 	r, ok := t.rewriter.(recorded)
-	if _, resumes := t.reply.(resumer); !ok || !resumes {
+	if _, resumes := t.Reply.(resumer); !ok || !resumes {
 		return said, false
 	}
 	return r.Said(), true
 }
 
 // plan decides how the answer goes on. Without repeating, the next engine isn't asked to repeat it.
-func (t *telling) plan(repeating bool) (ok bool) {
+func (t *relay) plan(repeating bool) (ok bool) {
 	t.next, t.way = t.upstream, anew
 	if !t.isSeen {
 		return true
@@ -141,13 +141,13 @@ func (t *telling) plan(repeating bool) (ok bool) {
 		t.way = cantGoOn
 		return false
 	}
-	canRepeat := repeating && (said.IsEmpty() || t.asks.repeats(t.engine))
+	canRepeat := repeating && (said.IsEmpty() || t.Task.isRepeatable(t.engine))
 	if canRepeat && t.to.Sub(t.from) <= repeatable {
 		t.way = repeats
 		return true
 	}
 	if !said.IsEmpty() {
-		if next, ok := t.asks.goOn(t.engine, &said); ok {
+		if next, ok := t.Task.continued(t.engine, &said); ok {
 			t.next, t.way = next, goesOn
 			return true
 		}
@@ -159,27 +159,27 @@ func (t *telling) plan(repeating bool) (ok bool) {
 }
 
 // begin has the rewriter take an engine's answer.
-func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
-	if p, ok := t.reply.(passer); ok && t.way == anew && p.passes(resp) {
+func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
+	if p, ok := t.Reply.(passer); ok && t.way == anew && p.Passes(resp) {
 		t.recorder = nil
-		t.rewriter, err = t.reply.begin(ctx, resp, nil)
+		t.rewriter, err = t.Reply.Begin(ctx, resp, nil)
 		return err
 	}
 	if t.way == anew {
-		t.recorder = wire.NewRecorder(t.asks.decoder(t.engine))
-		t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
+		t.recorder = wire.NewRecorder(t.Task.decoder(t.engine))
+		t.rewriter, err = t.Reply.Begin(ctx, resp, t.recorder)
 		return err
 	}
-	decoder := t.asks.decoder(t.engine)
+	decoder := t.Task.decoder(t.engine)
 	if t.way == unparsed {
 		if decoder = t.unparsedDecoder(); !t.isSeen {
 			t.recorder = wire.NewRecorder(decoder)
-			t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
+			t.rewriter, err = t.Reply.Begin(ctx, resp, t.recorder)
 			return err
 		}
 	}
-	c := resp.rq.call
-	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.lease.Instance.ID, "way", t.way.String())
+	c := resp.request.Call
+	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.Lease.Instance.ID, "way", t.way.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
 		r.timed.resume(resp)
@@ -193,30 +193,30 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 }
 
 // unparsedDecoder decodes an answer as the model writes it. Of one that is probably the same again, the client has the beginning.
-func (t *telling) unparsedDecoder() translate.Decoder {
+func (t *relay) unparsedDecoder() translate.Decoder {
 	decoder := t.engine.(wire.Unparser).UnparsedDecoder()
-	if said, ok := t.said(); ok && t.isSeen && t.asks.repeats(t.engine) {
+	if said, ok := t.said(); ok && t.isSeen && t.Task.isRepeatable(t.engine) {
 		return wire.WithoutSaid(decoder, &said)
 	}
 	return decoder
 }
 
 // recall makes the recorder of an answer that was passed on until its engine was lost.
-func (t *telling) recall(resp *engineResponse) {
+func (t *relay) recall(resp *Response) {
 	if t.recorder == nil {
 		said, _ := t.said()
 		t.recorder = wire.Recall(said)
-		t.rewriter = t.reply.(resumer).resume(resp, t.recorder)
+		t.rewriter = t.Reply.(resumer).Resume(resp, t.recorder)
 	}
 }
 
 // fill reports whether an engine was lost between the last token that its answer may have and the end of it. Then the answer is
 // whole, and the rewriter ends it when it is closed.
-func (t *telling) fill(resp *engineResponse) bool {
+func (t *relay) fill(resp *Response) bool {
 	if fault := t.fault(); fault == nil || !fault.IsBrokenOff() || t.diverged() {
 		return false
 	}
-	limit := t.asks.limit()
+	limit := t.Task.tokenLimit()
 	said, ok := t.said()
 	if limit <= 0 || !ok || !said.IsExact || said.HasCalls || said.Usage.Completion < limit {
 		return false
@@ -227,7 +227,7 @@ func (t *telling) fill(resp *engineResponse) bool {
 }
 
 // note notes that something was sent.
-func (t *telling) note() {
+func (t *relay) note() {
 	t.to = time.Now()
 	if !t.sent {
 		t.sent, t.from = true, t.to
@@ -235,10 +235,10 @@ func (t *telling) note() {
 }
 
 // diverged reports whether the engine was to repeat the answer and said something else.
-func (t *telling) diverged() bool { return t.recorder != nil && t.recorder.Diverged() }
+func (t *relay) diverged() bool { return t.recorder != nil && t.recorder.Diverged() }
 
 // fault is the error that the engine's answer ended with; nil if it is complete.
-func (t *telling) fault() *translate.Error {
+func (t *relay) fault() *translate.Error {
 	if t.recorder != nil && t.recorder.Lost() {
 		return t.recorder.Fault()
 	}
@@ -246,7 +246,7 @@ func (t *telling) fault() *translate.Error {
 }
 
 // ofEngine is what may know the figures of the current engine alone.
-func (t *telling) ofEngine() any {
+func (t *relay) ofEngine() any {
 	if t.way != anew {
 		return t.recorder.Current()
 	}
@@ -254,7 +254,7 @@ func (t *telling) ofEngine() any {
 }
 
 // usage is what all engines have used for the answer.
-func (t *telling) usage(resp *engineResponse) translate.Usage {
+func (t *relay) usage(resp *Response) translate.Usage {
 	if t.recorder != nil && t.recorder.Lost() {
 		said := t.recorder.Said()
 		return resp.usage(said.Usage)
@@ -263,7 +263,7 @@ func (t *telling) usage(resp *engineResponse) translate.Usage {
 }
 
 // refined returns the error of an answer that could not go on: the refusal of a request that isn't the client's tells it nothing.
-func (t *telling) refined(err error) error {
+func (t *relay) refined(err error) error {
 	e, ok := errors.AsType[*translate.Error](err)
 	isRefusal := ok && (e.Kind == translate.KindContextOverflow || e.Kind == translate.KindInvalid && e.Code != crashesEngine().Code)
 	if !t.isLost || !isRefusal {

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -9,25 +9,25 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// choices has n choices made on one lease, each by an upstream request on a slot of its own: as many at a time as the
+// Choices has n choices made on one lease, each by an upstream request on a slot of its own: as many at a time as the
 // instance has slots for. The slots are given back between two batches, so that a large n doesn't keep others out. Of a batch
 // whose engine is lost, the choices that aren't complete go on, or are made again if the client has seen nothing of them. anew is
 // called before each attempt at the first batch of which the client has seen nothing.
-func (r *run) choices(n int, anew func(), choice func(i int) part) error {
-	ctx := r.call.Request.Context()
+func (r *Run) Choices(n int, anew func(), choice func(i int) Part) error {
+	ctx := r.Call.Request.Context()
 	for first := 0; first < n; {
-		t, err := r.newTelling(choice(first))
+		t, err := r.newRelay(choice(first))
 		if err != nil {
 			return err
 		}
-		batch := []*telling{t}
-		err = r.onLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
-			if first == 0 && (r.stream == nil || !r.stream.Sent) {
+		batch := []*relay{t}
+		err = r.OnLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
+			if first == 0 && (r.Stream == nil || !r.Stream.Sent) {
 				anew()
 			}
 			slots := max(1, lease.Instance.Spec.Parallel)
 			for len(batch) < min(n-first, slots) {
-				t, err := r.newTelling(choice(first + len(batch)))
+				t, err := r.newRelay(choice(first + len(batch)))
 				if err != nil {
 					return err
 				}
@@ -50,10 +50,10 @@ func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 }
 
 // batch has the choices of a batch made that aren't complete.
-func (r *run) batch(ctx context.Context, lease *supervisor.Lease, batch []*telling, slots int) error {
+func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay, slots int) error {
 	left := incomplete(batch)
 	err := r.converseAll(ctx, lease, left, slots)
-	broken, ok := errors.AsType[*brokenOff](err)
+	broken, ok := errors.AsType[*engineLost](err)
 	if !ok {
 		return err
 	}
@@ -65,12 +65,12 @@ func (r *run) batch(ctx context.Context, lease *supervisor.Lease, batch []*telli
 		t.isLost = t.isSeen // also where the failure of another choice has ended it
 		again = t.plan(true) && again
 	}
-	return &brokenOff{told: broken.told, cause: broken.cause, again: again}
+	return &engineLost{clientErr: broken.clientErr, cause: broken.cause, again: again}
 }
 
 // incomplete are the choices of a batch that aren't complete.
-func incomplete(batch []*telling) []*telling {
-	isDone := func(t *telling) bool { return t.isDone }
+func incomplete(batch []*relay) []*relay {
+	isDone := func(t *relay) bool { return t.isDone }
 	if !slices.ContainsFunc(batch, isDone) {
 		return batch
 	}
@@ -78,9 +78,13 @@ func incomplete(batch []*telling) []*telling {
 }
 
 // converseAll has choices made, as many at a time as there are slots.
-func (r *run) converseAll(ctx context.Context, lease *supervisor.Lease, all []*telling, slots int) error {
+func (r *Run) converseAll(ctx context.Context, lease *supervisor.Lease, all []*relay, slots int) error {
 	if len(all) == 1 {
 		return r.converse(ctx, lease, all[0])
 	}
-	return together(ctx, len(all), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, all[i]) })
+	return Parallel(ctx, len(all), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, all[i]) })
 }
+
+// ChoicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others wait
+// here and not in the queue, so that one request can't fill that.
+const ChoicesAtOnce = 4

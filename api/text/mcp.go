@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"cmp"
@@ -17,37 +17,24 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// mcpServer is an MCP server whose tools a request wants to use.
-type mcpServer struct {
-	param    string // its place in the request
-	plugin   string // the label of a server of mcp.json; empty: the request names the server
-	label    string
-	url      string
-	headers  map[string]string
-	provider translate.Provider // what clients are told of it
+// MCPServer is an MCP server whose tools a request wants to use.
+type MCPServer struct {
+	Param    string // its place in the request
+	Plugin   string // the label of a server of mcp.json; empty: the request names the server
+	Label    string
+	Url      string
+	Headers  map[string]string
+	Provider translate.Provider // what clients are told of it
 
-	restricted bool // to the allowed tools
-	allowed    []string
+	Restricted bool // to the allowed tools
+	Allowed    []string
 }
 
 // name is the server's label.
-func (m *mcpServer) name() string { return cmp.Or(m.plugin, m.label) }
-
-func mcpServersOf(all []native.Integration) []mcpServer {
-	found := make([]mcpServer, len(all))
-	for i := range all {
-		n := &all[i]
-		found[i] = mcpServer{
-			param: n.Param, plugin: n.Plugin, label: n.Label, url: n.URL, headers: n.Headers, provider: n.Provider(),
-			restricted: n.Restricted, allowed: n.Allowed,
-		}
-	}
-	return found
-}
+func (m *MCPServer) name() string { return cmp.Or(m.Plugin, m.Label) }
 
 // gate is a setting that MCP servers need.
 type gate struct {
@@ -56,26 +43,26 @@ type gate struct {
 }
 
 // gates are those of an endpoint: of the servers that requests name, and of those in mcp.json.
-type gates struct{ named, plugin []gate }
+type gates struct{ named, Plugin []gate }
 
 var (
 	ephemeralGate = gate{"ephemeral_mcp", "Requests may not name MCP servers on this server", func(g node.Gates) bool { return g.EphemeralMCP }}
 	pluginGate    = gate{"plugin_mcp", "The servers of mcp.json may not be used through this server", func(g node.Gates) bool { return g.PluginMCP }}
 	remoteGate    = gate{"remote_mcp", "Responses may not use MCP servers on this server", func(g node.Gates) bool { return g.RemoteMCP }}
 
-	nativeGates    = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
-	responsesGates = gates{[]gate{remoteGate}, []gate{remoteGate, pluginGate}}
+	NativeGates    = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
+	ResponsesGates = gates{[]gate{remoteGate}, []gate{remoteGate, pluginGate}}
 )
 
-// mayUseServers refuses MCP servers that the settings or the request's token don't permit.
-func mayUseServers(c *endpoint.Call, all []mcpServer, needed gates) error {
-	isNamed := func(m mcpServer) bool { return m.plugin == "" }
+// AuthorizeServers refuses MCP servers that the settings or the request's token don't permit.
+func AuthorizeServers(c *endpoint.Call, all []MCPServer, needed gates) error {
+	isNamed := func(m MCPServer) bool { return m.Plugin == "" }
 	for _, m := range all {
-		through := needed.plugin
+		through := needed.Plugin
 		if isNamed(m) {
 			through = needed.named
 		}
-		if err := passGates(c, through, m.param); err != nil {
+		if err := CheckGates(c, through, m.Param); err != nil {
 			return err
 		}
 	}
@@ -85,14 +72,14 @@ func mayUseServers(c *endpoint.Call, all []mcpServer, needed gates) error {
 		}
 		c.Follow(c.Identity, node.ScopeMCPEphemeral)
 	}
-	if slices.ContainsFunc(all, func(m mcpServer) bool { return !isNamed(m) }) {
-		return mayUsePlugins(c)
+	if slices.ContainsFunc(all, func(m MCPServer) bool { return !isNamed(m) }) {
+		return authorizePlugins(c)
 	}
 	return nil
 }
 
-// passGates returns an error if one of some gates is closed, about a field of the request.
-func passGates(c *endpoint.Call, through []gate, param string) error {
+// CheckGates returns an error if one of some gates is closed, about a field of the request.
+func CheckGates(c *endpoint.Call, through []gate, param string) error {
 	open := c.Node.Settings().Gates
 	for _, g := range through {
 		if !g.isOpen(open) {
@@ -105,9 +92,9 @@ func passGates(c *endpoint.Call, through []gate, param string) error {
 	return nil
 }
 
-// mayUsePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
+// authorizePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
 // authentication. The user of the home's socket needs none.
-func mayUsePlugins(c *endpoint.Call) error {
+func authorizePlugins(c *endpoint.Call) error {
 	if c.Identity == node.Local {
 		return nil
 	}
@@ -125,8 +112,8 @@ func mayUsePlugins(c *endpoint.Call) error {
 	return err
 }
 
-// toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
-func toolbox(c *endpoint.Call, ctx context.Context, all []mcpServer, caps request.Caps) (*mcploop.Toolbox, error) {
+// Toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
+func Toolbox(c *endpoint.Call, ctx context.Context, all []MCPServer, caps request.Caps) (*mcploop.Toolbox, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -147,16 +134,16 @@ func toolbox(c *endpoint.Call, ctx context.Context, all []mcpServer, caps reques
 			c.Ends = append(c.Ends, session.Release)
 			mu.Unlock()
 			sources[i] = mcploop.Source{
-				Server: countedServer{session, c, all[i].name()}, Provider: all[i].provider, Label: all[i].name(), Param: all[i].param,
-				Restricted: all[i].restricted, Allowed: all[i].allowed,
-				Explain: func(err error) *translate.Error { return serverFailed(c, &all[i], err) },
+				Server: countedServer{session, c, all[i].name()}, Provider: all[i].Provider, Label: all[i].name(), Param: all[i].Param,
+				Restricted: all[i].Restricted, Allowed: all[i].Allowed,
+				Explain: func(err error) *translate.Error { return ServerError(c, &all[i], err) },
 			}
 		})
 	}
 	connecting.Wait()
 	for i, err := range failed {
 		if err != nil {
-			return nil, ifNotEnded(c, ctx, serverFailed(c, &all[i], err))
+			return nil, ifNotEnded(c, ctx, ServerError(c, &all[i], err))
 		}
 	}
 	box, bad := mcploop.NewToolbox(ctx, sources, caps)
@@ -174,17 +161,17 @@ func ifNotEnded(c *endpoint.Call, ctx context.Context, e *translate.Error) error
 	return e
 }
 
-func connect(c *endpoint.Call, ctx context.Context, m *mcpServer) (*servers.Session, error) {
-	if m.plugin != "" {
-		return c.Node.MCP().Plugin(ctx, m.plugin)
+func connect(c *endpoint.Call, ctx context.Context, m *MCPServer) (*servers.Session, error) {
+	if m.Plugin != "" {
+		return c.Node.MCP().Plugin(ctx, m.Plugin)
 	}
-	return c.Node.MCP().Remote(ctx, c.Payer(), servers.Remote{Label: m.label, URL: m.url, Headers: m.headers})
+	return c.Node.MCP().Remote(ctx, c.Payer(), servers.Remote{Label: m.Label, URL: m.Url, Headers: m.Headers})
 }
 
-// serverFailed is the error of a chat whose MCP server fails.
-func serverFailed(c *endpoint.Call, m *mcpServer, err error) *translate.Error {
-	e := &translate.Error{Kind: translate.KindMCPFailed, Param: m.param}
-	if m.plugin != "" {
+// ServerError is the error of a chat whose MCP server fails.
+func ServerError(c *endpoint.Call, m *MCPServer, err error) *translate.Error {
+	e := &translate.Error{Kind: translate.KindMCPFailed, Param: m.Param}
+	if m.Plugin != "" {
 		e.Kind = translate.KindPluginFailed
 	}
 	if unknown, ok := errors.AsType[*servers.UnknownError](err); ok {

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -15,23 +15,34 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
+func TestTokens_CachedOnesOfAPromptCountOnce(t *testing.T) {
+	t.Parallel()
+	r := &Run{spent: []partUsage{
+		{0, 0, translate.Usage{Prompt: 10, Cached: 2, Completion: 1}},
+		{1, 0, translate.Usage{Prompt: 10, Cached: 9, Completion: 2}}, // which finds what the first has processed
+		{2, 1, translate.Usage{Prompt: 20, Cached: 15, Completion: 3}},
+	}}
+	if got := r.usage(); got != (translate.Usage{Prompt: 30, Cached: 17, Completion: 6}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // textReply streams the text of an answer, each piece on a line.
 type textReply struct {
-	*run
+	*Run
 }
 
-func (r textReply) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
-	return r.byEvents(resp, decoder, r), nil
+func (r textReply) Begin(_ context.Context, resp *Response, decoder *wire.Recorder) (wire.Rewriter, error) {
+	return r.ByEvents(resp, decoder, r), nil
 }
 
-func (textReply) isSeen(sent bool) bool { return sent }
+func (textReply) IsSeen(sent bool) bool { return sent }
 
 func (textReply) Append(dst []byte, ev translate.Event) []byte {
 	if text, ok := ev.(translate.Text); ok {
@@ -96,18 +107,18 @@ func TestRun_Rounds(t *testing.T) {
 				Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
 			}
 			defer c.EndWriting()
-			rq, err := textRequest(c, openai.WithDefaults, nil)
+			rq, err := Read(c, openai.WithDefaults, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			chat, bad := openai.ParseChat(rq.body, rq.caps)
+			chat, bad := openai.ParseChat(rq.Body, rq.Caps)
 			if bad != nil {
 				t.Fatal(bad)
 			}
-			r := newRun(rq)
-			defer r.close()
+			r := NewRun(rq)
+			defer r.Close()
 			for round := range 2 {
-				if err := r.exchange(t.Context(), r.chatPart(part{index: round, prompt: round, reply: textReply{r}}, rq.body, chat)); err != nil {
+				if err := r.Generate(t.Context(), r.ChatPart(Part{Index: round, Prompt: round, Reply: textReply{r}}, rq.Body, chat)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -116,28 +127,6 @@ func TestRun_Rounds(t *testing.T) {
 			}
 			if got := r.usage(); got.Prompt != 14 || got.Completion != 4 { // whether the second is cached depends on the engine
 				t.Errorf("%+v", got)
-			}
-		})
-	}
-}
-
-// TestUsage_OfAnswersThatAreLost: what an engine generated counts for nobody if the client has seen nothing of it.
-func TestUsage_OfAnswersThatAreLost(t *testing.T) {
-	t.Parallel()
-	amid := fakeengine.Rule{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}
-	for name, tt := range dialectAsks {
-		if name == "prompts" {
-			continue // what is generated beside a candidate that has failed counts
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *endpoint.Config, s *node.Settings) { s.MaxLoaded = 1 })
-			got := s.to(tt.path, `{"model":"tinychat","stream":false,`+tt.body+`}`, nil)
-			if got.Code < 400 {
-				t.Fatalf("%d %s", got.Code, got.Body)
-			}
-			if used := s.total(); used != (store.UsageCount{Requests: 1}) {
-				t.Errorf("%+v", used)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package api
+package text
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestTogether(t *testing.T) {
 			proceed := make(chan struct{})
 			finished := make(chan error)
 			go func() {
-				finished <- together(t.Context(), 5, 2, func(context.Context, int) error {
+				finished <- Parallel(t.Context(), 5, 2, func(context.Context, int) error {
 					running.Add(1)
 					<-proceed
 					running.Add(-1)
@@ -40,7 +40,7 @@ func TestTogether(t *testing.T) {
 	})
 	t.Run("the first error ends the others", func(t *testing.T) {
 		t.Parallel()
-		err := together(t.Context(), 5, 2, func(ctx context.Context, i int) error {
+		err := Parallel(t.Context(), 5, 2, func(ctx context.Context, i int) error {
 			if i == 1 {
 				return fails
 			}
@@ -58,7 +58,7 @@ func TestTogether(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		}()
-		_ = together(t.Context(), 2, 2, func(ctx context.Context, i int) error {
+		_ = Parallel(t.Context(), 2, 2, func(ctx context.Context, i int) error {
 			if i == 1 {
 				panic("of a sort")
 			}

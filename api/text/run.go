@@ -1,4 +1,6 @@
-package api
+// Package text has what is the same for generated text in every dialect: a request to a model ([Request]), the way to its answer ([Run]), what
+// happens when an engine is lost on that way, and the rounds of an answer with tools.
+package text
 
 import (
 	"context"
@@ -19,96 +21,96 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// run is a request for generated text on its way to its answer. The answer may take several upstream requests, one after the
+// Run is a request for generated text on its way to its answer. The answer may take several upstream requests, one after the
 // other or at a time, all with one stream to the client. What is the same for every dialect is decided here: when a request
 // is sent again, what is counted as used, and how a stream is written. A [reply] is what dialects differ in.
-type run struct {
-	call   *endpoint.Call
-	rq     *modelRequest
-	stream *endpoint.Stream        // nil for an answer in one piece
-	stored bool                    // the answer is gathered even if it is streamed, since it is to be stored
-	leased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
+type Run struct {
+	Call     *endpoint.Call
+	Request  *Request
+	Stream   *endpoint.Stream        // nil for an answer in one piece
+	Gathers  bool                    // the answer is gathered even if it is streamed, since it is to be stored
+	OnLeased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
 
-	announced *announcement // the stored beginning of the answer; nil: the client isn't told of it before the end
+	Beginning *Beginning // the stored beginning of the answer; nil: the client isn't told of it before the end
 
-	mu       sync.Mutex       // held while a reply makes what the client sees
+	Mu       sync.Mutex       // held while a reply makes what the client sees
 	frames   []byte           // the buffer of tell
-	instance *supervisor.Info // that answers; nil: none does yet
-	first    time.Duration    // from the request's arrival to the first token; 0: there is none yet
-	spent    []spent
-	only     [1]spent // what spent begins with: most runs have one part
+	Instance *supervisor.Info // that answers; nil: none does yet
+	First    time.Duration    // from the request's arrival to the first token; 0: there is none yet
+	spent    []partUsage
+	only     [1]partUsage // what spent begins with: most runs have one part
 }
 
-// part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
-type part struct {
-	index  int // among the run's parts
-	prompt int // the number of its prompt; parts with the same prompt share its tokens
-	isFree bool
-	chain  prefix.Chain // of its prompt; nil: that of the demand
-	reply  reply
-	asks   question
+// Part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
+type Part struct {
+	Index  int // among the run's parts
+	Prompt int // the number of its prompt; parts with the same prompt share its tokens
+	IsFree bool
+	Chain  prefix.Chain // of its prompt; nil: that of the demand
+	Reply  Reply
+	Task   Task
 }
 
-// spent is what a part has used.
-type spent struct {
+// partUsage is what a part has used.
+type partUsage struct {
 	index, prompt int // of the part
 	translate.Usage
 }
 
-// reply is how a dialect tells a client the answer to one upstream request.
-type reply interface {
+// Reply is how a dialect tells a client the answer to one upstream request.
+type Reply interface {
 	// begin returns what makes the client's stream of the engine's: often [run.byEvents]. Of an answer in one piece, it gathers
 	// the events and makes nothing. decoder decodes the engine's answer. Where an engine is lost and the client has seen
 	// nothing, begin is called again.
-	begin(ctx context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error)
+	Begin(ctx context.Context, resp *Response, decoder *wire.Recorder) (wire.Rewriter, error)
 
 	// isSeen tells whether a client that streams has seen so much of the answer that it can't be begun again. sent tells
 	// whether it was sent anything at all.
-	isSeen(sent bool) bool
+	IsSeen(sent bool) bool
 }
 
 // passer is a reply that may pass an engine's own stream on. Then begin gets no recorder, and its rewriter may be one that reads the stream
 // itself.
 type passer interface {
-	passes(resp *engineResponse) bool
+	Passes(resp *Response) bool
 }
 
-// gatherer is the encoder of an answer in one piece, which makes nothing of single events.
-type gatherer func(translate.Event)
+// Gatherer is the encoder of an answer in one piece, which makes nothing of single events.
+type Gatherer func(translate.Event)
 
 // Append gathers the event.
-func (g gatherer) Append(dst []byte, ev translate.Event) []byte {
+func (g Gatherer) Append(dst []byte, ev translate.Event) []byte {
 	g(ev)
 	return dst
 }
 
-// newRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
-func newRun(rq *modelRequest) *run {
-	r := &run{call: rq.call, rq: rq}
+// NewRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
+func NewRun(rq *Request) *Run {
+	r := &Run{Call: rq.Call, Request: rq}
 	r.spent = r.only[:0]
-	if rq.stream {
-		r.stream = rq.call.NewStream()
+	if rq.Streams {
+		r.Stream = rq.Call.NewStream()
 	}
 	return r
 }
 
-// close counts what the run has used, and stops what keeps its stream alive.
-func (r *run) close() {
-	if r.stream != nil {
-		r.stream.Close()
+// Close counts what the run has used, and stops what keeps its stream alive.
+func (r *Run) Close() {
+	if r.Stream != nil {
+		r.Stream.Close()
 	}
-	r.call.Ledger.Summary.FirstToken = r.first
-	r.rq.used(r.usage())
+	r.Call.Ledger.Summary.FirstToken = r.First
+	r.Request.CountUsage(r.usage())
 }
 
-// exchange sends a part's upstream request, and has the answer told. A request whose engine is lost is sent once more; the
+// Generate sends a part's upstream request, and has the answer told. A request whose engine is lost is sent once more; the
 // supervisor has a fresh instance for it by then. If the client has seen something of the answer, it goes on.
-func (r *run) exchange(ctx context.Context, p part) error {
-	t, err := r.newTelling(p)
+func (r *Run) Generate(ctx context.Context, p Part) error {
+	t, err := r.newRelay(p)
 	if err != nil {
 		return err
 	}
-	err = r.onLease(ctx, 1, p.chain, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
+	err = r.OnLease(ctx, 1, p.Chain, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
 		return r.converse(ctx, lease, t)
 	})
 	if err != nil {
@@ -118,29 +120,29 @@ func (r *run) exchange(ctx context.Context, p part) error {
 	return nil
 }
 
-// onLease does something on a lease of as many slots as can be had, up to a number. It is done again as exchange says.
+// OnLease does something on a lease of as many slots as can be had, up to a number. It is done again as exchange says.
 // chain is as in [part]. upstream is the request by which one that crashes engines is known again.
-func (r *run) onLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
+func (r *Run) OnLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
 	bodies := func() [][]byte { return upstream().Body }
-	demand := r.rq.demand
+	demand := r.Request.Demand
 	if chain != nil {
 		demand.Prompt = chain
 	}
-	return r.rq.onLease(ctx, demand, slots, bodies, func(lease *supervisor.Lease) error {
-		if r.leased != nil {
-			r.leased(lease)
+	return r.Request.OnLease(ctx, demand, slots, bodies, func(lease *supervisor.Lease) error {
+		if r.OnLeased != nil {
+			r.OnLeased(lease)
 		}
 		return do(lease)
 	})
 }
 
 // converse sends a part's upstream request on a lease, which may be one of several on it.
-func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling) error {
-	if err := r.use(t, &lease.Instance); err != nil {
+func (r *Run) converse(ctx context.Context, lease *supervisor.Lease, t *relay) error {
+	if err := r.useInstance(t, &lease.Instance); err != nil {
 		return err
 	}
 	ask := func() error {
-		return t.blamed(r.rq.converse(ctx, lease, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) }))
+		return t.blamed(r.Request.Post(ctx, lease, t.next, func(resp *Response) error { return r.read(ctx, resp, t) }))
 	}
 	err := ask()
 	if errors.Is(err, errDiverged) {
@@ -156,14 +158,14 @@ func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling)
 }
 
 // read has an engine's answer told: with one write and one flush for each read.
-func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error {
+func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	begun := time.Now()
 	if err := t.begin(ctx, resp); err != nil {
 		return err
 	}
 	in, out := endpoint.Buffers.Get().(*[]byte), endpoint.Buffers.Get().(*[]byte)
 	defer endpoint.Buffers.Put(in)
-	defer r.call.PutBuffer(out)
+	defer r.Call.PutBuffer(out)
 	for {
 		n, err := resp.Read(*in)
 		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
@@ -187,20 +189,20 @@ func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error 
 			timings = e.timed.timings()
 		}
 	}
-	r.call.Ledger.Measured(usage.Completion, timings)
-	traceEngine(r.call, begun, first, resp, usage, timings, err)
-	r.count(t.part, t.usage(resp), t.sent || !isWasted(ctx, err))
+	r.Call.Ledger.Measured(usage.Completion, timings)
+	traceEngine(r.Call, begun, first, resp, usage, timings, err)
+	r.count(t.Part, t.usage(resp), t.sent || !isWasted(ctx, err))
 	return err
 }
 
 // failure is the error of an answer that ended with a fault; nil: it ended without one.
-func (r *run) failure(ctx context.Context, t *telling) error {
+func (r *Run) failure(ctx context.Context, t *relay) error {
 	fault := t.fault()
 	if fault == nil {
 		t.isDone = true
 		return nil
 	}
-	t.isSeen = r.stream != nil && t.reply.isSeen(t.sent)
+	t.isSeen = r.Stream != nil && t.Reply.IsSeen(t.sent)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // whatever it looks like from here
@@ -213,59 +215,59 @@ func (r *run) failure(ctx context.Context, t *telling) error {
 		return fault
 	}
 	t.isLost = true
-	return &brokenOff{told: fault, again: t.plan(true)}
+	return &engineLost{clientErr: fault, again: t.plan(true)}
 }
 
 // giveUp has what is known of an answer told whose engine was lost and that doesn't go on.
-func (r *run) giveUp(t *telling) {
+func (r *Run) giveUp(t *relay) {
 	if t.recorder == nil || !t.recorder.Lost() || t.rewriter == nil {
 		return
 	}
 	t.recorder.GiveUp()
 	buf := endpoint.Buffers.Get().(*[]byte)
-	defer r.call.PutBuffer(buf)
+	defer r.Call.PutBuffer(buf)
 	r.finish(t.rewriter, buf)
 }
 
 // rewrite sends what the client sees of the bytes p of an engine's stream. Choices share a stream and its end: hence one at a
 // time.
-func (r *run) rewrite(rewriter wire.Rewriter, buf *[]byte, p []byte) (sent bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *Run) rewrite(rewriter wire.Rewriter, buf *[]byte, p []byte) (sent bool) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	return r.pass(buf, rewriter.Append((*buf)[:0], p))
 }
 
 // finish sends what is due at the end of an engine's stream.
-func (r *run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *Run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	return r.pass(buf, rewriter.Close((*buf)[:0]))
 }
 
 // pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
 // there, and gets an error after this; and the log of a response in the background must have no gap. It needs the lock.
-func (r *run) pass(buf *[]byte, frames []byte) (sent bool) {
-	if ctx := r.call.Request.Context(); ctx.Err() != nil && r.call.Background == nil && node.Ended(ctx) == nil {
+func (r *Run) pass(buf *[]byte, frames []byte) (sent bool) {
+	if ctx := r.Call.Request.Context(); ctx.Err() != nil && r.Call.Background == nil && node.Ended(ctx) == nil {
 		return false
 	}
 	return r.send(buf, frames)
 }
 
-// tell sends what a function appends. It is for what belongs to no engine's stream.
-func (r *run) tell(appendTo func(dst []byte) []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Send sends what a function appends. It is for what belongs to no engine's stream.
+func (r *Run) Send(appendTo func(dst []byte) []byte) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	r.send(&r.frames, appendTo(r.frames[:0]))
 }
 
 // send sends frames that were made in a buffer, which may have grown. It tells whether they are part of an answer. That a
 // client has disconnected shows by the request's context. It needs the lock.
-func (r *run) send(buf *[]byte, frames []byte) (sent bool) {
+func (r *Run) send(buf *[]byte, frames []byte) (sent bool) {
 	*buf = frames[:cap(frames)]
-	if r.stream == nil || len(frames) == 0 {
+	if r.Stream == nil || len(frames) == 0 {
 		return false
 	}
-	return r.stream.Send(frames)
+	return r.Stream.Send(frames)
 }
 
 // eventRewriter is what [run.byEvents] returns.
@@ -280,42 +282,42 @@ func (r *eventRewriter) Figures() (translate.Usage, translate.Timings) {
 	return r.Rewriter.(wire.Measurer).Figures()
 }
 
-// byEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off
+// ByEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off
 // gets the Timings that were measured here.
-func (r *run) byEvents(resp *engineResponse, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
+func (r *Run) ByEvents(resp *Response, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
 	timed := newTimedDecoder(r, resp, decoder)
 	return &eventRewriter{wire.Encoded(timed, encoder), timed}
 }
 
-// sinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.
-func (r *run) sinceArrival() time.Duration {
-	now := time.Since(r.call.Arrived)
-	if r.first == 0 {
-		r.first = now
+// SinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.
+func (r *Run) SinceArrival() time.Duration {
+	now := time.Since(r.Call.Arrived)
+	if r.First == 0 {
+		r.First = now
 	}
 	return now
 }
 
 // count notes what an attempt at a part has used. Another attempt takes its place.
-func (r *run) count(p part, u translate.Usage, counts bool) {
+func (r *Run) count(p Part, u translate.Usage, counts bool) {
 	switch {
 	case !counts:
 		u = translate.Usage{}
-	case p.isFree:
+	case p.IsFree:
 		u.Completion = 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.spent, func(s spent) bool { return s.index == p.index })
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	i := slices.IndexFunc(r.spent, func(s partUsage) bool { return s.index == p.Index })
 	if i < 0 {
 		i = len(r.spent)
-		r.spent = append(r.spent, spent{index: p.index})
+		r.spent = append(r.spent, partUsage{index: p.Index})
 	}
-	r.spent[i].prompt, r.spent[i].Usage = p.prompt, u
+	r.spent[i].prompt, r.spent[i].Usage = p.Prompt, u
 }
 
 // usage is what all parts have used, complete or not. Each prompt counts once.
-func (r *run) usage() (total translate.Usage) {
+func (r *Run) usage() (total translate.Usage) {
 	if len(r.spent) == 1 {
 		return r.spent[0].Usage
 	}
@@ -337,12 +339,12 @@ func (r *run) usage() (total translate.Usage) {
 }
 
 // traceEngine adds the span of an upstream answer, of which first is the time of the first token; zero: unknown.
-func traceEngine(c *endpoint.Call, begun, first time.Time, resp *engineResponse, u translate.Usage, t translate.Timings, err error) {
+func traceEngine(c *endpoint.Call, begun, first time.Time, resp *Response, u translate.Usage, t translate.Timings, err error) {
 	if c.Ledger.Tracer == nil {
 		return
 	}
 	attributes := []attribute.KeyValue{
-		attribute.String("lm.instance", resp.lease.Instance.ID),
+		attribute.String("lm.instance", resp.Lease.Instance.ID),
 		attribute.Int("gen_ai.usage.input_tokens", u.Prompt), attribute.Int("lm.cached_tokens", u.Cached),
 		attribute.Int("gen_ai.usage.output_tokens", u.Completion),
 	}

@@ -1,0 +1,13 @@
+package text
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+)
+
+func TestMain(m *testing.M) {
+	fakeengine.MainIfChild()
+	os.Exit(m.Run())
+}

@@ -1,0 +1,225 @@
+package text
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// TimeToLive reads the field ttl, in seconds; nil: it isn't given.
+func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
+	seconds, given, bad := body.Int("ttl")
+	switch {
+	case bad != nil || !given:
+		return nil, bad
+	case seconds < -1 || seconds > maxTTL:
+		return nil, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
+	}
+	return new(time.Duration(max(seconds, 0)) * time.Second), nil
+}
+
+// CountUsage counts the tokens of the request, if an engine has begun to answer it.
+func (rq *Request) CountUsage(u translate.Usage) {
+	rq.Call.Ledger.Summary.Usage = u
+	if rq.answered.Load() && !rq.Call.Identity.IsNode() { // the node that sends the request counts it
+		rq.Call.Node.Used(rq.Call.Identity, rq.Target.Model.Key, u)
+	}
+}
+
+// maxTTL is the longest ttl, in seconds: about 30 years.
+const maxTTL = 1_000_000_000
+
+// Request is a request to a model: the scanned body, the model that it names, and what its upstream requests have in common.
+type Request struct {
+	Call   *endpoint.Call
+	Body   *jsonbody.Body
+	Target node.Target
+	Engine wire.Engine
+	Caps   request.Caps
+	Demand node.Demand // ttl and draft_model; the endpoint sets the slots
+
+	Streams      bool
+	IncludeUsage bool // stream_options.include_usage
+
+	keepAlive *KeepAlive   // how long another node, whose request this is, wants the model to be kept; nil: it doesn't say
+	made      int          // bytes that are counted for what reserve was last told of
+	unreserve func()       // gives back the tokens that are reserved
+	gathered  atomic.Int64 // bytes of answers in memory
+	answered  atomic.Bool  // an engine has begun to answer
+	prompts   promptCounts
+	Counting  func(*Response, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
+}
+
+// ReadOpenAI reads the body and finds the model. It loads nothing.
+func ReadOpenAI(c *endpoint.Call) (*Request, error) {
+	return ReadAny(c, openai.WithDefaults, nil)
+}
+
+// Read is requestWith for a model that generates text.
+func Read(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*Request, error) {
+	rq, err := ReadAny(c, apply, check)
+	if err == nil && rq.Target.Model.Type == catalog.TypeEmbedding {
+		return nil, WrongModel(rq.Target.Model, "generates no text: choose a language model.")
+	}
+	return rq, err
+}
+
+// ReadAny is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
+// request that is refused costs no memory. check refuses a body before anything is done with it; nil: it refuses none.
+func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*Request, error) {
+	c.Ledger.ToModel = true
+	if err := c.Admit(); err != nil {
+		return nil, err
+	}
+	body, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	if check != nil {
+		if err := check(body); err != nil {
+			return nil, err
+		}
+	}
+	plain := body
+	if body, err = withPreset(c, plain, apply); err != nil {
+		return nil, err
+	}
+	if body != plain {
+		if err := c.Claim.Grow(int64(len(body.Raw))); err != nil {
+			return nil, err
+		}
+	}
+	rq := &Request{Call: c, Body: body}
+	if rq.Streams, rq.IncludeUsage, err = streamOptions(body); err != nil {
+		return nil, err
+	}
+	if rq.Demand, err = readDemand(body); err != nil {
+		return nil, err
+	}
+	rq.Demand.Owner, rq.Demand.Unsaved, rq.Demand.Local = c.Owner(), isUnsaved(body), c.Identity.IsNode()
+	if c.Identity.IsNode() {
+		rq.Demand.TTL = node.PeerTTL(c.Request.Header)
+		rq.keepAlive = peerKeepAlive(c, node.PeerKeep(c.Request.Header))
+	}
+	if rq.Target, err = findModel(c, body); err != nil {
+		return nil, err
+	}
+	c.Ledger.Summary.Model = rq.Target.Model.Key
+	if rq.Demand.Draft != "" {
+		draft, err := c.FindDraft(rq.Target.Model.Key, rq.Demand.Draft)
+		if err != nil {
+			return nil, WithParam("draft_model", c.Error(err))
+		}
+		rq.Demand.Draft = draft.Model.Key
+	}
+	rq.Demand.TTL = limitTTL(c, rq.Demand.TTL, rq.Target.Model.Key)
+	rq.Caps = c.Node.Caps(rq.Target.Model)
+	rq.Engine = c.Node.Wire(rq.Target.Model)
+	c.BeginRequest()
+	return rq, nil
+}
+
+// isUnsaved reports whether a client says that nothing of its prompt is kept. Any other value of these fields is the default, or ignored.
+func isUnsaved(body *jsonbody.Body) bool {
+	return string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
+}
+
+// limitTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
+// to load models.
+func limitTTL(c *endpoint.Call, ttl *time.Duration, key string) *time.Duration {
+	if ttl == nil || c.Identity.May(node.ScopeModelsManage) {
+		return ttl
+	}
+	if longest := c.Node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
+		return &longest
+	}
+	return ttl
+}
+
+// WrongModel is the error of a request whose model is of another kind than the endpoint's.
+func WrongModel(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The model "+m.Key+" "+why)
+}
+
+// WrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
+func WrongEngine(m catalog.Model, why string) *translate.Error {
+	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
+}
+
+// FieldNames are what a dialect calls the fields of an engine's request.
+type FieldNames map[string]string
+
+// Refine makes the field that an error is about one of the dialect.
+func (n FieldNames) Refine(e *translate.Error) *translate.Error {
+	if name, ok := n[e.Param]; ok {
+		return WithParam(name, e)
+	}
+	return e
+}
+
+// Refined is an error as a request words it.
+func Refined(err error, refine func(*translate.Error) *translate.Error) error {
+	if known, ok := errors.AsType[*translate.Error](err); ok {
+		return refine(known)
+	}
+	return err
+}
+
+// WithParam returns the error with another field as the one at fault.
+func WithParam(param string, e *translate.Error) *translate.Error {
+	other := *e
+	other.Param = param
+	return &other
+}
+
+// BodyAndModel reads the body of a request that manages a model.
+func BodyAndModel(c *endpoint.Call) (*jsonbody.Body, string, error) {
+	body, err := c.Body()
+	if err != nil {
+		return nil, "", err
+	}
+	name, err := endpoint.ModelName(body)
+	return body, name, err
+}
+
+func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
+	stream, bad := body.Bool("stream")
+	if bad != nil {
+		return false, false, bad
+	}
+	options := body.Get("stream_options")
+	switch {
+	case !options.Exists(), options.Raw == "null":
+		return stream, false, nil
+	case !options.IsObject():
+		return false, false, translate.Invalid("invalid_type", "stream_options", `"stream_options" must be an object.`)
+	}
+	include := options.Get("include_usage")
+	if include.Exists() && include.Raw != "null" && !include.IsBool() {
+		return false, false, translate.Invalid("invalid_type", "stream_options.include_usage", `"stream_options.include_usage" must be a boolean.`)
+	}
+	return stream, include.Bool(), nil
+}
+
+// readDemand reads the fields that say how the model is loaded.
+func readDemand(body *jsonbody.Body) (node.Demand, error) {
+	var d node.Demand
+	var bad *translate.Error
+	if d.TTL, bad = TimeToLive(body); bad != nil {
+		return d, bad
+	}
+	if d.Draft, bad = body.String("draft_model"); bad != nil {
+		return d, bad
+	}
+	return d, nil
+}

@@ -1,0 +1,132 @@
+package text
+
+import (
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
+// bytes, and notes how long the prompts may be. Another call takes the place of the last one. each is the number of tokens that a
+// choice may have; negative: as many as the request says.
+func (rq *Request) reserve(need node.Need, made int) (each int, _ error) {
+	rq.Call.Claim.Shrink(int64(rq.made))
+	rq.made = 0
+	if err := rq.Call.Claim.Grow(int64(made)); err != nil {
+		return 0, err
+	}
+	rq.made = made
+	if rq.unreserve == nil {
+		rq.Call.Ends = append(rq.Call.Ends, func() { rq.unreserve() })
+	} else {
+		rq.unreserve()
+	}
+	rq.unreserve = func() {}
+	rq.Demand.Needs(need)
+	each, done, err := rq.Call.Node.Reserve(rq.Call.Request.Context(), rq.Call.Identity, &rq.Target.Model, rq.Demand, need)
+	if err != nil {
+		return 0, err
+	}
+	rq.unreserve = done
+	if need.Completion >= 0 && each >= need.Completion {
+		return -1, nil
+	}
+	return each, nil
+}
+
+// ReserveChat is reserve for a chat, whose prompt it notes. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
+// is the number of tokens that earlier rounds have used.
+func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent int) error {
+	chat.NoTools = !chat.OffersTools(body)
+	if checker, ok := rq.Engine.(wire.ChatChecker); ok {
+		if bad := checker.CheckChat(body, chat); bad != nil {
+			return bad
+		}
+	}
+	if err := rq.fits("messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
+		return err
+	}
+	made := 0
+	if body != rq.Body {
+		made = len(body.Raw)
+	}
+	each, err := rq.reserve(node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	if err == nil && each >= 0 {
+		chat.LimitTokens(each)
+	}
+	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
+	if rq.Call.Node.IsClustered() {
+		rq.Demand.Head = supervisor.HeadOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
+	}
+	return err
+}
+
+// ReserveCompletion is reserve for text completions: each candidate's request has a copy of the body. It also refuses a request that
+// the engine can't do.
+func (rq *Request) ReserveCompletion(ask *request.Completion) error {
+	if checker, ok := rq.Engine.(wire.CompletionChecker); ok {
+		if bad := checker.CheckCompletion(rq.Body, ask); bad != nil {
+			return bad
+		}
+	}
+	if err := rq.fits("prompt", len(rq.Body.Raw), ask.PromptBytes); err != nil {
+		return err
+	}
+	candidates := len(ask.Prompts) * ask.BestOf
+	need := node.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
+	if rq.Call.Node.IsClustered() && len(ask.Prompts) > 0 {
+		text := ask.Prompts[0]
+		rq.Demand.Head = supervisor.HeadOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
+	}
+	each, err := rq.reserve(need, min(candidates, ChoicesAtOnce)*len(rq.Body.Raw))
+	if err == nil && each >= 0 {
+		ask.LimitTokens(each)
+	}
+	return err
+}
+
+// textHead is how many bytes of a text tell which texts it belongs with.
+const textHead = 256
+
+// fits refuses a prompt that is longer than any context it can get, however it is tokenized. An engine would first tokenize all of
+// it, which takes up to a minute. Short bodies aren't checked.
+func (rq *Request) fits(param string, size int, text func() int) error {
+	const short = 128 << 10
+	if size < short {
+		return nil
+	}
+	least, limit, err := rq.Call.Node.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, size)
+	if err == nil && limit > 0 && least > limit { // most prompts fit even if all of the body were text
+		least, limit, err = rq.Call.Node.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, text())
+	}
+	if err != nil || limit == 0 || least <= limit {
+		return err
+	}
+	return translate.SurelyTooLong(param, least, limit)
+}
+
+// ReserveTexts is reserve for texts that are not continued. The engine gets them in parts, which together are about as large as
+// the body.
+func (rq *Request) ReserveTexts(texts, bytes int) error {
+	_, err := rq.reserve(node.Need{Bytes: bytes, Prompts: texts}, len(rq.Body.Raw))
+	return err
+}
+
+// Chain returns the chain of a prompt that a function adds; nil if nothing depends on it.
+func (rq *Request) Chain(add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
+	prompter, ok := rq.Engine.(wire.Prompter)
+	if !ok {
+		return nil
+	}
+	key, ok := rq.Call.Node.PromptKey(&rq.Target.Model)
+	if !ok {
+		return nil
+	}
+	m := prefix.New(key)
+	add(prompter, m)
+	return m.Chain()
+}

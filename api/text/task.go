@@ -1,0 +1,100 @@
+package text
+
+import (
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// Task is what a part asks of an engine. One model may be run by several engines, which are asked differently.
+type Task interface {
+	// ask returns the engine's request, or the error of a question that the engine can't answer.
+	upstream(engine wire.Engine) (wire.Upstream, *translate.Error)
+	// decoder decodes the engine's answer.
+	decoder(engine wire.Engine) translate.Decoder
+	// limit is how many tokens the answer may have; 0 or less: there is no limit.
+	tokenLimit() int
+	// repeats reports whether the engine probably gives the same answer again.
+	isRepeatable(engine wire.Engine) bool
+	// goOn is as in [wire.Continuer].
+	continued(engine wire.Engine, said *wire.Said) (_ wire.Upstream, ok bool)
+}
+
+// ChatTask asks for a choice of a chat.
+type ChatTask struct {
+	Body   *jsonbody.Body
+	Chat   *request.Chat
+	Choice int
+}
+
+func (q *ChatTask) upstream(engine wire.Engine) (wire.Upstream, *translate.Error) {
+	if checker, ok := engine.(wire.ChatChecker); ok {
+		if bad := checker.CheckChat(q.Body, q.Chat); bad != nil {
+			return wire.Upstream{}, bad
+		}
+	}
+	return engine.Chat(q.Body, q.Chat, q.Choice), nil
+}
+
+func (q *ChatTask) decoder(engine wire.Engine) translate.Decoder {
+	return wire.ChatDecoder(engine, q.Body, q.Chat)
+}
+
+func (q *ChatTask) tokenLimit() int { return q.Chat.TokenLimit(q.Body) }
+
+func (q *ChatTask) isRepeatable(engine wire.Engine) bool { return wire.Repeats(engine, q.Body, q.Chat) }
+
+func (q *ChatTask) continued(engine wire.Engine, said *wire.Said) (wire.Upstream, bool) {
+	c, ok := engine.(wire.Continuer)
+	if !ok {
+		return wire.Upstream{}, false
+	}
+	return c.Continue(q.Body, q.Chat, q.Choice, said)
+}
+
+// CompletionTask asks for a candidate of a prompt that is completed.
+type CompletionTask struct {
+	Model             *catalog.Model
+	Body              *jsonbody.Body
+	Completion        *request.Completion
+	Prompt, Candidate int
+}
+
+func (q *CompletionTask) upstream(engine wire.Engine) (wire.Upstream, *translate.Error) {
+	completer, ok := engine.(wire.Completer)
+	if !ok {
+		return wire.Upstream{}, CompletesNothing(*q.Model)
+	}
+	if checker, ok := engine.(wire.CompletionChecker); ok {
+		if bad := checker.CheckCompletion(q.Body, q.Completion); bad != nil {
+			return wire.Upstream{}, bad
+		}
+	}
+	return completer.Completion(q.Body, q.Completion, q.Prompt, q.Candidate), nil
+}
+
+// decoder is called with an engine that was asked.
+func (q *CompletionTask) decoder(engine wire.Engine) translate.Decoder {
+	return engine.(wire.Completer).CompletionDecoder(q.Completion)
+}
+
+func (q *CompletionTask) tokenLimit() int { return q.Completion.MaxTokens }
+
+func (q *CompletionTask) isRepeatable(engine wire.Engine) bool {
+	return wire.RepeatsText(engine, q.Body, q.Completion)
+}
+
+func (q *CompletionTask) continued(engine wire.Engine, said *wire.Said) (wire.Upstream, bool) {
+	c, ok := engine.(wire.TextContinuer)
+	if !ok {
+		return wire.Upstream{}, false
+	}
+	return c.ContinueText(q.Body, q.Completion, q.Prompt, q.Candidate, said)
+}
+
+// CompletesNothing is the error of a request for text completions by an engine that has only chats.
+func CompletesNothing(m catalog.Model) *translate.Error {
+	return WrongEngine(m, "completes no texts: use /v1/chat/completions, or choose another model.")
+}
