@@ -51,7 +51,7 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &nativeRun{}
-		c := &endpoint.Call{Dialect: openAIDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
+		c := &endpoint.Call{Dialect: nativeDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
 		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r}
 		defer r.Stream.Close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")

@@ -44,7 +44,7 @@ var harmless = []string{
 }
 
 // mostOfHeader bounds what is shown of a header, in bytes, and mostOfPath what is shown of a path: both are the client's.
-const mostOfHeader, MostOfPath = 32 << 10, 1 << 10
+const mostOfHeader, mostOfPath = 32 << 10, 1 << 10
 
 // ShownHeader is a header as administrators see it.
 func ShownHeader(h http.Header) http.Header {
@@ -71,4 +71,4 @@ func ShownHeader(h http.Header) http.Header {
 	return shown
 }
 
-func ShownPath(r *http.Request) string { return Presentable(r.URL.Path, MostOfPath) }
+func ShownPath(r *http.Request) string { return Presentable(r.URL.Path, mostOfPath) }
