@@ -1,6 +1,7 @@
 package api
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -99,12 +101,20 @@ func TestPS_OfModels(t *testing.T) {
 // TestPS_ReasonsWithoutPaths: only an administrator sees this machine's folders.
 func TestPS_ReasonsWithoutPaths(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
+	lock, err := node.Reserve(home.Dir(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := lock.Open(slog.New(slog.DiscardHandler))
+	defer func() { _ = n.Close() }()
+	if err := n.Push(1, node.Settings{}); err != nil {
+		t.Fatal(err)
+	}
 	o := DescribeOverview(supervisor.Overview{
 		Coming:  []supervisor.Coming{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
 		Failing: []supervisor.Failing{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
 	}, nil, time.Now())
-	narrow((&endpoint.Call{Node: s.node}), &o)
+	narrow((&endpoint.Call{Node: n}), &o)
 	if text := o.Coming[0].Why + o.Failing[0].Why; strings.Contains(text, "secret") || !strings.Contains(text, "m.gguf") {
 		t.Error(text)
 	}
