@@ -11,7 +11,6 @@ var manageRoutes = []endpoint.Route{
 	endpoint.Get(healthPath, endpoint.Public, health),
 	endpoint.Get("/api/v1/root.crt", endpoint.Public, rootCertificate),
 	endpoint.Get("/api/v1/settings", endpoint.Anyone, settings),
-	endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, openAPIDocument),
 	endpoint.Get("/api/v1/usage", endpoint.Anyone, usage, "from", "to", "since", "by"),
 	endpoint.Get("/api/v1/requests", node.ScopeInference, listRequests, "limit", "model", "outcome"),
 	endpoint.Get("/api/v1/requests/", node.ScopeAdmin, getRequest),

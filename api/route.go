@@ -22,7 +22,7 @@ func dialectOf(r *http.Request) *endpoint.Dialect {
 
 // routes are all endpoints.
 var routes = func() []endpoint.Route {
-	all := slices.Clone(manageRoutes)
+	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, openAPIDocument)}, manageRoutes...)
 	for _, d := range dialects {
 		all = append(all, d.Routes...)
 	}
