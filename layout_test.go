@@ -33,7 +33,13 @@ var mayImport = []row{
 	{"caddymodule/config", []string{"caddymodule/option", "node", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"caddymodule/option", []string{"internal/..."}},
 	{"caddymodule", []string{"caddymodule/config", "caddymodule/option", "api/...", "node", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
-	{"api", []string{"web", "api/...", "node", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
+	{"api", []string{"web", "api/...", "node", "supervisor", "translate/...", "internal/..."}},
+	{"api/manage", []string{"api/native", "api/text", "api/endpoint", "node", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
+	{"api/anthropic", dialect},
+	{"api/native", dialect},
+	{"api/ollama", dialect},
+	{"api/openai", dialect},
+	{"api/responses", dialect},
 	{"api/text", []string{"api/endpoint", "node", "mcploop/...", "catalog", "store", "supervisor", "translate/...", "internal/..."}},
 	{"api/endpoint", []string{"node", "catalog/...", "store", "supervisor", "translate", "translate/jsonbody", "internal/..."}},
 	{"web", nil},
@@ -84,6 +90,9 @@ var mayImport = []row{
 	{"internal/...", nil},
 	{"tools/...", []string{"internal/..."}},
 }
+
+// dialect is what the packages of dialects may import: not each other.
+var dialect = []string{"api/text", "api/endpoint", "node", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}
 
 // caddyOnly are modules that only the Caddy modules may depend on, with the packages below them.
 var caddyOnly = []string{"github.com/caddyserver/caddy/v2", "go.uber.org/zap", "github.com/spf13/cobra"}

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/ollama"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -114,7 +115,7 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 		keys = append(keys, key.Str)
 		return true
 	})
-	isText := ollamaDialect.Owns(httptest.NewRequest(http.MethodGet, path, nil)) && e.Str != "" && len(body.Map()) == 1 && got.status == status
+	isText := ollama.Dialect.Owns(httptest.NewRequest(http.MethodGet, path, nil)) && e.Str != "" && len(body.Map()) == 1 && got.status == status
 	if !isText && (strings.Join(keys, " ") != words || got.status != status || e.Get("type").Str != kind || e.Get("code").Str != code || e.Get("message").Str == "") {
 		t.Errorf("%d %s, want %d, %s, %s with %s", got.status, got.body, status, kind, code, words)
 	}

@@ -2,11 +2,16 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
 
 // Admit checks whether a request is allowed. If so, the request that it returns carries the identity; if not, Admit has answered
@@ -56,4 +61,24 @@ func identify(c *endpoint.Call, needed node.Scope) error {
 	}
 	c.Identity = who
 	return err
+}
+
+// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes. Only servers like this one
+// say where a request has been.
+func refuseLoop(c *endpoint.Call) *translate.Error {
+	if c.Request.UserAgent() != outbound.UserAgent {
+		return nil
+	}
+	via := supervisor.ParseVia(c.Request.Header)
+	if len(via) == 0 {
+		return nil
+	}
+	c.Request = c.Request.WithContext(supervisor.WithVia(c.Request.Context(), via))
+	if c.Request.Method == http.MethodGet || len(via) <= supervisor.MostHops && !slices.Contains(via, c.Node.ID()) {
+		return nil
+	}
+	return &translate.Error{
+		Kind: translate.KindUnavailable, Code: remotewire.CodeLoop,
+		Message: "This request has been here before, or has passed too many servers: their remotes lead in a circle. The administrator has to remove one of them.",
+	}
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api/anthropic"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -56,8 +58,8 @@ func answerCall(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if found.Path == healthPath && c.Site.RunningNode(c.Request.Context()) == nil {
-		starting(c)
+	if found.Path == manage.HealthPath && c.Site.RunningNode(c.Request.Context()) == nil {
+		manage.Starting(c)
 		return nil
 	}
 	if c.Node, err = c.Site.Node(c.Request.Context()); err != nil {
@@ -85,7 +87,7 @@ func answerCall(c *endpoint.Call) error {
 // tellID sets the headers with the request's id.
 func tellID(c *endpoint.Call) {
 	c.Writer.Header().Set("X-Request-Id", c.ID)
-	if c.Dialect == anthropicDialect {
+	if c.Dialect == anthropic.Dialect {
 		c.Writer.Header().Set("Request-Id", c.ID)
 	}
 }

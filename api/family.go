@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
 // to none.
 func familyOf(r *http.Request) endpoint.Family {
-	if path := r.URL.Path; path == healthPath || path == "/api/v1/root.crt" {
+	if path := r.URL.Path; path == manage.HealthPath || path == "/api/v1/root.crt" {
 		return ""
 	}
 	return dialectOf(r).Family

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -19,7 +20,7 @@ import (
 // healthOf is what the endpoint answers.
 func (s *server) healthOf(query string, header ...string) (int, resource.Health) {
 	s.t.Helper()
-	got := s.do("GET", healthPath+query, "", header...)
+	got := s.do("GET", manage.HealthPath+query, "", header...)
 	var h resource.Health
 	if err := json.Unmarshal([]byte(got.body), &h); err != nil {
 		s.t.Fatalf("%d %s: %v", got.status, got.body, err)
@@ -45,7 +46,7 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		s.wantHealth("?ready", 200, "ok")
-		if got := s.do("GET", healthPath+"?ready=maybe", ""); got.status != 400 {
+		if got := s.do("GET", manage.HealthPath+"?ready=maybe", ""); got.status != 400 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	})

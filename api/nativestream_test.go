@@ -1,23 +1,17 @@
 package api
 
 import (
-	"errors"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
@@ -44,31 +38,6 @@ func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
 	}
 	order, _, _ = s.nativeStream("hi", "").rest()
 	wantOrder(t, order, "chat.start"+nativePrompt+nativeThoughts+nativeMessage+" chat.end")
-}
-
-// TestNativeStream_ALoadIsNotToldOfAfterAFailure: the stream has its end then, or there is none.
-func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := &nativeRun{}
-		c := &endpoint.Call{Dialect: nativeDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
-		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r}
-		defer r.Stream.Close()
-		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
-		err := r.whileLoading(loading, func() error {
-			loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.5}
-			return failure
-		})
-		synctest.Wait()
-		select {
-		case loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.7}:
-			t.Error("it is told of")
-		default:
-		}
-		if !errors.Is(err, failure) || !r.out.Begun() {
-			t.Errorf("%v, begun %v", err, r.out.Begun())
-		}
-	})
 }
 
 // TestNativeStream_TwoWaitForOneLoad: who waits for another's load sees it, too.

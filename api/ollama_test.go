@@ -10,7 +10,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // expect compares parts of a JSON answer.
@@ -67,16 +66,5 @@ func TestOllama_DescribesModels(t *testing.T) {
 	expect(t, got, 200, map[string]string{"models.#": "1", "models.0.name": "lmcaddy/tinychat:latest", "models.0.context_length": "1024", "models.0.digest": digests["gpt-4:latest"]})
 	if left := time.Until(gjson.Get(got.body, "models.0.expires_at").Time()); left <= 0 || left > ttl {
 		t.Errorf("it expires in %v", left)
-	}
-}
-
-func TestOllama_SizeVRAM(t *testing.T) {
-	t.Parallel()
-	for want, devices := range map[int64][]supervisor.DeviceMemory{
-		0: nil, 7: {{Device: supervisor.CPU, Bytes: 5}, {Device: "CUDA0", Bytes: 3}, {Device: "CUDA1", Bytes: 4}},
-	} {
-		if got := outsideCPU(devices); got != want {
-			t.Errorf("%v: %d, want %d", devices, got, want)
-		}
 	}
 }

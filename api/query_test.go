@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -63,7 +64,7 @@ func TestQuery_AsDescribed(t *testing.T) {
 	for path, operations := range d.Paths {
 		for method, o := range operations {
 			for _, p := range o.Parameters {
-				if p.In == "query" && path != healthPath { // which load balancers may ask as they like
+				if p.In == "query" && path != manage.HealthPath { // which load balancers may ask as they like
 					name := strings.ToUpper(method) + " " + pattern(path)
 					described[name] = append(described[name], p.Name)
 				}

@@ -7,12 +7,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lmcaddy/lmcaddy/api/anthropic"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/manage"
+	"github.com/lmcaddy/lmcaddy/api/native"
+	"github.com/lmcaddy/lmcaddy/api/ollama"
+	"github.com/lmcaddy/lmcaddy/api/openai"
+	"github.com/lmcaddy/lmcaddy/api/responses"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // dialects are all dialects. A request is in the first that owns it.
-var dialects = []*endpoint.Dialect{anthropicDialect, ollamaDialect, v0Dialect, nativeDialect, responsesDialect, openAIDialect}
+var dialects = []*endpoint.Dialect{anthropic.Dialect, ollama.Dialect, openai.V0, native.Dialect, responses.Dialect, openai.Dialect}
 
 // dialectOf returns the dialect of a request, whether or not there is such an endpoint.
 func dialectOf(r *http.Request) *endpoint.Dialect {
@@ -22,18 +28,12 @@ func dialectOf(r *http.Request) *endpoint.Dialect {
 
 // routes are all endpoints.
 var routes = func() []endpoint.Route {
-	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, openAPIDocument)}, manageRoutes...)
+	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, openAPIDocument)}, manage.Routes...)
 	for _, d := range dialects {
 		all = append(all, d.Routes...)
 	}
 	return all
 }()
-
-// greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
-func greet(c *endpoint.Call) error {
-	c.WriteJSON(http.StatusOK, []byte(`{"lmstudio":true}`))
-	return nil
-}
 
 // matchPath reports whether a path fits the route, and returns the part that the route leaves open.
 func matchPath(r *endpoint.Route, path string) (param string, ok bool) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
@@ -56,9 +56,9 @@ func activeOverview() (resource.Overview, error) {
 	if n == nil {
 		return resource.Overview{}, errNotServing
 	}
-	o := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
-	o.Remotes = api.DescribeRemotes(n.Remotes(), func(string) bool { return true })
-	o.Nodes = api.DescribeNodes(n)
+	o := manage.DescribeOverview(n.Overview(), n.Devices(), time.Now())
+	o.Remotes = manage.DescribeRemotes(n.Remotes(), func(string) bool { return true })
+	o.Nodes = manage.DescribeNodes(n)
 	return o, nil
 }
 

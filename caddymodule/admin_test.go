@@ -8,13 +8,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 func TestAdmin_Errors(t *testing.T) {
 	t.Parallel()
-	all := func() (resource.Overview, error) { return api.DescribeOverview(everything(), nil, noon), nil }
+	all := func() (resource.Overview, error) { return manage.DescribeOverview(everything(), nil, noon), nil }
 	for name, tt := range map[string]struct {
 		method   string
 		overview func() (resource.Overview, error)

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
@@ -241,7 +241,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 	if got := values(t, after, "lm_in_flight"); got[`lm_in_flight{model="test/two"}`] != "0" {
 		t.Errorf("after the request: %v", got)
 	}
-	report := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
+	report := manage.DescribeOverview(n.Overview(), n.Devices(), time.Now())
 	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != time.Hour {
 		t.Errorf("ps: %+v", report)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -68,7 +68,7 @@ func TestReport_JSON(t *testing.T) {
 	t.Parallel()
 	devices := []node.Device{{Name: supervisor.CPU, Total: 64 << 30, Free: 32 << 30}, {Name: "CUDA0", IsGPU: true, Total: 24 << 30}}
 	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
-		body, err := json.MarshalIndent(api.DescribeOverview(o, devices, noon), "", "  ")
+		body, err := json.MarshalIndent(manage.DescribeOverview(o, devices, noon), "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}

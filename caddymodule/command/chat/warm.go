@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -109,7 +109,7 @@ func withWarm(cmd *cobra.Command, to *kit.Connection, do func(context.Context, s
 type warmAtHome struct{ store *warm.Store }
 
 func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {
-	return api.DescribeWarm(h.store.List(), h.store.Rates()), nil
+	return manage.DescribeWarm(h.store.List(), h.store.Rates()), nil
 }
 
 func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCleared, error) {

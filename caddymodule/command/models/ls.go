@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -134,7 +134,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: below(dir.Models(), m.Path), Error: m.Err.Error()})
 			continue
 		}
-		list.Models = append(list.Models, api.DescribeModel(m))
+		list.Models = append(list.Models, manage.DescribeModel(m))
 	}
 	return json.Marshal(list)
 }

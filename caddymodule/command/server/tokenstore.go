@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -66,7 +66,7 @@ func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
 	tokens, err := node.Tokens(ctx, h.store)
 	all := make([]resource.Token, len(tokens))
 	for i := range tokens {
-		all[i] = api.DescribeToken(&tokens[i])
+		all[i] = manage.DescribeToken(&tokens[i])
 	}
 	return all, err
 }
@@ -78,7 +78,7 @@ func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.T
 	if err != nil {
 		return resource.Token{}, err
 	}
-	made := api.DescribeToken(&t)
+	made := manage.DescribeToken(&t)
 	made.Secret = secret
 	return made, nil
 }
@@ -89,7 +89,7 @@ func (h atHome) EditToken(ctx context.Context, id string, e client.TokenEdit) (r
 		changeToken(&t, e)
 		t, err = node.UpdateToken(ctx, h.store, t)
 	}
-	return api.DescribeToken(&t), unknownToken(id, err)
+	return manage.DescribeToken(&t), unknownToken(id, err)
 }
 
 func (h atHome) RevokeToken(ctx context.Context, id string) error {

@@ -1,0 +1,215 @@
+package manage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+)
+
+type (
+	// startedJob is the specification's "Download job", in the answer to its start.
+	startedJob struct {
+		ID         string      `json:"job_id,omitempty"`
+		Status     fetch.State `json:"status"`
+		TotalBytes *int64      `json:"total_size_bytes,omitempty"`
+		StartedAt  string      `json:"started_at,omitempty"`
+	}
+	// downloadJob is the same in all other answers.
+	downloadJob struct {
+		ID         string          `json:"job_id"`
+		Status     fetch.State     `json:"status"`
+		TotalBytes int64           `json:"total_size_bytes"`
+		Bytes      int64           `json:"downloaded_bytes"`
+		StartedAt  string          `json:"started_at"`
+		Completed  string          `json:"completed_at,omitempty"`
+		Waiting    bool            `json:"waiting,omitempty"` // for its turn, while it is downloading
+		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
+		Estimate   string          `json:"estimated_completion,omitempty"`
+		Model      string          `json:"model"`
+		Node       string          `json:"node,omitempty"`    // of the cluster, that downloads it
+		Owner      string          `json:"owner,omitempty"`   // for administrators only
+		Keys       []string        `json:"keys,omitempty"`    // by which it may be used; for other nodes only
+		Trouble    string          `json:"trouble,omitempty"` // why it is being retried
+		Error      json.RawMessage `json:"error,omitempty"`
+	}
+	jobList struct {
+		Jobs   []downloadJob `json:"jobs"`
+		Silent []string      `json:"silent_nodes,omitempty"` // of the cluster, whose jobs are missing
+	}
+)
+
+// download is POST /api/v1/models/download.
+func download(c *endpoint.Call) error {
+	body, name, err := text.BodyAndModel(c)
+	if err != nil {
+		return err
+	}
+	quantization, bad := body.String("quantization")
+	if bad != nil {
+		return bad
+	}
+	estimate, bad := body.Bool("estimate_only")
+	if bad != nil {
+		return bad
+	}
+	jobs, err := c.Node.Downloads()
+	if err != nil {
+		return err
+	}
+	request := endpoint.FetchRequest(c, name, name, quantization)
+	if estimate {
+		return previewDownload(c, jobs, request)
+	}
+	job, err := jobs.Start(c.Request.Context(), request)
+	if err != nil {
+		return err
+	}
+	if !endpoint.MaySeeJob(c, job) { // another identity began it, under another name for the same files
+		return endpoint.ModelNotAllowed(name)
+	}
+	answer := startedJob{ID: job.ID, Status: job.State}
+	if job.ID != "" {
+		answer.TotalBytes, answer.StartedAt = &job.TotalBytes, when(job.StartedAt)
+	}
+	return c.Answer(answer)
+}
+
+// previewDownload answers a download with estimate_only: what it would fetch. Nothing is downloaded.
+func previewDownload(c *endpoint.Call, jobs *fetch.Jobs, request fetch.Request) error {
+	p, err := jobs.Preview(c.Request.Context(), request)
+	if err != nil {
+		return err
+	}
+	if !endpoint.MaySeeJob(c, p.Job) {
+		return endpoint.ModelNotAllowed(request.Model)
+	}
+	answer := resource.Preview{
+		Job: p.ID, Status: string(p.State), Model: c.Node.DownloadedKey(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
+		Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others, FitsDisk: p.FitsDisk,
+	}
+	if p.ID == "" && p.State == fetch.Downloading {
+		answer.Status = "estimated"
+	}
+	for i, size := range p.Sizes {
+		answer.Files = append(answer.Files, resource.PreviewFile{Path: p.Files[i], SizeBytes: size})
+	}
+	if p.Free >= 0 {
+		answer.FreeBytes = &p.Free
+	}
+	return c.Answer(answer)
+}
+
+// listDownloads is GET /api/v1/models/download: the newest first.
+func listDownloads(c *endpoint.Call) error {
+	jobs, err := c.Node.Downloads()
+	if err != nil {
+		return err
+	}
+	list := jobList{Jobs: []downloadJob{}}
+	for _, job := range slices.Backward(jobs.List()) {
+		if !endpoint.MaySeeJob(c, job) {
+			continue
+		}
+		list.Jobs = append(list.Jobs, describeJob(c, job))
+	}
+	if others, silent := peerJobs(c); len(others)+len(silent) > 0 {
+		list.Jobs, list.Silent = append(list.Jobs, others...), silent
+		sortJobs(list.Jobs)
+	}
+	return c.Answer(list)
+}
+
+// downloadStatus is GET /api/v1/models/download/status/{job_id}.
+func downloadStatus(c *endpoint.Call) error {
+	return withJob(c, "", func(p0 fetch.Job) error { return endpoint.CheckSeesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+}
+
+// pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
+func pauseDownload(c *endpoint.Call) error {
+	return withJob(c, "pause", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
+}
+
+// resumeDownload is POST /api/v1/models/download/{job_id}/resume.
+func resumeDownload(c *endpoint.Call) error {
+	return withJob(c, "resume", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
+}
+
+// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
+func cancelDownload(c *endpoint.Call) error {
+	return withJob(c, "cancel", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
+		job, err := jobs.Cancel(ctx, id)
+		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
+			key := c.Node.DownloadedKey(ctx, now)
+			return job, &fetch.Error{Kind: fetch.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
+				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
+		}
+		return job, err
+	})
+}
+
+// withJob calls do with the job in the path, if may allows it, and answers with the job. change is what do does, for another node that has
+// the job.
+func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+	jobs, err := c.Node.Downloads()
+	if err != nil {
+		return err
+	}
+	found, err := jobs.Get(c.Param)
+	if err != nil {
+		if isKnown, failed := changePeers(c, change); isKnown {
+			return failed
+		}
+		return err
+	}
+	if err := may(found); err != nil {
+		return err
+	}
+	job, err := do(c.Request.Context(), jobs, c.Param)
+	if err != nil {
+		return err
+	}
+	return c.Answer(describeJob(c, job))
+}
+
+// describeJob is a job as clients see it.
+func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
+	n := downloadJob{
+		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
+		Model: c.Node.DownloadedKey(c.Request.Context(), j), Node: c.Node.NodeName(),
+	}
+	if c.Identity.IsNode() {
+		n.Owner, n.Keys = j.Owner, c.Node.JobKeys(c.Request.Context(), j)
+	}
+	if c.Identity != nil && c.Identity.May(node.ScopeAdmin) {
+		n.Owner = j.Owner
+	}
+	switch j.State {
+	case fetch.Downloading:
+		n.Waiting = j.Waiting
+		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.Node.HidePaths(j.Reason)
+	case fetch.Completed:
+		n.Completed = when(j.CompletedAt)
+	case fetch.Failed:
+		n.Error = native.AppendErrorObject(nil, endpoint.FetchError(c, &fetch.Error{Kind: j.Kind, Message: j.Reason}))
+	default:
+	}
+	return n
+}
+
+// when is a time as the native API has it, in ISO 8601; empty for the zero time.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}

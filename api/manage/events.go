@@ -1,0 +1,225 @@
+package manage
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// logEvent is the type of the events that are records of the log. They are sent only to those who ask for them.
+const logEvent = "log.record"
+
+// eventFollower sends the node's events to a client.
+type eventFollower struct {
+	call  *endpoint.Call
+	types map[string]bool
+	log   *node.EventLog
+	at    uint64 // the position of the next event
+
+	records *logs.Reader // nil: no records are followed
+
+	sees   eventRights
+	frames []byte
+	took   bool // something was taken in this round, whether or not the client may see it
+}
+
+// events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
+func events(c *endpoint.Call) error {
+	recognizeAdmin(c)
+	f := &eventFollower{call: c, log: c.Node.Events(), sees: eventRightsOf(c)}
+	level, bad := f.parse(c.Request.URL.Query())
+	if bad != nil {
+		return bad
+	}
+	position, records, isOurs, bad := f.position()
+	if bad != nil {
+		return bad
+	}
+	followRights(c)
+	s := c.NewStream()
+	defer s.Close()
+	if c.Request.Method == http.MethodHead {
+		s.Send([]byte(endpoint.Comment)) // sends the header
+		return nil
+	}
+	if f.types[logEvent] {
+		from, ok := c.Site.Logs.After(records)
+		if !ok {
+			from = c.Site.Logs.Before(0, logs.Filter{})
+		}
+		f.records = c.Site.Logs.Follow(from, logs.Filter{Level: level})
+		defer f.records.Close()
+	}
+	resumed := isOurs && c.Request.Header.Get("Last-Event-ID") != ""
+	if f.at = position; !resumed {
+		f.at = f.log.Next()
+	}
+	f.start(resumed, !isOurs)
+	return f.follow()
+}
+
+// followRights ends the request when its token's rights change.
+func followRights(c *endpoint.Call) {
+	ctx, running := c.Node.FollowRights(c.Request.Context(), c.Identity, node.ScopeModelsRead)
+	if running != nil {
+		c.Request = c.Request.WithContext(ctx)
+		c.Ends = append(c.Ends, running.End)
+	}
+}
+
+// position returns the positions that the header Last-Event-ID names. isOurs is false if an earlier process has named them; it is true
+// without the header.
+func (f *eventFollower) position() (position uint64, records string, isOurs bool, _ *translate.Error) {
+	id := f.call.Request.Header.Get("Last-Event-ID")
+	if id == "" {
+		return 0, "", true, nil
+	}
+	id, records, _ = strings.Cut(id, ".")
+	position, isOurs, ok := f.log.Position(id)
+	if !ok {
+		return 0, "", false, translate.Invalid("invalid_value", "Last-Event-ID", `The header Last-Event-ID must be the "id" of an event. Leave it out to begin now.`)
+	}
+	if !isOurs {
+		records = ""
+	}
+	return position, records, isOurs, nil
+}
+
+// start sends the first event.
+func (f *eventFollower) start(resumed, isEarlier bool) {
+	now := time.Now()
+	f.frame(f.at, eventsStart(now, resumed))
+	if isEarlier {
+		f.frame(f.at, eventsMissed(now, nil))
+	}
+	f.flush(0)
+}
+
+// eventPortion is how many events are taken at a time: until they are sent, they are kept for the client.
+const eventPortion = 64
+
+// follow sends events until the client disconnects or the server shuts down.
+func (f *eventFollower) follow() error {
+	ctx, stop := endpoint.UntilExit(f.call)
+	defer stop()
+	for {
+		changed := f.log.Changed()
+		var logged, debugged <-chan struct{}
+		if f.records != nil {
+			logged, debugged = f.records.Changed()
+		}
+		for f.took = false; ctx.Err() == nil && f.portion(); {
+			f.flush(logPiece)
+		}
+		f.flush(0)
+		if ctx.Err() == nil && !f.took {
+			select {
+			case <-changed:
+			case <-logged:
+			case <-debugged:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case <-time.After(logPause):
+		case <-ctx.Done():
+			return f.call.Request.Context().Err() // nil if the server shuts down
+		}
+	}
+}
+
+// portion makes frames of the next events and records. It reports whether there may be more.
+func (f *eventFollower) portion() (isMore bool) {
+	events, next, lost := f.log.Some(f.at, eventPortion)
+	if lost > 0 {
+		number := &lost
+		if !f.sees.everything { // it would tell what others do
+			number = nil
+		}
+		f.frame(next-uint64(len(events)), eventsMissed(time.Now(), number))
+	}
+	f.at = next - uint64(len(events))
+	for _, e := range events {
+		f.at++
+		if f.types[e.Type] {
+			if described := f.describe(e); described != nil {
+				f.frame(f.at, described)
+			}
+		}
+	}
+	var records []*logs.Record
+	if f.records != nil {
+		records = f.records.Some()
+		for _, r := range records {
+			f.record(r)
+		}
+	}
+	f.took = f.took || len(events) > 0 || len(records) > 0
+	return len(events) == eventPortion || len(records) >= eventPortion
+}
+
+// flush sends the frames if there are more than so many bytes of them.
+func (f *eventFollower) flush(most int) {
+	if len(f.frames) > most {
+		f.call.Stream.Send(f.frames)
+		f.frames = f.frames[:0]
+	}
+}
+
+// parse reads the query: the types of events, and the lowest level of records.
+func (f *eventFollower) parse(query url.Values) (level slog.Level, _ *translate.Error) {
+	level = logLevels["info"]
+	if given := query.Get("level"); given != "" {
+		var ok bool
+		if level, ok = logLevels[strings.ToLower(given)]; !ok {
+			return level, translate.Invalid("invalid_value", "level", `"level" must be "debug", "info", "warn" or "error".`)
+		}
+	}
+	f.types = map[string]bool{}
+	if query.Get("types") == "" {
+		for _, t := range node.EventTypes {
+			f.types[t] = true
+		}
+		return level, nil
+	}
+	for pattern := range strings.SplitSeq(query.Get("types"), ",") {
+		if bad := f.want(strings.TrimSpace(pattern)); bad != nil {
+			return level, bad
+		}
+	}
+	return level, nil
+}
+
+// want adds the types that match a pattern. What the identity may not see is left out; a type that is named exactly, and never seen, is an
+// error.
+func (f *eventFollower) want(pattern string) *translate.Error {
+	prefix, isOpen := strings.CutSuffix(pattern, "*")
+	all := append(slices.Clone(node.EventTypes), logEvent)
+	matched := false
+	for _, t := range all {
+		if t != pattern && (!isOpen || !strings.HasPrefix(t, prefix)) {
+			continue
+		}
+		matched = true
+		if scope := f.sees.lacks(t); scope != "" {
+			if isOpen {
+				continue
+			}
+			return &translate.Error{Kind: translate.KindForbidden, Code: "missing_scope", Param: "types", Message: "Events of the type " + t + " need the scope " + string(scope) + "."}
+		}
+		f.types[t] = true
+	}
+	if !matched {
+		return translate.Invalid("invalid_value", "types", endpoint.Quoted(pattern)+` is no type of event. "types" is a list of types with commas, in which a type may end in *. There are: `+strings.Join(all, ", ")+".")
+	}
+	return nil
+}

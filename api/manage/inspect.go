@@ -1,0 +1,50 @@
+package manage
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// getRequest is GET /api/v1/requests/{id}.
+func getRequest(c *endpoint.Call) error {
+	in, ok := c.Node.InspectedRequest(c.Param)
+	switch {
+	case !ok && c.Node.Settings().Inspect == 0:
+		return inspectsNothing()
+	case !ok:
+		return &translate.Error{
+			Kind: translate.KindPathNotFound, Code: "request_not_found",
+			Message: "There is no request " + endpoint.Quoted(c.Param) + " among those that are kept: `inspect` in the Caddyfile says how many are.",
+		}
+	}
+	whole := resource.WholeRequest{
+		Request: describeRequest(&in.Summary), Upstream: []resource.UpstreamExchange{},
+		Client: message(in.Header, in.Body), Response: message(in.Given, in.Answer),
+	}
+	for _, u := range in.Upstream {
+		whole.Upstream = append(whole.Upstream, resource.UpstreamExchange{
+			Instance: u.Instance, Path: u.Path, BeganAt: u.Began, Seconds: u.Took.Seconds(), Status: u.Status,
+			Request: message(nil, u.Asked), Response: message(nil, u.Answer),
+		})
+	}
+	if in.Status != 0 {
+		whole.Status = in.Status
+	}
+	return c.Answer(whole)
+}
+
+func inspectsNothing() *translate.Error {
+	return &translate.Error{
+		Kind: translate.KindPathNotFound, Code: "inspection_off",
+		Message: "No requests are kept on this server: write `inspect 100` among the options of lm in its Caddyfile, and reload it. From then on the last 100 are kept in memory.",
+	}
+}
+
+func message(header http.Header, body node.Text) resource.Message {
+	return resource.Message{Header: header, Body: strings.ToValidUTF8(string(body.Kept), "\uFFFD"), BodyBytes: body.Size}
+}

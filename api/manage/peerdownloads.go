@@ -1,0 +1,153 @@
+package manage
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node tells another more of its jobs
+// than clients, by which that one decides who may see and change them.
+
+// isJobID keeps the other nodes from being asked about what can't be a job.
+var isJobID = regexp.MustCompile(`^job_[0-9a-f]{10}$`).MatchString
+
+// asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
+func asksPeers(c *endpoint.Call) bool { return c.Node.IsClustered() && !c.Identity.IsNode() }
+
+// peerJobs returns the jobs of the other nodes, and which nodes haven't told theirs.
+func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
+	if !asksPeers(c) {
+		return nil, nil
+	}
+	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download") {
+		var list jobList
+		if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &list) != nil {
+			silent = append(silent, answer.Node)
+			continue
+		}
+		for _, j := range list.Jobs {
+			if j.Node = answer.Node; maySeePeers(c, &j) {
+				jobs = append(jobs, asShown(c, j))
+			}
+		}
+	}
+	return jobs, silent
+}
+
+// peerJob returns the job of another node with an id, which the request's identity may see.
+func peerJob(c *endpoint.Call, id string) (j downloadJob, ok bool) {
+	if !asksPeers(c) || !isJobID(id) {
+		return j, false
+	}
+	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download/"+id) {
+		if answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &j) == nil && j.ID == id {
+			j.Node = answer.Node
+			return j, maySeePeers(c, &j)
+		}
+	}
+	return downloadJob{}, false
+}
+
+// maySeePeers reports whether the request's identity may know of a job of another node.
+func maySeePeers(c *endpoint.Call, j *downloadJob) bool {
+	return !c.IsRestricted() || slices.ContainsFunc(j.Keys, c.Identity.MayUse)
+}
+
+// asShown returns a job of another node as the client sees it.
+func asShown(c *endpoint.Call, j downloadJob) downloadJob {
+	j.Keys = nil
+	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
+		j.Owner = ""
+	}
+	return j
+}
+
+// changePeers has another node pause, resume or cancel its job; empty: nothing is done with it. isKnown is false if no node has it.
+func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
+	j, ok := peerJob(c, c.Param)
+	if !ok {
+		return false, nil
+	}
+	if change == "" {
+		return true, c.Answer(asShown(c, j))
+	}
+	if !c.Identity.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
+		return true, endpoint.NotYourJob(j.ID)
+	}
+	answer := c.Node.AskPeer(c.Request.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
+	var changed downloadJob
+	switch {
+	case answer.Status == 0:
+		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
+	case answer.Status != http.StatusOK:
+		c.WriteJSON(answer.Status, answer.Body) // an error in the same words
+		return true, nil
+	case json.Unmarshal(answer.Body, &changed) != nil:
+		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + " has given an answer that can't be read."}
+	}
+	return true, c.Answer(asShown(c, changed))
+}
+
+// peerEvents streams the events of a job of another node. isKnown is false if no node has it.
+func peerEvents(c *endpoint.Call) (isKnown bool, _ error) {
+	j, ok := peerJob(c, c.Param)
+	if !ok {
+		return false, nil
+	}
+	if c.IsRestricted() {
+		c.Running.Uses(j.Keys[slices.IndexFunc(j.Keys, c.Identity.MayUse)])
+	}
+	ctx, cancel := context.WithCancel(c.Request.Context())
+	defer cancel()
+	events, err := c.Node.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
+	if err != nil {
+		return true, err
+	}
+	defer events.Close()
+	go func() { // the stream would delay the end of the server
+		select {
+		case <-c.Site.Exiting:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s := c.NewStream()
+	defer s.Close()
+	if c.Request.Method == http.MethodHead {
+		s.Send([]byte(endpoint.Comment)) // sends the header
+		return true, nil
+	}
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		var event downloadEvent
+		if !ok || json.Unmarshal(data, &event) != nil {
+			continue
+		}
+		event.Job = asShown(c, event.Job)
+		frame, err := event.frame()
+		if err != nil {
+			return true, err
+		}
+		s.Send(frame)
+	}
+	return true, c.Request.Context().Err() // a stream that ends early is opened again
+}
+
+// sortJobs puts the newest first.
+func sortJobs(jobs []downloadJob) {
+	slices.SortStableFunc(jobs, func(a, b downloadJob) int {
+		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(b.ID, a.ID))
+	})
+}

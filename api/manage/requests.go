@@ -1,0 +1,137 @@
+package manage
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+const (
+	requestLimit     = 100 // requests if the client doesn't say
+	mostRequestLimit = node.MaxInspect
+)
+
+// requestQuery is what a list of requests is asked for.
+type requestQuery struct {
+	limit   int
+	models  []string // any of these; none: all
+	outcome string
+}
+
+// listRequests is GET /api/v1/requests: the requests to models that are in progress and the newest that have ended, the last to arrive
+// first, and those that the option inspect keeps. An administrator sees everybody's, others their own.
+func listRequests(c *endpoint.Call) error {
+	recognizeAdmin(c)
+	q, bad := parseRequestQuery(c, c.Request.URL.Query())
+	if bad != nil {
+		return bad
+	}
+	list := resource.Requests{Requests: []resource.Request{}}
+	for _, s := range allRequests(c) {
+		if len(list.Requests) == q.limit {
+			break
+		}
+		if seesRequest(c, s.Summary) && q.passes(s.Summary) {
+			described := describeRequest(s.Summary)
+			described.Inspected = s.isInspected && c.IsAdmin()
+			list.Requests = append(list.Requests, described)
+		}
+	}
+	return c.Answer(list)
+}
+
+// listedRequest is a request of the list.
+type listedRequest struct {
+	*node.Summary
+	isInspected bool
+}
+
+// allRequests are the requests that the node remembers, and those that it keeps whole.
+func allRequests(c *endpoint.Call) []listedRequest {
+	type name struct { // a client may give several requests the same id
+		id      string
+		arrived time.Time
+	}
+	inspected := map[name]*node.Summary{}
+	for _, s := range c.Node.Inspected() {
+		inspected[name{s.ID, s.Arrived}] = &s
+	}
+	var all []listedRequest
+	for _, s := range c.Node.Requests() {
+		at := name{s.ID, s.Arrived}
+		_, isInspected := inspected[at]
+		delete(inspected, at)
+		all = append(all, listedRequest{s, isInspected})
+	}
+	if len(inspected) == 0 {
+		return all
+	}
+	for _, s := range inspected {
+		all = append(all, listedRequest{s, true})
+	}
+	slices.SortFunc(all, func(a, b listedRequest) int { return cmp.Or(b.Arrived.Compare(a.Arrived), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// seesRequest reports whether the identity may know of a request: an administrator of everybody's, others of their own.
+func seesRequest(c *endpoint.Call, s *node.Summary) bool {
+	return (c.IsAdmin() || s.Owner == c.Owner()) && (s.Model == "" || c.Identity.MayUseSome(s.Model))
+}
+
+// recognizeAdmin takes an administrator's token on a site without authentication, where others are ignored, as the endpoints that only
+// administrators may use do. With it, more is seen.
+func recognizeAdmin(c *endpoint.Call) {
+	if c.Identity != nil {
+		return
+	}
+	if who, err := Presented(c); err == nil && who != nil && who.May(node.ScopeAdmin) {
+		c.Identity = who
+		c.Follow(who, node.ScopeAdmin)
+	}
+}
+
+func parseRequestQuery(c *endpoint.Call, query url.Values) (q requestQuery, _ *translate.Error) {
+	q = requestQuery{limit: requestLimit, outcome: query.Get("outcome")}
+	if model := query.Get("model"); model != "" {
+		q.models = namesOf(c, model)
+	}
+	if given := query.Get("limit"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 0 || n > mostRequestLimit {
+			return q, translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be a number of requests from 0 to %d.`, mostRequestLimit))
+		}
+		q.limit = n
+	}
+	return q, nil
+}
+
+// namesOf are the names that a model may have in what is kept of it. It may be gone from the disk.
+func namesOf(c *endpoint.Call, model string) []string {
+	names := []string{model}
+	if target, err := c.Find(model); err == nil {
+		names = append(names, target.Model.Key, target.Model.FullKey())
+	}
+	return names
+}
+
+func (q requestQuery) passes(s *node.Summary) bool {
+	return (len(q.models) == 0 || slices.Contains(q.models, s.Model)) && (q.outcome == "" || s.Outcome == q.outcome)
+}
+
+func describeRequest(s *node.Summary) resource.Request {
+	return resource.Request{
+		ID: s.ID, ArrivedAt: s.Arrived.UTC(), Seconds: s.Duration.Seconds(), Outcome: s.Outcome, Method: s.Method, Path: s.Path, Dialect: s.Dialect,
+		Status: s.Status, Stream: s.Streamed, Model: s.Model, Instance: s.Instance, Owner: s.Owner, TokenName: s.TokenName,
+		TokensIn: s.Usage.Prompt, TokensCached: s.Usage.Cached, TokensOut: s.Usage.Completion, ToolCalls: s.Tools,
+		Queue: s.Queue.Seconds(), Load: s.Load.Seconds(), Restore: s.Restore.Seconds(),
+		FirstToken: s.FirstToken.Seconds(), PerToken: s.PerToken.Seconds(),
+	}
+}

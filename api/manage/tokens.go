@@ -1,0 +1,230 @@
+package manage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+type (
+	tokensAnswer struct {
+		Tokens []resource.Token `json:"tokens"`
+	}
+	revokedToken struct {
+		ID      string `json:"id"`
+		Revoked bool   `json:"revoked"`
+	}
+)
+
+// DescribeToken returns what the native API says of a token, without its secret.
+func DescribeToken(t *node.Token) resource.Token {
+	d := resource.Token{
+		ID: t.ID, Name: t.Name, Scopes: make([]string, len(t.Scopes)), Models: append([]string{}, t.Models...), Limits: resource.TokenLimits(t.Limits),
+		Created: resource.At(t.Created), Expires: resource.At(t.Expires), LastUsed: resource.At(t.LastUsed),
+	}
+	for i, s := range t.Scopes {
+		d.Scopes[i] = string(s)
+	}
+	return d
+}
+
+// listTokens is GET /api/v1/tokens.
+func listTokens(c *endpoint.Call) error {
+	tokens, err := c.Node.Tokens(c.Request.Context())
+	if err != nil {
+		return err
+	}
+	list := tokensAnswer{[]resource.Token{}}
+	for i := range tokens {
+		list.Tokens = append(list.Tokens, DescribeToken(&tokens[i]))
+	}
+	return c.Answer(list)
+}
+
+// createToken is POST /api/v1/tokens.
+func createToken(c *endpoint.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	t := node.Token{Scopes: slices.Clone(node.DefaultScopes)}
+	if !body.Get("name").Exists() {
+		return translate.Missing("name")
+	}
+	if err := editToken(&t, body); err != nil {
+		return err
+	}
+	secret, t, err := c.Node.CreateToken(c.Request.Context(), t)
+	if err != nil {
+		return asTokenError(err)
+	}
+	made := DescribeToken(&t)
+	made.Secret = secret
+	answer, err := json.Marshal(made) //nolint:gosec // this answer is the only one that has the secret
+	if err != nil {
+		return err
+	}
+	c.Writer.Header().Set("Cache-Control", "no-store")
+	c.WriteJSON(http.StatusCreated, answer)
+	return nil
+}
+
+// patchToken is PATCH /api/v1/tokens/{id}: fields that are absent stay as they are.
+func patchToken(c *endpoint.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	t, err := c.Node.TokenByID(c.Request.Context(), c.Param)
+	if err != nil {
+		return noToken(err)
+	}
+	if err := editToken(&t, body); err != nil {
+		return err
+	}
+	if t, err = c.Node.UpdateToken(c.Request.Context(), t); err != nil {
+		return noToken(asTokenError(err))
+	}
+	return c.Answer(DescribeToken(&t))
+}
+
+// revokeToken is DELETE /api/v1/tokens/{id}.
+func revokeToken(c *endpoint.Call) error {
+	if err := c.Node.RevokeToken(c.Request.Context(), c.Param); err != nil {
+		return noToken(err)
+	}
+	return c.Answer(revokedToken{c.Param, true})
+}
+
+func noToken(err error) error {
+	if missing, ok := errors.AsType[*store.NotFound](err); ok {
+		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + endpoint.Quoted(missing.ID) + "."}
+	}
+	return err
+}
+
+func asTokenError(err error) error {
+	if wrong, ok := errors.AsType[*node.TokenError](err); ok {
+		return translate.Invalid("invalid_value", wrong.Param, strings.ToUpper(wrong.Message[:1])+wrong.Message[1:]+".")
+	}
+	return err
+}
+
+// editToken changes a token as a body says.
+func editToken(t *node.Token, body *jsonbody.Body) error {
+	if body.Get("name").Exists() {
+		name, bad := body.String("name")
+		if bad != nil {
+			return bad
+		}
+		t.Name = name
+	}
+	for _, field := range []struct {
+		name string
+		set  func([]string)
+	}{
+		{"scopes", func(words []string) { t.Scopes = scopesOf(words) }},
+		{"models", func(words []string) { t.Models = words }},
+	} {
+		words, given, bad := stringsOf(body, field.name)
+		if bad != nil {
+			return bad
+		}
+		if given {
+			field.set(words)
+		}
+	}
+	if err := editExpiry(t, body.Get("expires_at")); err != nil {
+		return err
+	}
+	return editLimits(t, body.Get("limits"))
+}
+
+func scopesOf(words []string) []node.Scope {
+	scopes := make([]node.Scope, len(words))
+	for i, w := range words {
+		scopes[i] = node.Scope(w)
+	}
+	return scopes
+}
+
+// maxWords is the maximum number of a token's scopes, or of its patterns.
+const maxWords = 1024
+
+// stringsOf reads an array of strings.
+func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ *translate.Error) {
+	v := body.Get(name)
+	if !v.Exists() || v.Type == gjson.Null {
+		return nil, false, nil
+	}
+	bad := translate.Invalid("invalid_type", name, fmt.Sprintf("%q must be an array of strings.", name))
+	if !v.IsArray() {
+		return nil, false, bad
+	}
+	all := jsonbody.AtMost(maxWords, v)
+	if len(all) > maxWords {
+		return nil, false, translate.Invalid("invalid_value", name, fmt.Sprintf("%q must hold at most %d strings.", name, maxWords))
+	}
+	for _, w := range all {
+		if w.Type != gjson.String {
+			return nil, false, bad
+		}
+		words = append(words, w.Str)
+	}
+	return words, true, nil
+}
+
+// editExpiry reads when a token expires: a time, or null for never.
+func editExpiry(t *node.Token, v gjson.Result) error {
+	switch {
+	case !v.Exists():
+		return nil
+	case v.Type == gjson.Null:
+		t.Expires = time.Time{}
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, v.Str)
+	if v.Type != gjson.String || err != nil {
+		return translate.Invalid("invalid_value", "expires_at", `"expires_at" must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
+	}
+	t.Expires = at
+	return nil
+}
+
+// editLimits reads a token's limits. null, or 0, is no limit.
+func editLimits(t *node.Token, v gjson.Result) error {
+	switch {
+	case !v.Exists():
+		return nil
+	case v.Type == gjson.Null:
+		t.Limits = node.Limits{}
+		return nil
+	case !v.IsObject():
+		return translate.Invalid("invalid_type", "limits", `"limits" must be an object.`)
+	}
+	for name, to := range map[string]*int{
+		"requests_per_minute": &t.Limits.RequestsPerMinute, "tokens_per_day": &t.Limits.TokensPerDay, "concurrent_requests": &t.Limits.Concurrent,
+	} {
+		switch n := v.Get(name); {
+		case !n.Exists():
+		case n.Type != gjson.Number && n.Type != gjson.Null, n.Num < 0, n.Num > maxLoadNumber, n.Num != float64(int(n.Num)):
+			return translate.Invalid("invalid_value", "limits."+name, fmt.Sprintf("%q must be a whole number, and not negative.", "limits."+name))
+		default:
+			*to = int(n.Num)
+		}
+	}
+	return nil
+}

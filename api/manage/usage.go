@@ -1,0 +1,116 @@
+package manage
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	usageAnswer struct {
+		From  string      `json:"from"`
+		To    string      `json:"to"`
+		Usage []usageItem `json:"usage"`
+	}
+	// usageItem is what one owner has used of one model on one day.
+	usageItem struct {
+		Day       string `json:"day"`   // in UTC
+		Owner     string `json:"owner"` // a token's id, or a user of another authentication; empty: anybody
+		Model     string `json:"model"`
+		Requests  int64  `json:"requests"`
+		TokensIn  int64  `json:"input_tokens"`
+		TokensOut int64  `json:"output_tokens"`
+	}
+)
+
+// usageDays is the number of days if the request doesn't say.
+const usageDays = 30
+
+// usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31, or ?since=7d: everybody's for an administrator, otherwise the
+// identity's own. With by=day, by=model or by=token, it is summed up.
+func usage(c *endpoint.Call) error {
+	by := c.Request.URL.Query().Get("by")
+	if by == byHour {
+		return hourlyUsage(c)
+	}
+	from, to, bad := usagePeriod(c.Request.URL.Query(), time.Now().UTC())
+	if bad != nil {
+		return bad
+	}
+	if _, ok := usageGroups[by]; !ok && by != "" {
+		return translate.Invalid("invalid_value", "by", `"by" must be hour, day, model or token.`)
+	}
+	used, err := usedBetween(c, from, to)
+	if err != nil {
+		return err
+	}
+	if by != "" {
+		return usageBy(c, by, used, from, to)
+	}
+	answer := usageAnswer{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), Usage: []usageItem{}}
+	for key, n := range used {
+		answer.Usage = append(answer.Usage, usageItem{dayOf(key), key.Owner, key.Model, n.Requests, n.TokensIn, n.TokensOut})
+	}
+	slices.SortFunc(answer.Usage, func(a, b usageItem) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
+	})
+	return c.Answer(answer)
+}
+
+// usedBetween is the usage that the request's identity may see, between two days.
+func usedBetween(c *endpoint.Call, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
+	return c.Node.Usage(c.Request.Context(), usageOwner(c), from, to)
+}
+
+// usageOwner is the owner whose usage the request's identity may see; nil: everybody's.
+func usageOwner(c *endpoint.Call) *string {
+	if c.IsAdmin() {
+		return nil
+	}
+	return new(c.Owner())
+}
+
+func dayOf(key store.UsageKey) string {
+	return time.Unix(int64(key.Day)*24*60*60, 0).UTC().Format(time.DateOnly)
+}
+
+// maxUsageDays bounds since, in days.
+const maxUsageDays = 10_000
+
+// usagePeriod reads the days of which the usage is requested.
+func usagePeriod(query url.Values, now time.Time) (from, to time.Time, _ *translate.Error) {
+	to = now
+	from = to.AddDate(0, 0, 1-usageDays)
+	if since := query.Get("since"); since != "" {
+		days, ok := strings.CutSuffix(since, "d")
+		n, err := strconv.Atoi(days)
+		switch {
+		case !ok || err != nil || n < 1 || n > maxUsageDays:
+			return from, to, translate.Invalid("invalid_value", "since", fmt.Sprintf(`"since" must be a number of days up to %d, such as 7d: today counts as one.`, maxUsageDays))
+		case query.Get("from") != "" || query.Get("to") != "":
+			return from, to, translate.Invalid("invalid_value", "since", `Give either "since", or "from" and "to".`)
+		}
+		from = to.AddDate(0, 0, 1-n)
+	}
+	for name, day := range map[string]*time.Time{"from": &from, "to": &to} {
+		if given := query.Get(name); given != "" {
+			t, err := time.Parse(time.DateOnly, given)
+			if err != nil {
+				return from, to, translate.Invalid("invalid_value", name, `"`+name+`" must be a day such as 2026-01-31.`)
+			}
+			*day = t
+		}
+	}
+	if from.Format(time.DateOnly) > to.Format(time.DateOnly) {
+		return from, to, translate.Invalid("invalid_value", "from", `"from" is after "to"; without "to", the last day is today, in UTC.`)
+	}
+	return from, to, nil
+}

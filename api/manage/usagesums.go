@@ -1,0 +1,157 @@
+package manage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// usageGroups are the ways to sum up usage: what a row is for.
+var usageGroups = map[string]func(store.UsageKey) resource.UsageRow{
+	"day":   func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Day: dayOf(k)} },
+	"model": func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Model: k.Model} },
+	"token": func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Owner: &k.Owner} },
+}
+
+// usageBy answers with usage that is summed up by day, model or token. Days are in order; of the others, those with the most tokens
+// come first.
+func usageBy(c *endpoint.Call, by string, used map[store.UsageKey]store.UsageCount, from, to time.Time) error {
+	answer := resource.Usage{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), By: by, Usage: []resource.UsageRow{}}
+	sums := map[string]*resource.UsageRow{}
+	for key, n := range used {
+		row := usageGroups[by](key)
+		name := row.Day + row.Model
+		if row.Owner != nil {
+			name = *row.Owner
+		}
+		if sums[name] == nil {
+			sums[name] = &row
+		}
+		addUsage(&sums[name].UsageCount, n)
+		addUsage(&answer.Total, n)
+	}
+	if by == "token" {
+		if err := nameTokens(c, sums); err != nil {
+			return err
+		}
+	}
+	for _, row := range sums {
+		answer.Usage = append(answer.Usage, *row)
+	}
+	slices.SortFunc(answer.Usage, func(a, b resource.UsageRow) int {
+		byTokens := 0
+		if by != "day" {
+			byTokens = cmp.Compare(b.TokensIn+b.TokensOut, a.TokensIn+a.TokensOut)
+		}
+		return cmp.Or(byTokens, cmp.Compare(a.Day+a.Model, b.Day+b.Model), cmp.Compare(ownerOf(a), ownerOf(b)))
+	})
+	return c.Answer(answer)
+}
+
+func ownerOf(row resource.UsageRow) string {
+	if row.Owner == nil {
+		return ""
+	}
+	return *row.Owner
+}
+
+func addUsage(to *resource.UsageCount, n store.UsageCount) {
+	to.Requests, to.TokensIn, to.TokensOut = to.Requests+n.Requests, to.TokensIn+n.TokensIn, to.TokensOut+n.TokensOut
+}
+
+// nameTokens adds the names and limits of tokens, and what they have used today. A token without the scope admin sees its own.
+func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
+	tokens := []node.Token{}
+	switch {
+	case c.IsAdmin():
+		var err error
+		if tokens, err = c.Node.Tokens(c.Request.Context()); err != nil {
+			return err
+		}
+	case c.Identity != nil:
+		tokens = append(tokens, node.Token{ID: c.Identity.Owner, Name: c.Identity.Name, Limits: c.Identity.Limits})
+	}
+	today, err := usedBetween(c, time.Now(), time.Now())
+	if err != nil {
+		return err
+	}
+	for key, n := range today {
+		if row := rows[key.Owner]; row != nil {
+			if row.TokensToday == nil {
+				row.TokensToday = new(int64)
+			}
+			*row.TokensToday += n.TokensIn + n.TokensOut
+		}
+	}
+	for _, t := range tokens {
+		if row := rows[t.ID]; row != nil {
+			row.Name, row.PerDay = t.Name, t.Limits.TokensPerDay
+		}
+	}
+	return nil
+}
+
+// byHour is the value of by for the usage of each hour and model.
+const byHour = "hour"
+
+const (
+	usageHours     = 24     // if the request doesn't say
+	mostUsageHours = 7 * 24 // of one request
+)
+
+// hourlyUsage answers with the usage of each hour and model in the last hours: everybody's together for an administrator, otherwise the
+// identity's own.
+func hourlyUsage(c *endpoint.Call) error {
+	query := c.Request.URL.Query()
+	for _, name := range []string{"from", "to"} {
+		if query.Get(name) != "" {
+			return translate.Invalid("invalid_value", name, `With by=hour, give "since" in place of "from" and "to".`)
+		}
+	}
+	hours, bad := hoursOf(query.Get("since"))
+	if bad != nil {
+		return bad
+	}
+	to := time.Now().UTC().Truncate(time.Hour)
+	from := to.Add(time.Duration(1-hours) * time.Hour)
+	used, err := c.Node.HourlyUsage(c.Request.Context(), usageOwner(c), from, to)
+	if err != nil {
+		return err
+	}
+	answer := resource.HourlyUsage{From: resource.At(from), To: resource.At(to), By: byHour, Usage: []resource.UsedHour{}}
+	for key, n := range used {
+		row := resource.UsedHour{Hour: time.Unix(int64(key.Hour)*60*60, 0).UTC(), Model: key.Model}
+		addUsage(&row.UsageCount, n)
+		addUsage(&answer.Total, n)
+		answer.Usage = append(answer.Usage, row)
+	}
+	slices.SortFunc(answer.Usage, func(a, b resource.UsedHour) int { return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Model, b.Model)) })
+	return c.Answer(answer)
+}
+
+// hoursOf reads a number of hours, such as 24h or 7d. The current one counts.
+func hoursOf(since string) (int, *translate.Error) {
+	if since == "" {
+		return usageHours, nil
+	}
+	unit := 1
+	number, ok := strings.CutSuffix(since, "h")
+	if !ok {
+		number, ok = strings.CutSuffix(since, "d")
+		unit = 24
+	}
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 1 || n > mostUsageHours/unit {
+		return 0, translate.Invalid("invalid_value", "since", fmt.Sprintf(`With by=hour, "since" must be a number of hours up to %dh, or of days up to %dd: the current hour counts as one.`, mostUsageHours, mostUsageHours/24))
+	}
+	return n * unit, nil
+}

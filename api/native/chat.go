@@ -1,0 +1,234 @@
+package native
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/mcploop"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+)
+
+func integrationServers(all []native.Integration) []text.MCPServer {
+	found := make([]text.MCPServer, len(all))
+	for i := range all {
+		n := &all[i]
+		found[i] = text.MCPServer{
+			Param: n.Param, Plugin: n.Plugin, Label: n.Label, Url: n.URL, Headers: n.Headers, Provider: n.Provider(),
+			Restricted: n.Restricted, Allowed: n.Allowed,
+		}
+	}
+	return found
+}
+
+// chat is POST /api/v1/chat.
+func chat(c *endpoint.Call) error {
+	rq, err := text.Read(c, native.WithDefaults, nil)
+	if err != nil {
+		return err
+	}
+	chat, bad := native.ParseChat(rq.Body, rq.Target.Model.Key, rq.Caps)
+	if bad != nil {
+		return bad
+	}
+	servers := integrationServers(chat.Integrations)
+	if err := text.AuthorizeServers(c, servers, text.NativeGates); err != nil {
+		return err
+	}
+	r := &run{chat: chat, servers: servers}
+	if chat.Store {
+		r.id = text.NewResponseID()
+	}
+	rq.Demand.Conversation = r.id
+	if err := r.recall(c, rq); err != nil {
+		return err
+	}
+	rq.Demand.ContextLength = chat.ContextLength
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	defer r.Close()
+	if chat.StorePartial {
+		r.out.Announced = r.id
+		if r.Stream != nil {
+			r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress) }}
+			defer r.WithdrawBeginning()
+		}
+	}
+	if r.Stream != nil {
+		rq.Counting = r.tellPrompt
+	}
+	return r.answer()
+}
+
+// fieldNames are the names of the native chat.
+var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens"}
+
+// run is a request of the native chat on its way.
+type run struct {
+	*text.Loop
+
+	chat         *native.Chat
+	id           string           // of the response, if it is stored
+	servers      []text.MCPServer // whose tools the model may call
+	conversation []translate.Item // up to and with what the user says now
+	said         []translate.Item // of it, what this turn adds
+
+	loading  string    // the instance whose load is told; empty: none is
+	loadTold time.Time // since when
+
+	out native.Stream // also of an answer in one piece, which it gathers
+}
+
+// recall puts the conversation together: what was stored, the system prompt, and what the user says. The demand gets its name.
+func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
+	if r.chat.Previous != "" {
+		turns, err := text.Previous(c, r.chat.Previous)
+		if err == nil && responses.IsEcho(turns[0].Request) {
+			err = &store.NotFound{ID: r.chat.Previous}
+		}
+		if err != nil {
+			return text.NoPrevious(c, err)
+		}
+		if turns[len(turns)-1].Status == store.InProgress {
+			return translate.Invalid("invalid_value", "previous_response_id", "The response "+endpoint.Quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
+		}
+		rq.Demand.Conversation = turns[0].ID
+		for _, turn := range turns {
+			r.conversation = append(append(r.conversation, turn.In...), turn.Out...)
+		}
+	}
+	if r.chat.System != nil {
+		r.said = append(r.said, translate.SystemItem(*r.chat.System))
+	}
+	r.said = append(r.said, r.chat.Input)
+	r.conversation = append(r.conversation, r.said...)
+	seen, bad := rq.Caps.Seen(rq.Target.Model.Key, r.conversation)
+	if bad != nil {
+		return bad
+	}
+	r.conversation = seen
+	return nil
+}
+
+// answer answers the request, by what a model says and by the tools that it calls.
+func (r *run) answer() error {
+	r.Gathers = true
+	ctx := r.Call.Request.Context()
+	var err error
+	if r.Stream == nil {
+		err = r.converse(ctx)
+	} else {
+		r.Request.Demand.Notify = supervisor.NewNotifier()
+		err = r.whileLoading(r.Request.Demand.Notify.C(), func() error { return r.converse(ctx) })
+		r.Stream.Close() // from here on nobody else writes
+	}
+	if err == nil {
+		err = r.storeTurn(store.Completed)
+	} else if ended := node.Ended(ctx); ended != nil {
+		err = ended
+	} else if ctx.Err() != nil {
+		r.storePartial()
+		return ctx.Err() // whatever it looks like from here
+	}
+	switch {
+	case err != nil && !r.Call.Begun:
+		return text.Refined(err, fieldNames.Refine)
+	case r.Stream == nil:
+		r.Call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+	default:
+		r.end(err)
+	}
+	return nil
+}
+
+// converse has the model answer, with the tools of the chat.
+func (r *run) converse(ctx context.Context) error {
+	tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
+	if err != nil {
+		return err
+	}
+	return r.Rounds(ctx, r.conversation, tools)
+}
+
+func (r *run) Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
+	body, bad := r.chat.Upstream(round.Conversation, round.Tools())
+	chat := r.chat.Chat // the fields of one round aren't those of another
+	return body, &chat, bad
+}
+
+func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
+	in := resp.Lease.Instance.ID
+	switch {
+	case round > 1:
+	case r.Stream != nil:
+		r.AwaitBeginning()
+		dst = r.out.Begin(dst, in)
+	default:
+		r.out.Answer = native.Answer{Instance: in}
+		if took := resp.Lease.LoadTime; took > 0 {
+			r.out.Answer.Add(loadEnd(in, took))
+		}
+	}
+	return dst
+}
+
+// tellPrompt tells of the progress of a prompt that is counted before it is answered. The engine then has it cached.
+func (r *run) tellPrompt(resp *text.Response, ev translate.Prompt) {
+	r.Send(func(dst []byte) []byte {
+		dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
+		return r.Append(dst, ev)
+	})
+}
+
+// Append appends what the client sees of an event.
+func (r *run) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
+
+func (r *run) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
+
+func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
+
+func loadEnd(instance string, took time.Duration) translate.Load {
+	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}
+}
+
+// storeTurn stores the turn if the request asks for it. It is on disk when storeTurn returns.
+func (r *run) storeTurn(status store.Status) error {
+	if !r.chat.Store {
+		return nil
+	}
+	answer := &r.out.Answer
+	if status == store.Completed && !answer.IsComplete() {
+		status = store.Incomplete
+	}
+	turn := r.turn(status)
+	turn.Out, turn.Usage = answer.Items(), answer.Usage()
+	if err := r.StoreTurn(turn); err != nil {
+		return err
+	}
+	answer.ResponseID = turn.ID
+	return nil
+}
+
+// turn is what is stored at the beginning of the answer.
+func (r *run) turn(status store.Status) *store.Turn {
+	return &store.Turn{
+		ID: r.id, Parent: r.chat.Previous, Owner: r.Call.Owner(), Model: r.Request.Target.Model.Key, Dialect: resource.DialectNative,
+		Status: status, In: translate.Settled(r.said), Created: time.Now(),
+	}
+}
+
+// storePartial stores what was generated for a client that has disconnected, if the request asks for it.
+func (r *run) storePartial() {
+	if r.chat.StorePartial && !r.out.Answer.IsEmpty() {
+		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
+	}
+}

@@ -1,0 +1,141 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// embed is POST /api/embed.
+func embed(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbed) }
+
+// embedOne is POST /api/embeddings, which /api/embed has replaced.
+func embedOne(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbeddings) }
+
+func answerEmbeddings(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
+	rq, err := text.ReadAny(c, ollama.WithDefaults, nil)
+	if err != nil {
+		return err
+	}
+	asked, bad := parse(rq.Body, rq.Caps)
+	if bad != nil {
+		return bad
+	}
+	engine, ok := rq.Engine.(wire.Embedder)
+	if m := rq.Target.Model; !ok || m.Type != catalog.TypeEmbedding || m.Reranker {
+		return ollama.LacksSupport(asked.Model, "embeddings: choose an embedding model")
+	}
+	rq.Streams, rq.Demand.ContextLength = false, asked.Context
+	keep := text.NewKeepAlive(c, asked.KeepAlive)
+	keep.Apply(rq)
+	defer keep.End()
+	if err := rq.ReserveTexts(len(asked.Inputs), len(rq.Body.Raw)); err != nil {
+		return err
+	}
+	v := &vectors{call: c, rq: rq, engine: engine, asked: asked}
+	defer func() { rq.CountUsage(translate.Usage{Prompt: v.got.Prompt}) }()
+	bodies := func() [][]byte { return engine.Embeddings(rq.Body, ollama.Part(asked.Inputs)).Body }
+	err = rq.OnLease(c.Request.Context(), rq.Demand, 1, bodies, func(lease *supervisor.Lease) error {
+		keep.Leased(lease)
+		if v.engine, ok = c.Node.WireOf(&lease.Instance).(wire.Embedder); !ok {
+			return text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
+		}
+		return v.all(lease)
+	})
+	if err != nil {
+		return err
+	}
+	total, load := tookUntilReady(c)
+	c.WriteJSON(http.StatusOK, asked.AppendBody(nil, &v.got, total, load))
+	return nil
+}
+
+// vectors are the embeddings of a request's texts on their way.
+type vectors struct {
+	call   *endpoint.Call
+	rq     *text.Request
+	engine wire.Embedder
+	asked  *ollama.Embed
+	got    request.Embedded
+}
+
+// all asks for all texts on one lease, so that a text that has to be cut doesn't load the model again.
+func (v *vectors) all(lease *supervisor.Lease) error {
+	v.got = request.Embedded{}
+	if len(v.asked.Inputs) == 0 {
+		return nil
+	}
+	for _, part := range ollama.Part(v.asked.Inputs).Parts() {
+		err := v.some(lease, part.Inputs)
+		tooLong, is := text.OverflowOf(err)
+		switch {
+		case err == nil:
+			continue
+		case !is:
+			return err
+		case !v.asked.Truncates:
+			return v.tooLong(tooLong)
+		}
+		for _, input := range part.Inputs {
+			if err := v.cut(lease, input); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cut asks for one text, as much of it as the engine takes.
+func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
+	for said := jsonbody.Unquote(input); ; {
+		err := v.some(lease, []json.RawMessage{input})
+		tooLong, is := text.OverflowOf(err)
+		if !is {
+			return err
+		}
+		if said = ollama.Shorter(said, tooLong); said == "" {
+			return v.tooLong(tooLong)
+		}
+		input = jsonbody.AppendString(nil, said)
+	}
+}
+
+// tooLong returns the error of a text that is too long.
+func (v *vectors) tooLong(e *translate.Error) error {
+	said, _ := text.OverflowOf(text.InputTooLong(e, "The input", &v.rq.Target.Model))
+	return ollama.TooLong(said)
+}
+
+// some asks for some texts.
+func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
+	ctx := v.call.Request.Context()
+	return v.rq.Post(ctx, lease, v.engine.Embeddings(v.rq.Body, ollama.Part(texts)), func(resp *text.Response) error {
+		return v.take(ctx, resp, len(texts))
+	})
+}
+
+func (v *vectors) take(ctx context.Context, resp *text.Response, texts int) error {
+	said, err := resp.ReadAll(ctx, v.call.Site.MaxGathered)
+	if err != nil {
+		return err
+	}
+	part, bad := v.engine.Embedded(said, texts)
+	if bad != nil {
+		return bad
+	}
+	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.Site.MaxGathered {
+		return text.AnswerTooLarge()
+	}
+	v.got.Join(part)
+	return nil
+}

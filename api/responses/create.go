@@ -1,0 +1,234 @@
+package responses
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/mcploop"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// create is POST /v1/responses.
+func create(c *endpoint.Call) error {
+	socket := socketOf(c)
+	var check func(*jsonbody.Body) error
+	if socket != nil {
+		check = checkMessage
+	}
+	rq, err := text.Read(c, responses.WithDefaults, check)
+	if err != nil {
+		return err
+	}
+	rq.Streams = rq.Streams || socket != nil
+	ask, bad := responses.Parse(rq.Body, rq.Caps)
+	if bad != nil {
+		return bad
+	}
+	servers := responseServers(ask.Servers)
+	if err := text.AuthorizeServers(c, servers, text.ResponsesGates); err != nil {
+		return err
+	}
+	r := &run{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.Body.Value("generate")) == "false"}
+	if r.conversation, err = conversationOf(c, ask, rq); err != nil {
+		return err
+	}
+	if r.parent = ask.Previous; ask.Store && unstored(c, ask.Previous) != nil { // then all of it is stored as one turn
+		r.parent, ask.Input = "", r.conversation
+	}
+	r.out.Answer = responses.Answer{ID: text.NewResponseID(), Created: time.Now(), Model: rq.Target.Model.Key, Request: ask}
+	if ask.Store && ask.Previous == "" {
+		rq.Demand.Conversation = r.out.Answer.ID
+	}
+	if ask.Background {
+		return r.inBackground(c, rq)
+	}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	defer r.Close()
+	if r.Stream != nil && ask.Store {
+		r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
+		r.OnLeased = func(*supervisor.Lease) { r.StoreBeginning() }
+		defer r.settle()
+	}
+	defer r.keep()
+	return r.answer()
+}
+
+// settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
+func (r *run) settle() {
+	if r.out.Begun() && !r.Beginning.Ended {
+		r.out.Answer.Cancel()
+		_ = r.storeResponse() // an error is logged; nobody is there to be told
+	}
+	r.WithdrawBeginning()
+}
+
+// responseServers are the tools of type mcp. One without a URL is the server of mcp.json with its label.
+func responseServers(all []responses.Server) []text.MCPServer {
+	found := make([]text.MCPServer, len(all))
+	for i := range all {
+		s := &all[i]
+		found[i] = text.MCPServer{
+			Param: s.Param, Label: s.Label, Url: s.URL, Headers: s.Headers, Provider: s.Provider(),
+			Restricted: s.Restricted, Allowed: s.Allowed,
+		}
+		if s.URL == "" {
+			found[i].Plugin = s.Label
+		}
+	}
+	return found
+}
+
+// fieldNames are the names of the Responses API.
+var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
+
+// run is a request for a response on its way.
+type run struct {
+	*text.Loop
+
+	ask          *responses.Request
+	servers      []text.MCPServer
+	parent       string // id of the stored response that this one continues; empty if there is none
+	warmsUp      bool   // the client wants no answer yet, only that the model is loaded
+	conversation []translate.Item
+	lists        []translate.ToolList // not told yet
+
+	out responses.Stream // also of an answer in one piece, which it gathers
+}
+
+// answer answers the request, by what a model says and by the tools that it calls.
+func (r *run) answer() error {
+	r.Gathers = true
+	ctx := r.Call.Request.Context()
+	err := r.converse(ctx)
+	if r.Stream != nil {
+		r.Stream.Close() // from here on nobody else writes
+	}
+	if err == nil {
+		r.out.Answer.End(nil)
+		err = r.storeResponse()
+	} else if ended := node.Ended(ctx); ended != nil {
+		err = ended
+	} else if cause := context.Cause(ctx); errors.Is(cause, node.ErrCancelled) {
+		r.cancelled()
+		return nil
+	} else if errors.Is(cause, node.ErrShutDown) {
+		err = cause
+	} else if ctx.Err() != nil {
+		return ctx.Err() // whatever it looks like from here
+	}
+	switch {
+	case err != nil && !r.Call.Begun:
+		return text.Refined(err, fieldNames.Refine)
+	case r.Stream == nil:
+		r.Call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+	default:
+		r.end(err)
+	}
+	return nil
+}
+
+// converse has the model answer, with the tools of the request.
+func (r *run) converse(ctx context.Context) error {
+	if r.warmsUp {
+		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
+	}
+	tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
+	if err != nil {
+		r.listFailed(err)
+		return err
+	}
+	if tools == nil && len(r.ask.Functions) > 0 {
+		tools = mcploop.NewFunctions()
+	}
+	if tools != nil {
+		tools.AddFunctions(r.ask.Functions)
+		tools.MaxCalls, tools.Single = r.ask.MaxToolCalls, r.ask.Chat.SingleCall
+		r.lists = tools.Lists()
+	}
+	return r.Rounds(ctx, r.conversation, tools)
+}
+
+// listFailed tells in a stream which MCP server gave no list of its tools. A label that isn't in mcp.json is a mistake of the request.
+func (r *run) listFailed(err error) {
+	e, ok := errors.AsType[*translate.Error](err)
+	if r.Stream == nil || !ok || e.Kind != translate.KindMCPFailed && e.Kind != translate.KindPluginFailed || e.EffectiveCode() != "" {
+		return
+	}
+	i := slices.IndexFunc(r.servers, func(m text.MCPServer) bool { return m.Param == e.Param })
+	if i < 0 {
+		return
+	}
+	r.lists = []translate.ToolList{{Server: r.servers[i].Label, Err: e}}
+	r.Send(func(dst []byte) []byte { return r.BeginRound(dst, nil, 0) })
+}
+
+func (r *run) Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
+	body, chat, bad := r.ask.Upstream(round.Conversation, round.Tools(), round.Number == 1)
+	return body, &chat, bad
+}
+
+func (r *run) BeginRound(dst []byte, _ *text.Response, _ int) []byte {
+	if r.Call.Background != nil {
+		r.Call.Background.Working()
+	}
+	if r.Stream != nil && !r.out.Begun() {
+		r.AwaitBeginning()
+		dst = r.out.Begin(dst, false)
+	}
+	for _, list := range r.lists {
+		if r.Stream != nil {
+			dst = r.out.Append(dst, list)
+		} else {
+			r.out.Answer.Add(list)
+		}
+	}
+	r.lists = nil
+	return dst
+}
+
+// Append appends what the client sees of an event.
+func (r *run) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
+
+func (r *run) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
+
+func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
+
+// end ends the stream, with what was generated, whether or not there was an error.
+func (r *run) end(err error) {
+	var e *translate.Error
+	if err != nil {
+		e = r.Call.Error(text.Refined(err, fieldNames.Refine))
+		r.Call.Site.Log.Warn("a stream failed", "request", r.Call.ID, "error", e)
+		r.Call.Ledger.Failed(e)
+		r.out.Answer.End(e)
+		if e.Code != text.CodeNotStored {
+			_ = r.storeResponse() // the error event is about what came first
+		}
+	}
+	r.Send(func(dst []byte) []byte {
+		if !r.out.Begun() { // but the header has been sent, with a comment
+			dst = r.out.Begin(dst, false)
+		}
+		return r.out.End(dst, e)
+	})
+}
+
+// storeResponse stores the turn if the request asks for it. It is on disk when storeResponse returns.
+func (r *run) storeResponse() error {
+	if !r.ask.Store {
+		return nil
+	}
+	return r.StoreTurn(r.turn(store.Status(r.out.Answer.Status()), r.Call.Owner()))
+}

@@ -1,0 +1,270 @@
+package responses
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// socketIdle is how long a WebSocket may wait for the next request.
+const socketIdle = 30 * time.Minute
+
+// responseSocket is a WebSocket on which a client asks for one response after the other. A message with a request is read and answered by a
+// call of its own, as if it were sent by POST, so it has the same limits, log lines and usage; a [socketWriter] turns the stream into
+// messages. While a response is made, the next message is only read if it has begun to come; what follows it stays in the connection.
+type responseSocket struct {
+	call    *endpoint.Call // the request for the WebSocket
+	conn    *websocket.Conn
+	under   net.Conn
+	writing context.Context //nolint:containedctx // of the connection: it lasts until the client disconnects, or all has been said
+	ctx     context.Context //nolint:containedctx // of the requests: it also ends with the rights of the token
+	cancel  context.CancelFunc
+	waits   atomic.Bool // a message has begun to come, and isn't read to its end, so the answer to a ping isn't seen
+
+	unstored unstoredResponse
+}
+
+// socketMessage is a message of the client, as the body of a request.
+type socketMessage struct {
+	io.Reader
+
+	whole chan struct{} // closed when it is read to its end
+	err   error         // of the last read: a further one would be of the next message
+}
+
+func (m *socketMessage) Read(p []byte) (n int, _ error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	if n, m.err = m.Reader.Read(p); m.err != nil {
+		close(m.whole)
+	}
+	return n, m.err
+}
+
+func (m *socketMessage) Close() error { return nil }
+
+type socketKey struct{}
+
+// socketOf returns the WebSocket on which a request came as a message; nil: it came by itself.
+func socketOf(c *endpoint.Call) *responseSocket {
+	s, _ := c.Request.Context().Value(socketKey{}).(*responseSocket)
+	return s
+}
+
+// openSocket is GET /v1/responses, which asks for a WebSocket. The handler has looked at its origin.
+func openSocket(c *endpoint.Call) error {
+	if !strings.EqualFold(c.Request.Header.Get("Upgrade"), "websocket") {
+		c.Writer.Header().Set("Allow", http.MethodPost)
+		message := "Unexpected endpoint or method. (" + c.Request.Method + " " + c.Request.URL.Path + ") Responses are created by POST, or on a WebSocket, which the header Upgrade asks for."
+		return &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
+	}
+	w := &takenOver{ResponseWriter: c.Writer, status: &c.Ledger.Summary.Status}
+	c.Begun = true // even if it is refused, the library has answered
+	conn, err := websocket.Accept(w, c.Request, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		c.Site.Log.Info("a WebSocket was refused", "request", c.ID, "error", err)
+		return nil
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(-1) // each message is a body, which has its own limit
+	s := &responseSocket{call: c, conn: conn, under: w.conn}
+	var gone context.CancelFunc
+	s.writing, gone = context.WithCancel(context.WithoutCancel(c.Request.Context()))
+	s.ctx, s.cancel = context.WithCancel(c.Request.Context())
+	defer s.unstored.forget()
+	messages := make(chan *socketMessage)
+	var others sync.WaitGroup
+	others.Go(func() { s.receive(messages) })
+	others.Go(s.probe)
+	s.serve(messages)
+	s.cancel()
+	gone()
+	others.Wait()
+	return nil
+}
+
+// takenOver keeps the connection that a WebSocket takes over.
+type takenOver struct {
+	http.ResponseWriter
+
+	conn   net.Conn
+	status *int
+}
+
+func (w *takenOver) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *takenOver) WriteHeader(status int) {
+	*w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Hijack implements [http.Hijacker].
+func (w *takenOver) Hijack() (conn net.Conn, buffered *bufio.ReadWriter, err error) {
+	w.conn, buffered, err = http.NewResponseController(w.ResponseWriter).Hijack()
+	return w.conn, buffered, err
+}
+
+// receive waits for messages, and for the end of the connection, of which nobody else learns.
+func (s *responseSocket) receive(messages chan<- *socketMessage) {
+	defer s.cancel()
+	for {
+		_, reader, err := s.conn.Reader(s.writing)
+		if err != nil {
+			return
+		}
+		m := &socketMessage{Reader: reader, whole: make(chan struct{})}
+		s.waits.Store(true)
+		select {
+		case messages <- m:
+		case <-s.ctx.Done():
+			return
+		}
+		select {
+		case <-m.whole:
+			s.waits.Store(false)
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// probe sends pings, so that proxies keep the connection open, and the end of a client that can't tell is noticed.
+func (s *responseSocket) probe() {
+	every := s.call.Site.KeepAlive
+	timer := time.NewTicker(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, max(every, 10*time.Second))
+		err := s.conn.Ping(ctx)
+		cancel()
+		if err != nil && !s.waits.Load() {
+			s.cancel()
+			return
+		}
+	}
+}
+
+// serve answers messages until the connection ends.
+func (s *responseSocket) serve(messages <-chan *socketMessage) {
+	idle := time.NewTimer(socketIdle)
+	defer idle.Stop()
+	for {
+		var m *socketMessage
+		select {
+		case m = <-messages:
+		case <-s.ctx.Done():
+			if ended := node.Ended(s.ctx); ended != nil {
+				s.close(websocket.StatusPolicyViolation, s.call.Error(ended).Message)
+			}
+			return
+		case <-s.call.Site.Exiting:
+		case <-s.call.Site.Replaced:
+		case <-idle.C:
+			s.close(websocket.StatusNormalClosure, "No request has come for "+socketIdle.String()+".")
+			return
+		}
+		switch {
+		case isClosed(s.call.Site.Exiting):
+			s.close(websocket.StatusGoingAway, "The server is shutting down.")
+			return
+		case isClosed(s.call.Site.Replaced):
+			s.close(websocket.StatusServiceRestart, "The server's configuration has changed: connect again.")
+			return
+		}
+		if !s.answer(m) {
+			return
+		}
+		idle.Reset(socketIdle)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// close says goodbye. A reason may have 123 bytes.
+func (s *responseSocket) close(status websocket.StatusCode, reason string) {
+	_ = s.conn.Close(status, strings.ToValidUTF8(reason[:min(len(reason), 123)], ""))
+}
+
+// answer answers a message. It reports whether the next one can be read.
+func (s *responseSocket) answer(m *socketMessage) bool {
+	w := &socketWriter{socket: s, header: http.Header{}}
+	s.unstored.isContinued = false
+	s.call.AnswerMessage(w, s.request(m))
+	w.finish()
+	if w.failed && s.unstored.isContinued {
+		s.unstored.forget()
+	}
+	return s.ctx.Err() == nil && s.readRest(m)
+}
+
+// request is what the client would have sent by POST.
+func (s *responseSocket) request(m *socketMessage) *http.Request {
+	r := s.call.Request.Clone(context.WithValue(logs.WithRequest(s.ctx, endpoint.NewID("req_")), socketKey{}, s))
+	r.Method, r.Body, r.ContentLength = http.MethodPost, m, -1
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Sec-Websocket-") {
+			r.Header.Del(name)
+		}
+	}
+	for _, name := range []string{"Connection", "Upgrade", "Content-Encoding", "X-Request-Id"} {
+		r.Header.Del(name)
+	}
+	return r
+}
+
+// readRest reads what a refused request has left of its message. One that is too long ends the connection.
+func (s *responseSocket) readRest(m *socketMessage) bool {
+	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.Site.MaxBody+1))
+	_ = s.under.SetReadDeadline(time.Time{}) // of the body
+	if n > s.call.Site.MaxBody {
+		s.close(websocket.StatusMessageTooBig, "The message is too large.")
+	}
+	return err == nil && n <= s.call.Site.MaxBody
+}
+
+// checkMessage returns the error of a message that is no request for a response. On a WebSocket, there is a stream anyway, and nothing goes on
+// without the client.
+func checkMessage(body *jsonbody.Body) error {
+	kind, bad := body.String("type")
+	switch {
+	case bad != nil:
+		return bad
+	case kind != "response.create":
+		return translate.Invalid("invalid_value", "type", `"type" must be "response.create", with the fields of a request beside it.`)
+	case string(body.Value("background")) == "true":
+		return translate.Invalid("unsupported_parameter", "background", `"background" can't be true on a WebSocket: send the request by POST.`)
+	default:
+		return nil
+	}
+}
+
+// errNoConnection is the error of a message that can't be sent.
+var errNoConnection = errors.New("the WebSocket is closed")

@@ -1,0 +1,174 @@
+package responses
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+)
+
+const (
+	// defaultItems and maxItems are how many items of an input are listed at a time.
+	defaultItems, maxItems = 20, 100
+)
+
+type (
+	deletedResponse struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}
+	inputItems struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+		First  string            `json:"first_id"`
+		Last   string            `json:"last_id"`
+		More   bool              `json:"has_more"`
+	}
+)
+
+// storedTurn returns a turn of the Responses API. A turn of the native API is unknown here.
+func storedTurn(c *endpoint.Call, id string) (*store.Turn, error) {
+	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
+	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing || err == nil && !responses.IsEcho(turn.Request) {
+		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + id + "' not found."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text.Refreshed(c, turn)
+}
+
+// getStored is GET /v1/responses/{id}. With ?stream=true, it is the rest of the stream of a background response, and so it is with
+// starting_after, beside which OpenAI's library for Go doesn't say "stream".
+func getStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
+	if err != nil {
+		return err
+	}
+	query := c.Request.URL.Query()
+	isStream := query.Has("starting_after")
+	if query.Has("stream") {
+		if isStream, err = endpoint.QueryBool(c, "stream"); err != nil {
+			return err
+		}
+	}
+	if isStream && c.Request.Method != http.MethodHead {
+		return resume(c, turn)
+	}
+	c.WriteJSON(http.StatusOK, appendStored(c, turn))
+	return nil
+}
+
+// appendStored is the response object of a turn.
+func appendStored(c *endpoint.Call, turn *store.Turn) []byte {
+	status := responses.Status(turn.Status)
+	if turn.Status == store.InProgress {
+		if run := c.Node.Run(turn.Owner, turn.ID); run != nil && !run.IsWorking() {
+			status = responses.Queued
+		}
+	}
+	return responses.AppendStored(nil, responses.Stored{
+		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Created: turn.Created, Status: status,
+		Echo: turn.Request, Out: turn.Out, Usage: turn.Usage,
+	})
+}
+
+// deleteStored is DELETE /v1/responses/{id}. Responses that continue it stay. One that is being made ends.
+func deleteStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
+	if err == nil {
+		err = c.Node.DeleteTurn(c.Request.Context(), turn)
+	}
+	if err != nil {
+		return err
+	}
+	if run := c.Node.Run(turn.Owner, turn.ID); run != nil {
+		run.Forget()
+	}
+	return c.Answer(deletedResponse{turn.ID, "response", true})
+}
+
+// listInput is GET /v1/responses/{id}/input_items.
+func listInput(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
+	if err != nil {
+		return err
+	}
+	query := c.Request.URL.Query()
+	limit := defaultItems
+	if given := query.Get("limit"); given != "" {
+		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > maxItems {
+			return translate.Invalid("invalid_value", "limit", `"limit" must be a number from 1 to 100.`)
+		}
+	}
+	items := responses.InputItems(turn.ID, turn.In)
+	switch query.Get("order") {
+	case "", "desc":
+		slices.Reverse(items)
+	case "asc":
+	default:
+		return translate.Invalid("invalid_value", "order", `"order" must be "asc" or "desc".`)
+	}
+	if after := query.Get("after"); after != "" {
+		at := slices.IndexFunc(items, func(item json.RawMessage) bool { return itemID(item) == after })
+		if at < 0 {
+			return translate.Invalid("invalid_value", "after", "The response's input has no item with the id "+endpoint.Quoted(after)+".")
+		}
+		items = items[at+1:]
+	}
+	list := inputItems{Object: "list", Data: items[:min(limit, len(items))], More: len(items) > limit}
+	if len(list.Data) > 0 {
+		list.First, list.Last = itemID(list.Data[0]), itemID(list.Data[len(list.Data)-1])
+	}
+	return c.Answer(list)
+}
+
+func itemID(item json.RawMessage) string { return gjson.GetBytes(item, "id").Str }
+
+// cancelStored is POST /v1/responses/{id}/cancel, for responses in the background. One that has ended stays as it is.
+func cancelStored(c *endpoint.Call) error {
+	turn, err := storedTurn(c, c.Param)
+	if err != nil {
+		return err
+	}
+	if !text.IsBackground(turn) {
+		return translate.Invalid("", "", "Cannot cancel a synchronous response.")
+	}
+	if turn.Status == store.InProgress {
+		if turn, err = cancelTurn(c, turn); err != nil {
+			return err
+		}
+	}
+	c.WriteJSON(http.StatusOK, appendStored(c, turn))
+	return nil
+}
+
+// cancelTurn cancels a turn in progress, and returns it as it has ended.
+func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
+	ctx := c.Request.Context()
+	if run := c.Node.Run(turn.Owner, turn.ID); run != nil {
+		run.Cancel()
+		select {
+		case <-run.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	} else { // another server makes it, and will find out
+		turn.Status = store.Cancelled
+		err := c.Node.Conversations().Finish(ctx, turn)
+		if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
+			return nil, err
+		}
+	}
+	return storedTurn(c, turn.ID)
+}
