@@ -70,7 +70,7 @@ release: ## Builds a release into dist: archives, .deb, .rpm, lists of component
 	go run ./tools/release -nfpm $(CACHE)/nfpm
 
 # The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
-RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
+RACED       := ./api/... ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
 
 # Runs tests of e2e; its arguments say which.
 E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
@@ -243,7 +243,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api/... ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
 .PHONY: reference
 reference: ## Makes docs/caddyfile.md, docs/commands.md, docs/api/fields.md and web/src/core/options.ts from the code
