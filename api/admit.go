@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
@@ -21,10 +20,10 @@ import (
 // Paths that aren't the API's take any identity. A request to a public endpoint is from [node.Nobody], so that it gets no further
 // rights if another handler changes its path.
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
-	id := requestID(r)
-	r = r.WithContext(logs.WithRequest(r.Context(), id)) // for what is logged of it, here and later
-	r2 := meant(r)
-	c := &endpoint.Call{Site: a.Site, Writer: w, Request: r2, ID: id, Arrived: time.Now(), Dialect: dialectOf(r2)}
+	asked := meant(r)
+	c := endpoint.NewCall(a.Site, dialectOf(asked), w, asked)
+	defer c.Cancel(nil)
+	r = r.WithContext(logs.WithRequest(r.Context(), c.ID)) // for what is logged of it later
 	needed := endpoint.Anyone
 	if path := c.Request.URL.Path; ownsPath(path) {
 		rt, _, _ := lookUp(r.Method, path)

@@ -3,15 +3,11 @@
 package api
 
 import (
-	"context"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/anthropic"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/manage"
-	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -33,14 +29,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer answers a request, which may have come as a message on a WebSocket.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, isMessage bool) {
 	r = meant(r)
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	id := requestID(r)
-	c := &endpoint.Call{
-		Site: a.Site, Writer: w, Request: r.WithContext(logs.WithRequest(ctx, id)), ID: id, Arrived: time.Now(), Dialect: dialectOf(r), Cancel: cancel,
-		IsMessage: isMessage, AnswerMessage: func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) },
-	}
-	defer c.EndWriting()
+	c := endpoint.NewCall(a.Site, dialectOf(r), w, r)
+	c.IsMessage, c.AnswerMessage = isMessage, func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) }
+	defer c.Cancel(nil)
+	defer c.Client.Close()
 	tellID(c)
 	endpoint.BeginTrace(c)
 	defer c.End()
@@ -107,20 +99,6 @@ func recoverPanic(c *endpoint.Call) {
 	}
 }
 
-// requestID is the id that the request was given before, or the one that the client sent, if it is fit to be logged, and otherwise a
-// new one.
-func requestID(r *http.Request) string {
-	if id := logs.RequestOf(r.Context()); id != "" {
-		return id
-	}
-	id := r.Header.Get("X-Request-Id")
-	fit := len(id) > 0 && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
-	if fit {
-		return id
-	}
-	return endpoint.NewID("req_")
-}
-
 // inspect keeps the request whole, if the settings say so.
 func inspect(c *endpoint.Call) {
 	if c.Node.Settings().Inspect == 0 {
@@ -129,5 +107,5 @@ func inspect(c *endpoint.Call) {
 	c.Inspected = c.Node.Inspect(node.Summary{
 		ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect.Name, Method: c.Request.Method, Path: endpoint.ShownPath(c.Request), Owner: c.Identity.ID(),
 	}, endpoint.ShownHeader(c.Request.Header))
-	c.Writer = c.Inspecting(c.Writer)
+	c.Writer = endpoint.Inspecting(c, c.Writer)
 }

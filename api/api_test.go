@@ -259,7 +259,7 @@ func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
 	t.Parallel()
 	a := New(endpoint.Config{Log: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
-	c := &endpoint.Call{Dialect: openai.Dialect, Site: a.Site, Writer: w, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := endpoint.NewCall(a.Site, openai.Dialect, w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil))
 	defer func() {
 		if fault := recover(); fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
 			t.Errorf("net/http is told %v", fault)

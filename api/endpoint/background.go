@@ -17,6 +17,7 @@ func (c *Call) Detach() *Call {
 		Site: c.Site, Node: c.Node, ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect, Identity: c.Identity,
 		Held: c.Held, read: c.read, Claim: c.Claim, admitted: c.admitted, followed: c.followed,
 	}
+	d.Client.call = d
 	c.Held, c.Claim, c.admitted = nil, node.BodyClaim{}, nil
 	d.Ledger.Summary, d.Ledger.ToModel, c.Ledger.ToModel = c.Ledger.Summary, c.Ledger.ToModel, false // it is counted when it is answered
 	d.Inspected, c.Inspected = c.Inspected, nil
@@ -41,8 +42,8 @@ func (c *Call) TakeBack(d *Call) {
 // Attach makes a detached call answer to the log of a run, with the run's context. That ends with the rights of the request's token, too.
 func (c *Call) Attach(ctx context.Context, run *node.Run) {
 	c.Background = run
-	c.Writer = c.Inspecting(&logWriter{run: run, header: http.Header{}})
-	ctx, c.Cancel = context.WithCancelCause(traceRun(c, WithIdentity(ctx, c.Identity), run.ID))
+	c.Writer = Inspecting(c, &logWriter{run: run, header: http.Header{}})
+	ctx, c.Cancel = context.WithCancelCause(c.Ledger.traceRun(WithIdentity(ctx, c.Identity), run.ID))
 	requests := c.followed
 	c.followed = nil
 	for _, request := range requests {

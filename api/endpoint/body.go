@@ -88,7 +88,7 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	if c.Request.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	c.Claim = c.Node.ClaimBody(c.Payer())
+	c.Claim = c.Node.ClaimBody(Payer(c))
 	incoming := newTimely(c, http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	defer incoming.leave()
 	decoded, decoding, err := decoded(c, incoming)
@@ -153,7 +153,7 @@ func isRefusal(err error) bool {
 }
 
 // Payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
-func (c *Call) Payer() string {
+func Payer(c *Call) string {
 	if owner := c.Owner(); owner != "" {
 		return owner
 	}

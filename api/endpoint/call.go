@@ -4,8 +4,10 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -40,7 +42,15 @@ type Call struct {
 	InFlight  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
 	Inspected *node.Inspection        // nil: nothing is kept of the request
 	Cancel    context.CancelCauseFunc // ends the request, whose context it is
-	writing   writing
+	Client    client
+}
+
+// NewCall returns the call for a request. Its Request has a context of its own, which Cancel ends, and which has its id.
+func NewCall(site *Site, d *Dialect, w http.ResponseWriter, r *http.Request) *Call {
+	c := &Call{Site: site, Dialect: d, Writer: w, ID: requestID(r), Arrived: time.Now()}
+	ctx, cancel := context.WithCancelCause(logs.WithRequest(r.Context(), c.ID))
+	c.Request, c.Cancel, c.Client.call = r.WithContext(ctx), cancel, c
+	return c
 }
 
 // End gives back what the call has taken, and tells how it went.
@@ -90,4 +100,18 @@ func UntilExit(c *Call) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, stop
+}
+
+// requestID is the id that the request was given before, or the one that the client sent, if it is fit to be logged, and otherwise a
+// new one.
+func requestID(r *http.Request) string {
+	if id := logs.RequestOf(r.Context()); id != "" {
+		return id
+	}
+	id := r.Header.Get("X-Request-Id")
+	fit := len(id) > 0 && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
+	if fit {
+		return id
+	}
+	return NewID("req_")
 }

@@ -76,12 +76,12 @@ func WritePieces(c *Call, status int, pieces [][]byte) {
 			copied := copy(buf[n:], piece)
 			n, piece = n+copied, piece[copied:]
 			if n == len(buf) {
-				if c.write(buf[:], true) != nil {
+				if c.Client.write(buf[:], true) != nil {
 					return // the client has disconnected
 				}
 				n = 0
 			}
 		}
 	}
-	_ = c.write(buf[:n], size > len(buf)) // the client may have disconnected
+	_ = c.Client.write(buf[:n], size > len(buf)) // the client may have disconnected
 }

@@ -266,7 +266,7 @@ func (c *Call) WriteJSON(status int, body []byte) {
 		return
 	}
 	for piece := range slices.Chunk(body, bodyPiece) {
-		if c.write(piece, len(body) > bodyPiece) != nil {
+		if c.Client.write(piece, len(body) > bodyPiece) != nil {
 			return // the client has disconnected
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Inspecting returns a writer that keeps what it writes, or the same if nothing is kept.
-func (c *Call) Inspecting(w http.ResponseWriter) http.ResponseWriter {
+func Inspecting(c *Call, w http.ResponseWriter) http.ResponseWriter {
 	if c.Inspected == nil {
 		return w
 	}

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -33,8 +34,8 @@ type ledger struct {
 
 // Leased notes the wait for a lease that began at a time and ends now. lease is nil if there was none. Of waits at the same time, each
 // moment counts once.
-func (c *Call) Leased(begun time.Time, lease *supervisor.Lease) {
-	l, now := &c.Ledger, time.Now()
+func (l *ledger) Leased(ctx context.Context, begun time.Time, lease *supervisor.Lease) {
+	now := time.Now()
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	from := begun
@@ -53,7 +54,7 @@ func (c *Call) Leased(begun time.Time, lease *supervisor.Lease) {
 	l.Summary.Queue += queue
 	l.Summary.Load += load
 	l.Summary.Restore += restore
-	traceWaits(c, from, queue, load, restore)
+	l.traceWaits(ctx, from, queue, load, restore)
 }
 
 // Measured notes the speed of an upstream answer.

@@ -18,8 +18,8 @@ func TestCall_Leased(t *testing.T) {
 		now := time.Now()
 		c := &Call{}
 		lease := &supervisor.Lease{LoadTime: 2 * time.Second, RestoreTime: time.Second}
-		c.Leased(now.Add(-10*time.Second), lease)
-		c.Leased(now.Add(-5*time.Second), &supervisor.Lease{LoadTime: 9 * time.Second}) // at the same time
+		c.Ledger.Leased(t.Context(), now.Add(-10*time.Second), lease)
+		c.Ledger.Leased(t.Context(), now.Add(-5*time.Second), &supervisor.Lease{LoadTime: 9 * time.Second}) // at the same time
 		if of := c.Ledger.Summary; of.Queue != 7*time.Second || of.Load != 2*time.Second || of.Restore != time.Second {
 			t.Errorf("%s, %s, %s", of.Queue, of.Load, of.Restore)
 		}

@@ -25,9 +25,10 @@ const buffered = 2 << 10
 // errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
-// writing limits the time of writes to a client. If a write takes too long, the request is cancelled. The timer runs on between two
+// client is who a call writes to. It limits the time of writes. If a write takes too long, the request is cancelled. The timer runs on between two
 // writes, since most are over at once.
-type writing struct {
+type client struct {
+	call   *Call
 	mu     sync.Mutex
 	timer  *time.Timer          // nil before the first write
 	limit  time.Duration        // how long a write may take
@@ -44,18 +45,17 @@ var errUnwritable = errors.New("the client can't be written to")
 
 // write writes to the client, and flushes if flush is set. Only one goroutine may call it at a time. An error has cancelled the
 // request. If the writer can't flush, the server sends the bytes later.
-func (c *Call) write(p []byte, flush bool) error {
-	if !flush && len(p) <= buffered && c.Request.ProtoMajor < 3 {
-		return c.writeNow(p, false)
+func (w *client) write(p []byte, flush bool) error {
+	if !flush && len(p) <= buffered && w.call.Request.ProtoMajor < 3 {
+		return w.writeNow(p, false)
 	}
-	c.beginWrite()
-	defer c.endWrite()
-	return c.writeNow(p, flush)
+	w.begin()
+	defer w.end()
+	return w.writeNow(p, flush)
 }
 
-// beginWrite limits the time of a write.
-func (c *Call) beginWrite() {
-	w := &c.writing
+// begin limits the time of a write.
+func (w *client) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = time.Now()
@@ -63,23 +63,22 @@ func (c *Call) beginWrite() {
 	case w.armed:
 		return
 	case w.timer == nil:
-		w.limit = slowClient(c)
-		w.timer = time.AfterFunc(w.limit, c.lookAtWrite)
+		w.limit = slowClient(w.call)
+		w.timer = time.AfterFunc(w.limit, w.check)
 	default:
 		w.timer.Reset(w.limit)
 	}
 	w.armed = true
 }
 
-func (c *Call) endWrite() {
-	c.writing.mu.Lock()
-	defer c.writing.mu.Unlock()
-	c.writing.begun = time.Time{}
+func (w *client) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = time.Time{}
 }
 
-// lookAtWrite is called by the timer.
-func (c *Call) lookAtWrite() {
-	w := &c.writing
+// check is called by the timer.
+func (w *client) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.armed = !w.over && !w.begun.IsZero(); !w.armed {
@@ -89,20 +88,20 @@ func (c *Call) lookAtWrite() {
 		w.timer.Reset(left)
 		return
 	}
-	c.giveUpClient()
+	w.giveUp()
 }
 
 // writeNow is write without a limit of time.
-func (c *Call) writeNow(p []byte, flush bool) error {
-	_, err := c.Writer.Write(p)
+func (w *client) writeNow(p []byte, flush bool) error {
+	_, err := w.call.Writer.Write(p)
 	if err == nil && flush {
-		err = http.NewResponseController(c.Writer).Flush()
+		err = http.NewResponseController(w.call.Writer).Flush()
 	}
 	if err == nil || errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
-	c.writing.failed.Store(true)
-	c.Cancel(errUnwritable)
+	w.failed.Store(true)
+	w.call.Cancel(errUnwritable)
 	return err
 }
 
@@ -113,40 +112,40 @@ func slowClient(c *Call) time.Duration {
 	return cmp.Or(c.Node.Settings().SlowClient, slowClientTimeout)
 }
 
-// giveUpClient cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
+// giveUp cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
 // stream even if no write waits. It needs the lock.
-func (c *Call) giveUpClient() {
-	c.Site.Log.Warn("a client stopped reading; its request is cancelled", "request", c.ID)
-	c.Cancel(errSlowClient)
-	for _, lease := range c.writing.leases {
+func (w *client) giveUp() {
+	w.call.Site.Log.Warn("a client stopped reading; its request is cancelled", "request", w.call.ID)
+	w.call.Cancel(errSlowClient)
+	for _, lease := range w.leases {
 		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection
 	}
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
+	_ = http.NewResponseController(w.call.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
-// EndWriting keeps the timer from using the writer after the request has ended.
-func (c *Call) EndWriting() {
-	c.writing.mu.Lock()
-	defer c.writing.mu.Unlock()
-	c.writing.over = true
-	if c.writing.timer != nil {
-		c.writing.timer.Stop()
+// Close keeps the timer from using the writer after the request has ended.
+func (w *client) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 }
 
-// Holds notes a lease. It is released when the server stops waiting for the client.
-func (c *Call) Holds(lease *supervisor.Lease) {
-	c.writing.mu.Lock()
-	defer c.writing.mu.Unlock()
-	if c.writing.leases == nil {
-		c.writing.leases = c.writing.only[:0]
+// Hold notes a lease. It is released when the server stops waiting for the client.
+func (w *client) Hold(lease *supervisor.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leases == nil {
+		w.leases = w.only[:0]
 	}
-	c.writing.leases = append(c.writing.leases, lease)
+	w.leases = append(w.leases, lease)
 }
 
-// HoldsNoMore undoes holds.
-func (c *Call) HoldsNoMore(lease *supervisor.Lease) {
-	c.writing.mu.Lock()
-	defer c.writing.mu.Unlock()
-	c.writing.leases = slices.DeleteFunc(c.writing.leases, func(l *supervisor.Lease) bool { return l == lease })
+// Unhold undoes holds.
+func (w *client) Unhold(lease *supervisor.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leases = slices.DeleteFunc(w.leases, func(l *supervisor.Lease) bool { return l == lease })
 }

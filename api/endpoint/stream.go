@@ -24,8 +24,8 @@ var Buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 
 // PutBuffer gives a buffer back that was written to the client. If a write failed, it isn't used for other requests: over HTTP/2, the server may
 // still be sending it when a write has failed.
-func (c *Call) PutBuffer(buf *[]byte) {
-	if !c.writing.failed.Load() {
+func (w *client) PutBuffer(buf *[]byte) {
+	if !w.failed.Load() {
 		Buffers.Put(buf)
 	}
 }
@@ -94,7 +94,7 @@ func (s *Stream) wake() {
 	}
 	if isDue || s.late {
 		s.late = false
-		_ = s.call.write(nil, true) // the next chunk will fail, too
+		_ = s.call.Client.write(nil, true) // the next chunk will fail, too
 	}
 	if now.Sub(s.last) >= s.call.Site.KeepAlive {
 		s.put([]byte(s.call.Dialect.Stream.KeepAlive))
@@ -142,7 +142,7 @@ func (s *Stream) put(p []byte) {
 	}
 	s.last = time.Now()
 	s.late = !s.headBy.IsZero() && s.call.Dialect.Stream.isEnd(p)
-	_ = s.call.write(p, !s.late) // which has cancelled the request if it failed
+	_ = s.call.Client.write(p, !s.late) // which has cancelled the request if it failed
 	if s.late {
 		s.timer.Reset(endAfter)
 	}

@@ -10,7 +10,7 @@ import (
 func TestStream_ACommentIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	c := &Call{Site: NewSite(Config{}), Dialect: &Dialect{Stream: ServerSent}, Writer: w, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	c := NewCall(NewSite(Config{}), &Dialect{Stream: ServerSent}, w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil))
 	stream := c.NewStream()
 	if stream.Send([]byte(":\n\n")); stream.Sent || !stream.headed {
 		t.Errorf("after a comment: sent %t, header %t", stream.Sent, stream.headed)

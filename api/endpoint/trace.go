@@ -23,27 +23,27 @@ func BeginTrace(c *Call) {
 
 // traceRun begins the span of a response in the background, and returns a context with it. It is a trace of its own, with a link to
 // the request: that has ended long before, and with it its span.
-func traceRun(c *Call, ctx context.Context, id string) context.Context {
-	if c.Ledger.Tracer == nil {
+func (l *ledger) traceRun(ctx context.Context, id string) context.Context {
+	if l.Tracer == nil {
 		return ctx
 	}
-	ctx, _ = c.Ledger.Tracer.Start(ctx, "response", trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: c.Ledger.begunBy}),
+	ctx, _ = l.Tracer.Start(ctx, "response", trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: l.begunBy}),
 		trace.WithAttributes(attribute.String("lm.response_id", id)))
 	return ctx
 }
 
 // Span adds a span that has ended.
-func Span(c *Call, name string, from, to time.Time, attributes ...attribute.KeyValue) {
-	if c.Ledger.Tracer == nil {
+func (l *ledger) Span(ctx context.Context, name string, from, to time.Time, attributes ...attribute.KeyValue) {
+	if l.Tracer == nil {
 		return
 	}
-	_, span := c.Ledger.Tracer.Start(c.Request.Context(), name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
+	_, span := l.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(to))
 }
 
 // traceWaits adds the spans of a wait for a lease: in the order in which it has to go, whatever was first.
-func traceWaits(c *Call, from time.Time, queue, load, restore time.Duration) {
-	if c.Ledger.Tracer == nil {
+func (l *ledger) traceWaits(ctx context.Context, from time.Time, queue, load, restore time.Duration) {
+	if l.Tracer == nil {
 		return
 	}
 	for _, part := range []struct {
@@ -52,7 +52,7 @@ func traceWaits(c *Call, from time.Time, queue, load, restore time.Duration) {
 	}{{"queue", queue}, {"load", load}, {"restore", restore}} {
 		to := from.Add(part.took)
 		if part.took > 0 {
-			Span(c, part.name, from, to)
+			l.Span(ctx, part.name, from, to)
 		}
 		from = to
 	}

@@ -23,7 +23,7 @@ func BenchmarkLogs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/logs?level=debug&limit=2000", nil)
-		c := &endpoint.Call{Site: site, Writer: httptest.NewRecorder(), Request: r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)), Dialect: native.Dialect}
+		c := endpoint.NewCall(site, native.Dialect, httptest.NewRecorder(), r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
 		if err := listLogs(c); err != nil {
 			b.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{}
-		c := &endpoint.Call{Dialect: Dialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Writer: httptest.NewRecorder(), Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
+		c := endpoint.NewCall(endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Dialect, httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil))
 		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r}
 		defer r.Stream.Close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")

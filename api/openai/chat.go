@@ -42,7 +42,7 @@ func chatCompletions(c *endpoint.Call) error {
 	}
 	if r.Stream == nil {
 		buf := endpoint.Buffers.Get().(*[]byte)
-		defer c.PutBuffer(buf)
+		defer c.Client.PutBuffer(buf)
 		c.WriteJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
 	}
 	return nil

@@ -27,7 +27,7 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	d := c.Detach()
 	run, err := c.Node.StartRun(c.Request.Context(), turn, func(ctx context.Context, run *node.Run) {
 		defer d.End()
-		defer d.EndWriting()
+		defer d.Client.Close()
 		d.Attach(ctx, run)
 		r.detached(d, rq)
 	})
@@ -117,7 +117,7 @@ func followRun(c *endpoint.Call, run *node.Run, from int) error {
 	defer stream.Close()
 	stream.Await()
 	buf := endpoint.Buffers.Get().(*[]byte)
-	defer c.PutBuffer(buf)
+	defer c.Client.PutBuffer(buf)
 	ctx := c.Request.Context()
 	for isFirst := true; ; isFirst = false {
 		frames, next, err := run.Follow(ctx, (*buf)[:0], from)

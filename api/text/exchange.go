@@ -49,7 +49,7 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
 		lease, err := rq.Call.Node.Acquire(ctx, rq.Target, demand)
-		rq.Call.Leased(begun, lease)
+		rq.Call.Ledger.Leased(rq.Call.Request.Context(), begun, lease)
 		if err != nil {
 			return &endpoint.NotLeased{rq.Target.Model.Key, err}
 		}
@@ -57,8 +57,8 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 			rq.keepAlive.Leased(lease)
 		}
 		defer lease.Release()
-		rq.Call.Holds(lease)
-		defer rq.Call.HoldsNoMore(lease)
+		rq.Call.Client.Hold(lease)
+		defer rq.Call.Client.Unhold(lease)
 		return rq.afterLoss(lease, do(lease))
 	})
 }

@@ -165,7 +165,7 @@ func connect(c *endpoint.Call, ctx context.Context, m *MCPServer) (*servers.Sess
 	if m.Plugin != "" {
 		return c.Node.MCP().Plugin(ctx, m.Plugin)
 	}
-	return c.Node.MCP().Remote(ctx, c.Payer(), servers.Remote{Label: m.Label, URL: m.Url, Headers: m.Headers})
+	return c.Node.MCP().Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.Url, Headers: m.Headers})
 }
 
 // ServerError is the error of a chat whose MCP server fails.
@@ -208,7 +208,7 @@ func (s countedServer) Call(ctx context.Context, tool string, args json.RawMessa
 	s.call.Ledger.Called()
 	result, err := s.Server.Call(ctx, tool, args)
 	if s.call.Ledger.Tracer != nil {
-		endpoint.Span(s.call, "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label), attribute.String("gen_ai.tool.name", tool),
+		s.call.Ledger.Span(s.call.Request.Context(), "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label), attribute.String("gen_ai.tool.name", tool),
 			attribute.Bool("lm.failed", err != nil || result.IsError))
 	}
 	return result, err

@@ -165,7 +165,7 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	}
 	in, out := endpoint.Buffers.Get().(*[]byte), endpoint.Buffers.Get().(*[]byte)
 	defer endpoint.Buffers.Put(in)
-	defer r.Call.PutBuffer(out)
+	defer r.Call.Client.PutBuffer(out)
 	for {
 		n, err := resp.Read(*in)
 		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
@@ -225,7 +225,7 @@ func (r *Run) giveUp(t *relay) {
 	}
 	t.recorder.GiveUp()
 	buf := endpoint.Buffers.Get().(*[]byte)
-	defer r.Call.PutBuffer(buf)
+	defer r.Call.Client.PutBuffer(buf)
 	r.finish(t.rewriter, buf)
 }
 

@@ -50,7 +50,7 @@ func (d *discardWriter) Flush()                      {}
 func BenchmarkChatStream(b *testing.B) {
 	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
-	c := &endpoint.Call{Site: endpoint.NewSite(endpoint.Config{}), Writer: &discardWriter{http.Header{}}, Request: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), Dialect: plainDialect, Cancel: func(error) {}}
+	c := endpoint.NewCall(endpoint.NewSite(endpoint.Config{}), plainDialect, &discardWriter{http.Header{}}, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil))
 	r := NewRun(&Request{Call: c, Streams: true, Engine: llamaserver.Wire{}})
 	defer r.Close()
 	b.ReportAllocs()

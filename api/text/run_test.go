@@ -102,11 +102,10 @@ func TestRun_Rounds(t *testing.T) {
 			t.Parallel()
 			body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 			w := httptest.NewRecorder()
-			c := &endpoint.Call{
-				Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Node: openEngineNode(t, script), Dialect: plainDialect, Writer: w, Cancel: func(error) {},
-				Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
-			}
-			defer c.EndWriting()
+			asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+			c := endpoint.NewCall(endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), plainDialect, w, asked)
+			c.Node = openEngineNode(t, script)
+			defer c.Client.Close()
 			rq, err := Read(c, openai.WithDefaults, nil)
 			if err != nil {
 				t.Fatal(err)
