@@ -94,10 +94,10 @@ func TestRecorder_ARepetitionIsLeftOut(t *testing.T) {
 			for _, at := range cutsOf(tr.upstream) {
 				r := wire.NewRecorder(llamaserver.Wire{}.Decoder())
 				events := feedTo(t, r, tr.upstream[:at])
-				if said := r.Said(); !r.Lost() || !said.CanGoOn() {
+				if said := r.Said(); !r.IsLost() || !said.CanGoOn() {
 					continue
 				}
-				r.Repeat(llamaserver.Wire{}.Decoder())
+				r.Resume(llamaserver.Wire{}.Decoder(), wire.Replay)
 				events = append(events, feedTo(t, r, tr.upstream)...)
 				if diff := cmp.Diff(want, joinedEvents(events), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("cut at %d (-undisturbed +repeated):\n%s", at, diff)
@@ -129,10 +129,10 @@ func TestRecorder_GoesOn(t *testing.T) {
 				r := wire.NewRecorder(llamaserver.Wire{}.Decoder())
 				events := feedTo(t, r, tr.upstream[:at])
 				said := r.Said()
-				if isEnded := bytes.Contains(tr.upstream[:at], []byte(`"finish_reason":"`)); !r.Lost() || !said.CanGoOn() || isEnded {
+				if isEnded := bytes.Contains(tr.upstream[:at], []byte(`"finish_reason":"`)); !r.IsLost() || !said.CanGoOn() || isEnded {
 					continue
 				}
-				r.GoOn(llamaserver.Wire{}.Decoder())
+				r.Resume(llamaserver.Wire{}.Decoder(), wire.Continue)
 				events = append(events, feedTo(t, r, tr.upstream[at:])...)
 				if diff := cmp.Diff(want, joinedEvents(events), withoutFigures); diff != "" {
 					t.Fatalf("cut at %d (-undisturbed +gone on):\n%s", at, diff)
@@ -155,7 +155,7 @@ func TestRecorder_TheQuickPathKnowsTheSame(t *testing.T) {
 				rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{}, openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, true, nil)}))
 				rewriter.Append(nil, tr.upstream[:at])
 				got := rewriter.(interface{ Said() wire.Said }).Said()
-				if want := r.Said(); r.Lost() {
+				if want := r.Said(); r.IsLost() {
 					if diff := cmp.Diff(want, got, ofText); diff != "" {
 						t.Fatalf("cut at %d (-events +chunks):\n%s", at, diff)
 					}
@@ -233,17 +233,17 @@ func TestRecorder_Answers(t *testing.T) {
 			t.Parallel()
 			r := wire.NewRecorder(llamaserver.Wire{}.Decoder())
 			feedTo(t, r, tt.first)
-			if !r.Lost() {
+			if !r.IsLost() {
 				t.Fatal("it isn't lost")
 			}
 			if tt.goesOn {
-				r.GoOn(llamaserver.Wire{}.Decoder())
+				r.Resume(llamaserver.Wire{}.Decoder(), wire.Continue)
 			} else {
-				r.Repeat(llamaserver.Wire{}.Decoder())
+				r.Resume(llamaserver.Wire{}.Decoder(), wire.Replay)
 			}
 			got := feedTo(t, r, tt.second)
-			if r.Diverged() != tt.diverged || r.Lost() != tt.diverged {
-				t.Errorf("diverged: %t, lost: %t", r.Diverged(), r.Lost())
+			if r.HasDiverged() != tt.diverged || r.IsLost() != tt.diverged {
+				t.Errorf("diverged: %t, lost: %t", r.HasDiverged(), r.IsLost())
 			}
 			if !tt.diverged {
 				last := translate.Finish{Reason: translate.FinishStop}
@@ -261,14 +261,14 @@ func TestRecorder_GoesOnWhereARepetitionDiverged(t *testing.T) {
 	t.Parallel()
 	r := wire.NewRecorder(llamaserver.Wire{}.Decoder())
 	feedTo(t, r, streamOf(0, `"content":"one"`, `"content":" two"`))
-	r.Repeat(llamaserver.Wire{}.Decoder())
+	r.Resume(llamaserver.Wire{}.Decoder(), wire.Replay)
 	feedTo(t, r, streamOf(3, `"content":"one"`, `"content":" 2"`))
-	if said := r.Said(); !r.Diverged() || said.Text != "one two" || said.Usage.Completion != 2 {
-		t.Errorf("diverged: %t, %+v", r.Diverged(), said)
+	if said := r.Said(); !r.HasDiverged() || said.Text != "one two" || said.Usage.Completion != 2 {
+		t.Errorf("diverged: %t, %+v", r.HasDiverged(), said)
 	}
-	r.GoOn(llamaserver.Wire{}.Decoder())
+	r.Resume(llamaserver.Wire{}.Decoder(), wire.Continue)
 	got := feedTo(t, r, streamOf(6, `"content":" three"`))
-	if len(got) == 0 || got[0] != (translate.Text{Text: " three"}) || r.Lost() {
+	if len(got) == 0 || got[0] != (translate.Text{Text: " three"}) || r.IsLost() {
 		t.Errorf("%v", got)
 	}
 	if said := r.Said(); said.Text != "one two three" || said.Usage.Completion != 3 {
@@ -295,10 +295,10 @@ func TestRecorder_LogprobsAreToldOnce(t *testing.T) {
 		for _, at := range cutsOf(tr.upstream) {
 			r := wire.NewRecorder(llamaserver.Wire{}.Decoder())
 			told := count(feedTo(t, r, tr.upstream[:at]))
-			if !r.Lost() {
+			if !r.IsLost() {
 				continue
 			}
-			r.Repeat(llamaserver.Wire{}.Decoder())
+			r.Resume(llamaserver.Wire{}.Decoder(), wire.Replay)
 			if told += count(feedTo(t, r, tr.upstream)); told != want || want == 0 {
 				t.Errorf("cut at %d: %d of %d", at, told, want)
 			}
@@ -315,8 +315,8 @@ func TestRecorder_GivenUp(t *testing.T) {
 	}
 	r.GiveUp()
 	got := feedTo(t, r, nil)
-	if diff := cmp.Diff([]translate.Event{translate.Fault{Err: translate.BrokenOff()}}, got); diff != "" || r.Lost() {
-		t.Errorf("lost: %t (-want +got):\n%s", r.Lost(), diff)
+	if diff := cmp.Diff([]translate.Event{translate.Fault{Err: translate.BrokenOff()}}, got); diff != "" || r.IsLost() {
+		t.Errorf("lost: %t (-want +got):\n%s", r.IsLost(), diff)
 	}
 }
 

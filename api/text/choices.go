@@ -59,18 +59,17 @@ func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay
 	}
 	again := true
 	for _, t := range left {
-		if t.isDone {
+		if t.state == wire.Done {
 			continue
 		}
-		t.isLost = t.isSeen // also where the failure of another choice has ended it
-		again = t.plan(true) && again
+		again = t.plan(true) && again // also where the failure of another choice has ended it
 	}
 	return &engineLost{clientErr: broken.clientErr, cause: broken.cause, again: again}
 }
 
 // incomplete are the choices of a batch that aren't complete.
 func incomplete(batch []*relay) []*relay {
-	isDone := func(t *relay) bool { return t.isDone }
+	isDone := func(t *relay) bool { return t.state == wire.Done }
 	if !slices.ContainsFunc(batch, isDone) {
 		return batch
 	}

@@ -16,41 +16,26 @@ import (
 // on after it: that text is surely the same.
 const repeatable = 10 * time.Second
 
-// relay is a part on its way to the client. If its engine is lost, the client's stream stays as it is, and the answer of another
-// engine takes the place of the first: it repeats what the client has, which is left out, or goes on after it.
+// relay brings a part's answer from engines to the client. If an engine is lost, the client's stream stays as it is, and the answer of another
+// takes the place of the first. What happens is decided by its state: see [wire.State], and [wire.ResumeMode] for how the next engine answers.
 type relay struct {
 	Part
 
 	engine   wire.Engine       // that is asked
-	source   string            // whose engine that is, as [placeOf]
+	source   string            // whose engine that is, as [sourceOf]
 	template *request.Template // what was known of the model's there
 	upstream wire.Upstream     // its request
 	next     wire.Upstream     // what it is asked next, which may go on with the answer
-	way      way
+
+	state    wire.State
+	mode     wire.ResumeMode
 	rewriter wire.Rewriter  // nil: no engine has begun to answer
 	recorder *wire.Recorder // what the rewriter reads from; nil: it reads the engine's stream itself
 
 	sent   bool // something of it
 	isSeen bool // so that it can't be begun again
-	isDone bool
-	isLost bool // it was seen, and its engine was lost
 
 	from, to time.Time // when the first and the last piece were sent
-}
-
-// way is how an engine's answer continues what the client has seen.
-type way uint8
-
-const (
-	anew     way = iota // it has seen nothing
-	repeats             // the same request is sent again
-	goesOn              // the request has what was said in it
-	unparsed            // the answer comes as the model writes it
-	cantGoOn
-)
-
-func (w way) String() string {
-	return [...]string{"anew", "repeated", "continued", "unparsed", "lost"}[w]
 }
 
 // newRelay begins with the engine that the model has here. Another may be leased.
@@ -130,66 +115,80 @@ func (t *relay) said() (said wire.Said, ok bool) {
 	return r.Said(), true
 }
 
-// plan decides how the answer goes on. Without repeating, the next engine isn't asked to repeat it.
-func (t *relay) plan(repeating bool) (ok bool) {
-	t.next, t.way = t.upstream, anew
+// plan decides how the next engine resumes the answer. If it may not replay it, that isn't tried.
+func (t *relay) plan(mayReplay bool) (ok bool) {
+	t.next, t.mode = t.upstream, wire.Restart
 	if !t.isSeen {
 		return true
 	}
+	t.mode = wire.NoResume
 	said, ok := t.said()
 	if !ok || !said.CanGoOn() {
-		t.way = cantGoOn
 		return false
 	}
-	canRepeat := repeating && (said.IsEmpty() || t.Task.isRepeatable(t.engine))
-	if canRepeat && t.to.Sub(t.from) <= repeatable {
-		t.way = repeats
-		return true
-	}
-	if !said.IsEmpty() {
+	canReplay := mayReplay && (said.IsEmpty() || t.Task.isRepeatable(t.engine))
+	isQuick := t.to.Sub(t.from) <= repeatable
+	if !said.IsEmpty() && !(canReplay && isQuick) {
 		if next, ok := t.Task.continued(t.engine, &said); ok {
-			t.next, t.way = next, goesOn
+			t.next, t.mode = next, wire.Continue
 			return true
 		}
 	}
-	if t.way = cantGoOn; canRepeat {
-		t.way = repeats
+	if canReplay {
+		t.mode = wire.Replay
 	}
-	return canRepeat
+	return canReplay
 }
 
 // begin has the rewriter take an engine's answer.
 func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
-	if p, ok := t.Reply.(passer); ok && t.way == anew && p.Passes(resp) {
+	t.state = wire.Streaming
+	if p, ok := t.Reply.(passer); ok && t.mode == wire.Restart && p.Passes(resp) {
 		t.recorder = nil
 		t.rewriter, err = t.Reply.Begin(ctx, resp, nil)
 		return err
 	}
-	if t.way == anew {
-		t.recorder = wire.NewRecorder(t.Task.decoder(t.engine))
+	decoder := t.Task.decoder(t.engine)
+	if t.mode == wire.Raw {
+		decoder = t.unparsedDecoder()
+	}
+	if t.mode == wire.Restart || !t.isSeen {
+		t.recorder = wire.NewRecorder(decoder)
 		t.rewriter, err = t.Reply.Begin(ctx, resp, t.recorder)
 		return err
 	}
-	decoder := t.Task.decoder(t.engine)
-	if t.way == unparsed {
-		if decoder = t.unparsedDecoder(); !t.isSeen {
-			t.recorder = wire.NewRecorder(decoder)
-			t.rewriter, err = t.Reply.Begin(ctx, resp, t.recorder)
-			return err
-		}
-	}
 	c := resp.request.Call
-	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.Lease.Instance.ID, "way", t.way.String())
+	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.Lease.Instance.ID, "way", t.mode.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
 		r.timed.resume(resp)
 	}
-	if t.way == repeats {
-		t.recorder.Repeat(decoder)
-	} else {
-		t.recorder.GoOn(decoder)
-	}
+	t.recorder.Resume(decoder, t.mode)
 	return nil
+}
+
+// end notes how an engine's answer ended, and returns the error of one that isn't complete.
+func (t *relay) end(ctx context.Context, isStream bool) error {
+	fault := t.fault()
+	if fault == nil {
+		t.state = wire.Done
+		return nil
+	}
+	t.isSeen = isStream && t.Reply.IsSeen(t.sent)
+	t.state = wire.Lost
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // whatever it looks like from here
+	case t.hasDiverged():
+		t.state = wire.Diverged
+		return errDiverged
+	case !t.isSeen:
+		t.plan(true)
+		return retryable(fault)
+	case !fault.IsBrokenOff():
+		return fault
+	}
+	return &engineLost{clientErr: fault, again: t.plan(true)}
 }
 
 // unparsedDecoder decodes an answer as the model writes it. Of one that is probably the same again, the client has the beginning.
@@ -213,7 +212,7 @@ func (t *relay) recall(resp *Response) {
 // fill reports whether an engine was lost between the last token that its answer may have and the end of it. Then the answer is
 // whole, and the rewriter ends it when it is closed.
 func (t *relay) fill(resp *Response) bool {
-	if fault := t.fault(); fault == nil || !fault.IsBrokenOff() || t.diverged() {
+	if fault := t.fault(); fault == nil || !fault.IsBrokenOff() || t.hasDiverged() {
 		return false
 	}
 	limit := t.Task.tokenLimit()
@@ -234,12 +233,12 @@ func (t *relay) note() {
 	}
 }
 
-// diverged reports whether the engine was to repeat the answer and said something else.
-func (t *relay) diverged() bool { return t.recorder != nil && t.recorder.Diverged() }
+// hasDiverged reports whether the engine was to replay the answer and said something else.
+func (t *relay) hasDiverged() bool { return t.recorder != nil && t.recorder.HasDiverged() }
 
 // fault is the error that the engine's answer ended with; nil if it is complete.
 func (t *relay) fault() *translate.Error {
-	if t.recorder != nil && t.recorder.Lost() {
+	if t.recorder != nil && t.recorder.IsLost() {
 		return t.recorder.Fault()
 	}
 	return t.rewriter.Fault()
@@ -247,7 +246,7 @@ func (t *relay) fault() *translate.Error {
 
 // ofEngine is what may know the figures of the current engine alone.
 func (t *relay) ofEngine() any {
-	if t.way != anew {
+	if t.mode != wire.Restart {
 		return t.recorder.Current()
 	}
 	return t.rewriter
@@ -255,7 +254,7 @@ func (t *relay) ofEngine() any {
 
 // usage is what all engines have used for the answer.
 func (t *relay) usage(resp *Response) translate.Usage {
-	if t.recorder != nil && t.recorder.Lost() {
+	if t.recorder != nil && t.recorder.IsLost() {
 		said := t.recorder.Said()
 		return resp.usage(said.Usage)
 	}
@@ -266,7 +265,8 @@ func (t *relay) usage(resp *Response) translate.Usage {
 func (t *relay) refined(err error) error {
 	e, ok := errors.AsType[*translate.Error](err)
 	isRefusal := ok && (e.Kind == translate.KindContextOverflow || e.Kind == translate.KindInvalid && e.Code != crashesEngine().Code)
-	if !t.isLost || !isRefusal {
+	isResumed := t.mode == wire.Replay || t.mode == wire.Continue || t.mode == wire.NoResume
+	if !isResumed || !isRefusal {
 		return err
 	}
 	return notContinued()

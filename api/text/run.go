@@ -182,7 +182,7 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 		t.note()
 	}
 	usage, timings := resp.used(t.ofEngine())
-	err := r.failure(ctx, t)
+	err := t.end(ctx, r.Stream != nil)
 	first := t.from
 	if e, ok := t.rewriter.(*eventRewriter); ok {
 		if first = e.timed.first; timings.PredictedPerSecond == 0 {
@@ -195,34 +195,12 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	return err
 }
 
-// failure is the error of an answer that ended with a fault; nil: it ended without one.
-func (r *Run) failure(ctx context.Context, t *relay) error {
-	fault := t.fault()
-	if fault == nil {
-		t.isDone = true
-		return nil
-	}
-	t.isSeen = r.Stream != nil && t.Reply.IsSeen(t.sent)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err() // whatever it looks like from here
-	case t.diverged():
-		return errDiverged
-	case !t.isSeen:
-		t.plan(true)
-		return retryable(fault)
-	case !fault.IsBrokenOff():
-		return fault
-	}
-	t.isLost = true
-	return &engineLost{clientErr: fault, again: t.plan(true)}
-}
-
 // giveUp has what is known of an answer told whose engine was lost and that doesn't go on.
 func (r *Run) giveUp(t *relay) {
-	if t.recorder == nil || !t.recorder.Lost() || t.rewriter == nil {
+	if t.recorder == nil || !t.recorder.IsLost() || t.rewriter == nil {
 		return
 	}
+	t.state = wire.Failed
 	t.recorder.GiveUp()
 	buf := endpoint.Buffers.Get().(*[]byte)
 	defer r.Call.Client.PutBuffer(buf)

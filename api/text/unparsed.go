@@ -63,6 +63,6 @@ func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, a
 		return err
 	}
 	r.Call.Site.Log.Info("an answer is asked for unparsed", "request", r.Call.ID, "instance", lease.Instance.ID)
-	t.next, t.way = engine.Unparsed(q.Body, q.Chat, q.Choice, prompt), unparsed
+	t.next, t.mode = engine.Unparsed(q.Body, q.Chat, q.Choice, prompt), wire.Raw
 	return ask()
 }

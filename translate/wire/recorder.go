@@ -6,6 +6,39 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// State is where an answer is on its way to the client. Several engines may make it, one after the other: each that is lost amid it leads
+// to another, which resumes it, or to the end.
+//
+//	Connecting → Streaming → Done
+//	Streaming → Lost or Diverged → Streaming (resumed), Full or Failed
+type State uint8
+
+const (
+	Connecting State = iota // no engine has begun to answer
+	Streaming               // an engine answers
+	Lost                    // the engine was lost, or can't parse its answer; the client has not been told
+	Diverged                // the engine that was to replay the answer has said something else, none of which was emitted
+	Full                    // an engine was lost after the last token that the answer may have: the next Close ends it as a whole one
+	Failed                  // nothing more is tried: the next Close ends the answer with the error
+	Done                    // the client has all of the answer
+)
+
+// ResumeMode is how the next engine resumes an answer.
+type ResumeMode uint8
+
+const (
+	Restart  ResumeMode = iota // the client has seen nothing, and gets the new answer
+	Replay                     // the same request is sent again, and what was said is left out of the answer
+	Continue                   // the request has what was said in it, and the answer goes on after that
+	Raw                        // the answer comes as the model writes it
+	NoResume                   // no engine can resume it
+)
+
+// String returns the word for the mode in the log.
+func (m ResumeMode) String() string {
+	return [...]string{"anew", "repeated", "continued", "unparsed", "lost"}[m]
+}
+
 // Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, or can't parse the answer, the decoders around
 // the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until nobody tries again.
 type Recorder struct {
@@ -17,19 +50,16 @@ type Recorder struct {
 	text strings.Builder // and Text
 	mind strings.Builder // and Reasoning
 
-	way    way
-	before *Said           // when the current engine began; nil: it is the first
-	left   left            // of an answer that is repeated
-	tally  translate.Tally // of the current engine
-	held   figures         // of the current engine, which are wanted only if the answer ends
-
-	lost     *translate.Error
-	diverged bool
-	givenUp  bool
-	isFull   bool
+	state  State
+	fault  *translate.Error // that is held back
+	mode   ResumeMode       // of the current engine; Restart: it is the first
+	before *Said            // when the current engine began; nil: it is the first
+	left   left             // of an answer that is replayed
+	tally  translate.Tally  // of the current engine
+	held   figures          // of the current engine, which are wanted only if the answer ends
 }
 
-// left is what hasn't come again of an answer that is repeated.
+// left is what hasn't come again of an answer that is replayed.
 type left struct {
 	reasoning, text string
 	probs           int // tokens whose log probabilities were told
@@ -38,18 +68,9 @@ type left struct {
 // figures are what an engine tells before the end of its answer. Each is nil until it has come.
 type figures struct{ usage, timings, stop translate.Event }
 
-// way is how the answer of an engine continues what was said before.
-type way uint8
-
-const (
-	first way = iota
-	repeated
-	goneOn
-)
-
 // NewRecorder returns a Recorder around an engine's decoder.
 func NewRecorder(d translate.Decoder) *Recorder {
-	r := &Recorder{inner: d}
+	r := &Recorder{inner: d, state: Streaming}
 	r.each = r.take
 	return r
 }
@@ -57,7 +78,7 @@ func NewRecorder(d translate.Decoder) *Recorder {
 // Recall makes the Recorder of an answer that was begun without one.
 func Recall(said Said) *Recorder {
 	r := NewRecorder(nil)
-	r.said, r.before, r.lost = said, &said, translate.BrokenOff()
+	r.said, r.before, r.state, r.fault = said, &said, Lost, translate.BrokenOff()
 	r.mind.WriteString(said.Reasoning)
 	r.text.WriteString(said.Text)
 	return r
@@ -65,45 +86,36 @@ func Recall(said Said) *Recorder {
 
 // Fault is the error of a lost engine; nil if there is none, or nothing is tried any more.
 func (r *Recorder) Fault() *translate.Error {
-	if r.givenUp {
-		return nil
+	if r.IsLost() {
+		return r.fault
 	}
-	return r.lost
+	return nil
 }
 
-// Lost reports whether the engine was lost, or its answer wasn't a repetition, and nothing has taken its place.
-func (r *Recorder) Lost() bool { return r.Fault() != nil }
+// IsLost reports whether the engine was lost, or its answer wasn't a replay, and nothing has taken its place.
+func (r *Recorder) IsLost() bool { return r.state == Lost || r.state == Diverged }
 
-// Diverged reports whether the engine that was to repeat the answer said something else. Nothing of that was emitted.
-func (r *Recorder) Diverged() bool { return r.diverged }
+// HasDiverged reports whether the engine that was to replay the answer said something else.
+func (r *Recorder) HasDiverged() bool { return r.state == Diverged }
 
-// Repeat makes the Recorder decode the answer to the same request. What was said is left out.
-func (r *Recorder) Repeat(d translate.Decoder) {
-	said := r.Said()
-	r.before = &said
-	r.begin(d, repeated)
-	r.left = left{said.Reasoning, said.Text, said.Probs}
-}
-
-// GoOn makes the Recorder decode an answer that goes on after what was said.
-func (r *Recorder) GoOn(d translate.Decoder) {
-	if !r.diverged { // otherwise nothing has come of the last engine
+// Resume makes the Recorder decode the answer of another engine.
+func (r *Recorder) Resume(d translate.Decoder, mode ResumeMode) {
+	if mode == Replay || r.state != Diverged { // otherwise nothing has come of the last engine
 		said := r.Said()
 		r.before = &said
 	}
-	r.begin(d, goneOn)
-}
-
-func (r *Recorder) begin(d translate.Decoder, w way) {
-	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, figures{}, left{}
-	r.lost, r.diverged = nil, false
+	r.inner, r.mode, r.tally, r.held, r.left = d, mode, translate.Tally{}, figures{}, left{}
+	r.state, r.fault = Streaming, nil
+	if mode == Replay {
+		r.left = left{r.before.Reasoning, r.before.Text, r.before.Probs}
+	}
 }
 
 // GiveUp has the next Close end the answer with the error of the lost engine.
-func (r *Recorder) GiveUp() { r.givenUp = true }
+func (r *Recorder) GiveUp() { r.state = Failed }
 
 // Fill has the next Close end the answer of a lost engine as one that has reached its limit of tokens.
-func (r *Recorder) Fill() { r.isFull = true }
+func (r *Recorder) Fill() { r.state = Full }
 
 // Said returns what the answer has said so far.
 func (r *Recorder) Said() Said {
@@ -116,7 +128,7 @@ func (r *Recorder) Said() Said {
 	if said.IsExact = said.Usage.Completion > 0; !said.IsExact {
 		said.Usage = r.joined(r.tally.Usage())
 	}
-	if r.way == repeated && said.Usage.Completion < r.before.Usage.Completion {
+	if r.mode == Replay && said.Usage.Completion < r.before.Usage.Completion {
 		said.Usage, said.IsExact = r.before.Usage, r.before.IsExact
 	}
 	return said
@@ -153,7 +165,7 @@ func (c current) Figures() (usage translate.Usage, timings translate.Timings) {
 
 // Feed decodes p.
 func (r *Recorder) Feed(p []byte, emit func(translate.Event) error) error {
-	if r.lost != nil {
+	if r.state != Streaming {
 		return nil
 	}
 	r.emit = emit
@@ -163,12 +175,12 @@ func (r *Recorder) Feed(p []byte, emit func(translate.Event) error) error {
 // Close ends the engine's stream. An answer that is lost goes on, or is ended by another call after it was given up.
 func (r *Recorder) Close(emit func(translate.Event) error) error {
 	r.emit = emit
-	switch {
-	case r.lost == nil:
+	switch r.state {
+	case Streaming:
 		return r.inner.Close(r.each)
-	case r.givenUp:
-		return r.end(translate.Fault{Err: r.lost})
-	case r.isFull:
+	case Failed:
+		return r.end(translate.Fault{Err: r.fault})
+	case Full:
 		return r.endFull()
 	default:
 		return nil
@@ -179,7 +191,7 @@ func (r *Recorder) take(it translate.Event) error {
 	r.tally.Add(it)
 	switch ev := it.(type) {
 	case translate.Prompt:
-		if r.way != first { // the client has seen a prompt end
+		if r.mode != Restart { // the client has seen a prompt end
 			return nil
 		}
 	case translate.Reasoning:
@@ -209,7 +221,7 @@ func (r *Recorder) take(it translate.Event) error {
 		return r.end(it)
 	case translate.Fault:
 		if ev.Err.IsBrokenOff() || ev.Err.IsUnparsed() {
-			r.lost = ev.Err
+			r.state, r.fault = Lost, ev.Err
 			return nil
 		}
 		return r.end(it)
@@ -220,9 +232,9 @@ func (r *Recorder) take(it translate.Event) error {
 // isBehind reports whether something that was said hasn't come again.
 func (r *Recorder) isBehind() bool { return r.left.reasoning != "" || r.left.text != "" }
 
-// diverge ends the answer of an engine that doesn't repeat what was said.
+// diverge ends the answer of an engine that doesn't replay what was said.
 func (r *Recorder) diverge() error {
-	r.diverged, r.lost, r.held = true, translate.BrokenOff(), figures{}
+	r.state, r.fault, r.held = Diverged, translate.BrokenOff(), figures{}
 	return translate.ErrCut
 }
 
@@ -299,10 +311,10 @@ func (r *Recorder) probs(ev translate.Logprobs) error {
 func (r *Recorder) end(last translate.Event) error {
 	held := r.held
 	r.held = figures{}
-	if usage, ok := held.usage.(translate.Usage); ok && r.way != first {
+	if usage, ok := held.usage.(translate.Usage); ok && r.mode != Restart {
 		held.usage = r.joined(usage)
 	}
-	if timings, ok := held.timings.(translate.Timings); ok && r.way != first {
+	if timings, ok := held.timings.(translate.Timings); ok && r.mode != Restart {
 		held.timings = r.joinedTimings(timings)
 	}
 	for _, ev := range [...]translate.Event{held.usage, held.timings, held.stop} {
@@ -319,7 +331,7 @@ func (r *Recorder) end(last translate.Event) error {
 // endFull emits what a lost engine would have, had it told why it ended.
 func (r *Recorder) endFull() error {
 	said := r.Said()
-	r.lost, r.held = nil, figures{}
+	r.state, r.fault, r.held = Done, nil, figures{}
 	if err := r.emit(said.Usage); err != nil {
 		return err
 	}
@@ -333,11 +345,11 @@ func (r *Recorder) endFull() error {
 
 // joined returns the usage of the whole answer. u is that of the current engine, of whose prompt what was said may be a part.
 func (r *Recorder) joined(u translate.Usage) translate.Usage {
-	if r.way == first {
+	if r.mode == Restart {
 		return u
 	}
 	was := r.before.Usage
-	if r.way == goneOn {
+	if r.mode != Replay {
 		said := was.Completion
 		if more := u.Prompt - was.Prompt; !r.before.IsExact && was.Prompt > 0 && more > said && more <= said+len(r.before.Text)+len(r.before.Reasoning) {
 			said = more // a piece may have several tokens
@@ -354,9 +366,9 @@ func (r *Recorder) joined(u translate.Usage) translate.Usage {
 	return u
 }
 
-// joinedTimings returns the timings of the whole answer. An engine that repeats it has measured all of it.
+// joinedTimings returns the timings of the whole answer. An engine that replays it has measured all of it.
 func (r *Recorder) joinedTimings(t translate.Timings) translate.Timings {
-	if r.way != goneOn || r.before.Timings.PredictedMillis <= 0 {
+	if r.mode != Continue && r.mode != Raw || r.before.Timings.PredictedMillis <= 0 {
 		return t
 	}
 	was := r.before.Timings
