@@ -2,14 +2,12 @@ package native
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -54,7 +52,7 @@ func chat(c *endpoint.Call) error {
 		return err
 	}
 	rq.Demand.ContextLength = chat.ContextLength
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
 	defer r.Close()
 	if chat.StorePartial {
 		r.out.Announced = r.id
@@ -66,7 +64,7 @@ func chat(c *endpoint.Call) error {
 	if r.Stream != nil {
 		rq.Counting = r.tellPrompt
 	}
-	return r.answer()
+	return r.Respond(r.generate)
 }
 
 // fieldNames are the names of the native chat.
@@ -119,44 +117,20 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 	return nil
 }
 
-// answer answers the request, by what a model says and by the tools that it calls.
-func (r *run) answer() error {
-	r.Gathers = true
-	ctx := r.Call.Request.Context()
-	var err error
+// generate has the model answer, with the tools of the chat, and tells a stream of the load.
+func (r *run) generate(ctx context.Context) error {
+	converse := func() error {
+		tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
+		if err != nil {
+			return err
+		}
+		return r.Rounds(ctx, r.conversation, tools)
+	}
 	if r.Stream == nil {
-		err = r.converse(ctx)
-	} else {
-		r.Request.Demand.Notify = supervisor.NewNotifier()
-		err = r.whileLoading(r.Request.Demand.Notify.C(), func() error { return r.converse(ctx) })
-		r.Stream.Close() // from here on nobody else writes
+		return converse()
 	}
-	if err == nil {
-		err = r.storeTurn(store.Completed)
-	} else if ended := node.Ended(ctx); ended != nil {
-		err = ended
-	} else if ctx.Err() != nil {
-		r.storePartial()
-		return ctx.Err() // whatever it looks like from here
-	}
-	switch {
-	case err != nil && !r.Call.Begun:
-		return text.Refined(err, fieldNames.Refine)
-	case r.Stream == nil:
-		r.Call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
-	default:
-		r.end(err)
-	}
-	return nil
-}
-
-// converse has the model answer, with the tools of the chat.
-func (r *run) converse(ctx context.Context) error {
-	tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
-	if err != nil {
-		return err
-	}
-	return r.Rounds(ctx, r.conversation, tools)
+	r.Request.Demand.Notify = supervisor.NewNotifier()
+	return r.whileLoading(r.Request.Demand.Notify.C(), converse)
 }
 
 func (r *run) Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
@@ -226,9 +200,16 @@ func (r *run) turn(status store.Status) *store.Turn {
 	}
 }
 
-// storePartial stores what was generated for a client that has disconnected, if the request asks for it.
-func (r *run) storePartial() {
+// Complete stores the turn.
+func (r *run) Complete() error { return r.storeTurn(store.Completed) }
+
+// Interrupted stores what was generated for a client that has disconnected, if the request asks for it.
+func (r *run) Interrupted(ctx context.Context) error {
 	if r.chat.StorePartial && !r.out.Answer.IsEmpty() {
 		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
 	}
+	return ctx.Err()
 }
+
+// AppendBody appends the answer in one piece.
+func (r *run) AppendBody(dst []byte) []byte { return r.out.Answer.AppendBody(dst) }

@@ -3,7 +3,6 @@ package native
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/text"
@@ -65,31 +64,17 @@ func (r *run) tellLoading(loading <-chan supervisor.Progress) (end func()) {
 	}
 }
 
-// end ends the stream, with what was generated, whether or not there was an error. Until the model is being loaded, or an engine
-// has begun to answer, an error is told by a status instead.
-func (r *run) end(err error) {
-	r.Send(func(dst []byte) []byte {
-		if !r.out.Begun() { // but the header has been sent, with a comment
-			r.out.Announced = "" // it isn't stored
-			dst = r.out.Begin(dst, cmp.Or(r.Request.Target.Instance, r.Request.Target.Model.Key))
-		}
-		if err != nil {
-			dst = r.appendFault(dst, err)
-		}
-		return r.out.End(dst)
-	})
-}
-
-func (r *run) appendFault(dst []byte, err error) []byte {
-	var e *translate.Error
-	if !errors.As(text.Refined(err, fieldNames.Refine), &e) {
-		e = r.Call.Error(err)
+// AppendEnd appends the end of the stream. Until the model is being loaded, or an engine has begun to answer, an error has a status instead.
+func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
+	if !r.out.Begun() { // but the header has been sent, with a comment
+		r.out.Announced = "" // it isn't stored
+		dst = r.out.Begin(dst, cmp.Or(r.Request.Target.Instance, r.Request.Target.Model.Key))
 	}
-	r.Call.Site.Log.Warn("a stream failed", "request", r.Call.ID, "error", e)
-	r.Call.Ledger.Failed(e)
-	dst = r.out.Append(dst, translate.Fault{Err: e})
-	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != text.CodeNotStored {
-		_ = r.storeTurn(store.Failed) // the error event is about what came first
+	if e != nil {
+		dst = r.out.Append(dst, translate.Fault{Err: e})
+		if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != text.CodeNotStored {
+			_ = r.storeTurn(store.Failed) // the error event is about what came first
+		}
 	}
-	return dst
+	return r.out.End(dst)
 }

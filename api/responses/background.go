@@ -59,7 +59,7 @@ func (r *run) notStarted(c *endpoint.Call, err error) error {
 // detached makes the response. However it ends, the log and the store say so.
 func (r *run) detached(c *endpoint.Call, rq *text.Request) {
 	rq.Call = c
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
 	defer r.Close()
 	var err error
 	func() {
@@ -69,19 +69,11 @@ func (r *run) detached(c *endpoint.Call, rq *text.Request) {
 			}
 		}()
 		r.Send(func(dst []byte) []byte { return r.out.Begin(dst, true) })
-		err = r.answer()
+		err = r.Respond(r.generate)
 	}()
 	if err != nil {
-		r.end(err)
+		r.End(err)
 	}
-}
-
-// cancelled ends a response in the background that its owner has cancelled.
-func (r *run) cancelled() {
-	r.Call.Ledger.Summary.Outcome = node.OutcomeCancelled
-	r.out.Answer.Cancel()
-	_ = r.storeResponse() // an error has been logged
-	r.Send(r.out.Cancel)
 }
 
 // resume is GET /v1/responses/{id}?stream=true&starting_after=N: the stream of a background response from its beginning, or after the

@@ -3,7 +3,6 @@ package responses
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func create(c *endpoint.Call) error {
 	if ask.Background {
 		return r.inBackground(c, rq)
 	}
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
 	defer r.Close()
 	if r.Stream != nil && ask.Store {
 		r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
@@ -62,7 +61,7 @@ func create(c *endpoint.Call) error {
 		defer r.settle()
 	}
 	defer r.keep()
-	return r.answer()
+	return r.Respond(r.generate)
 }
 
 // settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
@@ -107,40 +106,8 @@ type run struct {
 	out responses.Stream // also of an answer in one piece, which it gathers
 }
 
-// answer answers the request, by what a model says and by the tools that it calls.
-func (r *run) answer() error {
-	r.Gathers = true
-	ctx := r.Call.Request.Context()
-	err := r.converse(ctx)
-	if r.Stream != nil {
-		r.Stream.Close() // from here on nobody else writes
-	}
-	if err == nil {
-		r.out.Answer.End(nil)
-		err = r.storeResponse()
-	} else if ended := node.Ended(ctx); ended != nil {
-		err = ended
-	} else if cause := context.Cause(ctx); errors.Is(cause, node.ErrCancelled) {
-		r.cancelled()
-		return nil
-	} else if errors.Is(cause, node.ErrShutDown) {
-		err = cause
-	} else if ctx.Err() != nil {
-		return ctx.Err() // whatever it looks like from here
-	}
-	switch {
-	case err != nil && !r.Call.Begun:
-		return text.Refined(err, fieldNames.Refine)
-	case r.Stream == nil:
-		r.Call.WriteJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
-	default:
-		r.end(err)
-	}
-	return nil
-}
-
-// converse has the model answer, with the tools of the request.
-func (r *run) converse(ctx context.Context) error {
+// generate has the model answer, with the tools of the request.
+func (r *run) generate(ctx context.Context) error {
 	if r.warmsUp {
 		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
 	}
@@ -205,24 +172,39 @@ func (r *run) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
 
 func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
 
-// end ends the stream, with what was generated, whether or not there was an error.
-func (r *run) end(err error) {
-	var e *translate.Error
-	if err != nil {
-		e = r.Call.Error(text.Refined(err, fieldNames.Refine))
-		r.Call.Site.Log.Warn("a stream failed", "request", r.Call.ID, "error", e)
-		r.Call.Ledger.Failed(e)
+// Complete ends the response, and stores it.
+func (r *run) Complete() error {
+	r.out.Answer.End(nil)
+	return r.storeResponse()
+}
+
+// Interrupted ends a response that its owner has cancelled. One whose client has disconnected is as it is.
+func (r *run) Interrupted(ctx context.Context) error {
+	if !errors.Is(context.Cause(ctx), node.ErrCancelled) {
+		return ctx.Err()
+	}
+	r.Call.Ledger.Summary.Outcome = node.OutcomeCancelled
+	r.out.Answer.Cancel()
+	_ = r.storeResponse() // an error has been logged
+	r.Send(r.out.Cancel)
+	return nil
+}
+
+// AppendBody appends the response in one piece.
+func (r *run) AppendBody(dst []byte) []byte { return r.out.Answer.AppendBody(dst) }
+
+// AppendEnd appends the end of the stream.
+func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
+	if e != nil {
 		r.out.Answer.End(e)
 		if e.Code != text.CodeNotStored {
 			_ = r.storeResponse() // the error event is about what came first
 		}
 	}
-	r.Send(func(dst []byte) []byte {
-		if !r.out.Begun() { // but the header has been sent, with a comment
-			dst = r.out.Begin(dst, false)
-		}
-		return r.out.End(dst, e)
-	})
+	if !r.out.Begun() { // but the header has been sent, with a comment
+		dst = r.out.Begin(dst, false)
+	}
+	return r.out.End(dst, e)
 }
 
 // storeResponse stores the turn if the request asks for it. It is on disk when storeResponse returns.

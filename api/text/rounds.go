@@ -3,6 +3,8 @@ package text
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -12,32 +14,86 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Loop is a run whose model may call tools that the server calls for it. Each round is an upstream request of the run.
+// Loop is a run whose model may call tools that the server calls for it, and whose answer may be stored. Each round is an upstream request of the
+// run. Native chat and the Responses API are answered by one.
 type Loop struct {
 	*Run
-	Writer RoundWriter
+	Writer Writer
+	Fields FieldNames // of the dialect
 
 	Number   int   // of the round
 	context  int   // length of the context of the last round, in tokens
 	overflow error // there is no room for more results
 }
 
-// RoundWriter is how a dialect asks for rounds and tells of them.
-type RoundWriter interface {
-	// upstream returns what the engine is sent for a round.
+// Writer is how a dialect asks for the rounds of an answer and writes them.
+type Writer interface {
+	// Upstream returns what the engine is sent for a round.
 	Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error)
 
-	// begin notes that an engine has begun to answer a round, or has begun again. Of a stream, it appends what comes first.
+	// BeginRound notes that an engine has begun to answer a round, or has begun again. Of a stream, it appends what comes first.
 	BeginRound(dst []byte, resp *Response, round int) []byte
 
 	// Append appends what the client of a stream sees of an event.
 	Append(dst []byte, ev translate.Event) []byte
 
-	// add gathers an event of an answer in one piece.
+	// Gather gathers an event of an answer in one piece.
 	Gather(ev translate.Event)
 
-	// isSeen reports whether anything of the current round has been told.
+	// RoundIsSeen reports whether anything of the current round has been written.
 	RoundIsSeen() bool
+
+	// Complete stores the answer, which is whole.
+	Complete() error
+
+	// Interrupted ends what there is of an answer whose request has ended, for instance since the client has disconnected. It returns the error
+	// of the request.
+	Interrupted(ctx context.Context) error
+
+	// AppendBody appends the answer in one piece.
+	AppendBody(dst []byte) []byte
+
+	// AppendEnd appends the end of the stream. If there was an error, what was generated is stored before.
+	AppendEnd(dst []byte, e *translate.Error) []byte
+}
+
+// Respond has the answer generated, and completes it: in one piece, with the end of a stream, or with an error.
+func (l *Loop) Respond(generate func(context.Context) error) error {
+	l.Gathers = true
+	ctx := l.Call.Request.Context()
+	err := generate(ctx)
+	if l.Stream != nil {
+		l.Stream.Close() // from here on nobody else writes
+	}
+	if err == nil {
+		err = l.Writer.Complete()
+	} else if ended := node.Ended(ctx); ended != nil {
+		err = ended
+	} else if cause := context.Cause(ctx); errors.Is(cause, node.ErrShutDown) {
+		err = cause
+	} else if ctx.Err() != nil { // whatever the error looks like from here
+		return l.Writer.Interrupted(ctx)
+	}
+	switch {
+	case err != nil && !l.Call.Begun:
+		return Refined(err, l.Fields.Refine)
+	case l.Stream == nil:
+		l.Call.WriteJSON(http.StatusOK, l.Writer.AppendBody(nil))
+	default:
+		l.End(err)
+	}
+	return nil
+}
+
+// End ends the stream, with what was generated, whether or not there was an error.
+func (l *Loop) End(err error) {
+	var e *translate.Error
+	if err != nil {
+		e = l.Call.Error(Refined(err, l.Fields.Refine))
+		l.Call.Site.Log.Warn("a stream failed", "request", l.Call.ID, "error", e)
+		l.Call.Ledger.Failed(e)
+	}
+	l.Send(func(dst []byte) []byte { return l.Writer.AppendEnd(dst, e) })
 }
 
 // minResults and maxResults bound how many tokens of a round's results the model is given.
