@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"encoding/binary"
 	"regexp"
 	"slices"
 
@@ -43,7 +42,7 @@ var diffusion = []string{"dream", "llada", "llada-moe", "rnd1"}
 
 // makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or, if it says nothing
 // of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that of others.
-func makesEmbeddings(m *Model, f *gguf.GGUFFile, path string) bool {
+func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 	p, hasSome := pooling(f)
 	m.Pooling = p
 	if slices.Contains(diffusion, m.Architecture) {
@@ -52,7 +51,7 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile, path string) bool {
 	if hasSome || !isCausal(f) || slices.Contains(encoders, m.Architecture) {
 		return true
 	}
-	tags := tagsOf(f, path)
+	tags := tagsOf(f)
 	isTagged := func(with []string) bool {
 		return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(with, tag) })
 	}
@@ -83,33 +82,14 @@ func isCausal(f *gguf.GGUFFile) bool {
 	return !ok || kv.ValueType != gguf.GGUFMetadataValueTypeBool || kv.ValueBool()
 }
 
-// maxTags bounds what is read of a list of tags, in bytes.
-const maxTags = 4 << 10
-
-// tagsOf returns the hub's tags of a model, from its file. The parser leaves lists out.
-func tagsOf(f *gguf.GGUFFile, path string) (tags []string) {
+// tagsOf returns the hub's tags of a model.
+func tagsOf(f *gguf.GGUFFile) (tags []string) {
 	kv, ok := f.Header.MetadataKV.Get("general.tags")
-	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeArray || kv.ValueArray().Type != gguf.GGUFMetadataValueTypeString || f.Header.Version < gguf.GGUFVersionV2 {
+	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeArray || kv.ValueArray().Type != gguf.GGUFMetadataValueTypeString {
 		return nil
 	}
-	list := kv.ValueArray()
-	in, _, err := openFile(path)
-	if err != nil {
-		return nil
-	}
-	defer in.Close()
-	bytes := make([]byte, maxTags)
-	n, _ := in.ReadAt(bytes, list.StartOffset+4+8) // behind the type and the length
-	bytes = bytes[:n]
-	for range min(list.Len, maxTags) {
-		if len(bytes) < 8 {
-			break
-		}
-		size := binary.LittleEndian.Uint64(bytes)
-		if bytes = bytes[8:]; size > uint64(len(bytes)) {
-			break
-		}
-		tags, bytes = append(tags, string(bytes[:size])), bytes[size:]
+	for _, tag := range kv.ValueArray().Array {
+		tags = append(tags, tag.(string))
 	}
 	return tags
 }

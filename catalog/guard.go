@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// The parser allocates memory for as many tensors and layers as the header declares, before it reads them, and expands some
-// arrays eightfold. A file of a few bytes could exhaust the memory and end the process. So these numbers are checked first.
+// What a header may declare. A file of a few bytes could otherwise exhaust the memory and end the process: what is made of a header allocates memory
+// for as many layers as it declares.
 const (
 	splitTensors = "split.tensors.count"
 	maxTensors   = 1 << 16 // the largest models have about ten thousand
@@ -21,6 +21,7 @@ const (
 	maxKey       = 1 << 16 // bytes; the format's limit
 	maxText      = 1 << 40 // bytes; more than any file
 	maxName      = 1 << 8  // bytes, of texts that are stored
+	maxKept      = 1 << 20 // bytes, of texts that are kept; chat templates have a tenth
 	maxArray     = 1 << 22 // the largest vocabularies have some hundred thousand entries
 	maxPairs     = 1 << 16 // models have fewer than a hundred
 	maxHeader    = 1 << 27 // bytes; a vocabulary of 256 thousand tokens with merges takes about 12 MiB
@@ -68,24 +69,6 @@ func (r allowed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkHeader reads a header's metadata and list of tensors. It accepts a truncated header, which the parser reports.
-func checkHeader(f io.Reader, left *allowance) error {
-	buffer := headerReaders.Get().(*bufio.Reader)
-	defer headerReaders.Put(buffer)
-	defer buffer.Reset(nil)
-	m := newMetadata(buffer, f, left)
-	err := m.walk()
-	if err == nil {
-		err = m.tensors()
-	}
-	for _, ours := range []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errTooManyPairs, errTooLongHeader, errNotUnderstood} {
-		if errors.Is(err, ours) {
-			return err
-		}
-	}
-	return nil
-}
-
 // metadataBuffer is the size of the read buffer, in bytes.
 const metadataBuffer = 64 << 10
 
@@ -94,8 +77,10 @@ type metadata struct {
 	*bufio.Reader
 	left    *allowance
 	order   binary.ByteOrder
-	wide    int64  // size of a length, in bytes
-	entries uint64 // number of tensors in this file; set by walk
+	wide    int64 // size of a length, in bytes
+	version uint32
+	entries uint64 // number of tensors in this file; set by walk, like the version
+	begin   int64  // what was left of the allowance before it
 
 	// visit may read a value itself, and then returns true. If it is nil, all values are skipped.
 	visit func(m *metadata, key string, kind uint64) (done bool, err error)
@@ -109,7 +94,7 @@ func newHeaderReader() *bufio.Reader { return bufio.NewReaderSize(nil, metadataB
 // newMetadata reads a header with a buffer.
 func newMetadata(buffer *bufio.Reader, f io.Reader, left *allowance) *metadata {
 	buffer.Reset(allowed{f, left})
-	return &metadata{Reader: buffer, left: left, order: binary.LittleEndian, wide: 8}
+	return &metadata{Reader: buffer, left: left, order: binary.LittleEndian, wide: 8, begin: left.bytes}
 }
 
 // The types of values in the format.
@@ -129,8 +114,12 @@ func (m *metadata) walk() error {
 	if m.order.Uint32(head[4:]) > 0xffff {
 		m.order = binary.BigEndian
 	}
-	if m.order.Uint32(head[4:]) == 1 {
+	switch m.version = m.order.Uint32(head[4:]); m.version {
+	case 1:
 		m.wide = 4
+	case 2, 3:
+	default:
+		return fmt.Errorf("unsupported GGUF version: %d (supported: 1-3)", m.version)
 	}
 	var err error
 	if m.entries, err = m.length(); err != nil {
@@ -149,23 +138,6 @@ func (m *metadata) walk() error {
 	return err
 }
 
-// tensors reads the list of tensors, which follows the pairs.
-func (m *metadata) tensors() error {
-	for range m.entries {
-		if err := m.text(maxKey); err != nil {
-			return err
-		}
-		dimensions, err := m.uint(4)
-		if err != nil || dimensions == 0 || dimensions > 4 { // the parser stops here, too
-			return err
-		}
-		if err := m.pass(int64(dimensions)*m.wide + 4 + 8); err != nil { // dimensions, type, offset
-			return err
-		}
-	}
-	return nil
-}
-
 func (m *metadata) pair() error {
 	key, err := m.read(maxKey)
 	if err != nil {
@@ -175,33 +147,38 @@ func (m *metadata) pair() error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case string(key) == splitTensors:
+		err = m.bound(kind, maxTensors, errTooManyTensors)
+	case bytes.HasSuffix(key, []byte(blockCount)):
+		err = m.bound(kind, maxBlocks, errTooManyBlocks)
+	}
+	if err != nil {
+		return err
+	}
 	if m.visit != nil {
 		if done, err := m.visit(m, string(key), kind); done || err != nil {
 			return err
 		}
 	}
-	switch {
-	case string(key) == splitTensors:
-		return m.number(kind, maxTensors, errTooManyTensors)
-	case bytes.HasSuffix(key, []byte(blockCount)):
-		return m.number(kind, maxBlocks, errTooManyBlocks)
-	default:
-		return m.skip(kind, 1)
-	}
+	return m.skip(kind, 1)
 }
 
-// number reads a number and checks its bound.
-func (m *metadata) number(kind, most uint64, tooLarge error) error {
+// bound checks the bound of a number that comes next.
+func (m *metadata) bound(kind, most uint64, tooLarge error) error {
 	size, isNumber := ggufSizes[kind]
 	if !isNumber {
 		return errNotUnderstood
 	}
-	n, err := m.uint(size)
-	if err == nil && n > most { // a negative number is large as well
+	b, err := m.Peek(int(size))
+	if err == nil && m.number(b) > most { // a negative number is large as well
 		return tooLarge
 	}
 	return err
 }
+
+// position returns how many bytes of the file were read.
+func (m *metadata) position() int64 { return m.begin - m.left.bytes - int64(m.Buffered()) }
 
 // skip skips values of one type.
 func (m *metadata) skip(kind, count uint64) error {
@@ -308,16 +285,21 @@ func (m *metadata) uint(size int64) (n uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	switch size {
-	case 1:
-		n = uint64(b[0])
-	case 2:
-		n = uint64(m.order.Uint16(b))
-	case 4:
-		n = uint64(m.order.Uint32(b))
-	default:
-		n = m.order.Uint64(b)
-	}
+	n = m.number(b)
 	_, err = m.Discard(int(size))
 	return n, err
+}
+
+// number returns the unsigned number in 1, 2, 4 or 8 bytes.
+func (m *metadata) number(b []byte) uint64 {
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(m.order.Uint16(b))
+	case 4:
+		return uint64(m.order.Uint32(b))
+	default:
+		return m.order.Uint64(b)
+	}
 }

@@ -1,23 +1,17 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
 	"github.com/lmcaddy/lmcaddy/internal/filename"
-	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // header is the description of a file, valid for one size and modification time.
@@ -58,56 +52,6 @@ func readHeader(f *found) header {
 	return h
 }
 
-// check looks for what the parser can't handle.
-func check(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("it can't be opened: %w", err)
-	}
-	defer f.Close()
-	var magic [4]byte
-	switch _, err := io.ReadFull(f, magic[:]); {
-	case errors.Is(err, io.EOF):
-		return errors.New("it is empty")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it is not a GGUF file")
-	case err != nil:
-		return fmt.Errorf("it can't be read: %w", err)
-	case !bytes.Equal(magic[:], []byte("GGUF")):
-		return errors.New("it is not a GGUF file")
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("it can't be read: %w", err)
-	}
-	left := newAllowance()
-	if err := checkHeader(f, left); err != nil {
-		return err
-	}
-	return checkParts(path, left)
-}
-
-// checkParts checks the headers of a split model's other parts. It stops at one that can't be opened, which the parser reports.
-func checkParts(path string, left *allowance) error {
-	for _, part := range gguf.CompleteShardGGUFFilename(path) {
-		if part == path {
-			continue
-		}
-		f, err := os.Open(part)
-		if openfiles.AreExhausted(err) {
-			return err // the parser might get a descriptor later, and read an unchecked file
-		}
-		if err != nil {
-			return nil
-		}
-		err = checkHeader(f, left)
-		_ = f.Close() // it was only read
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // read parses the header. A panic of the parser becomes an error.
 func (h *header) read(path string) (err error) {
 	f, err := parse(path, h.size)
@@ -121,44 +65,6 @@ func (h *header) read(path string) (err error) {
 	}()
 	h.fill(f, path)
 	return nil
-}
-
-// parse reads a file's header. It maps the file into memory, which is twenty times as fast for a large vocabulary. If the file
-// is truncated meanwhile, reading it faults, which becomes an error. size is for error messages.
-func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
-	if err := check(path); err != nil {
-		return nil, err
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("its header can't be read: %v", r)
-		}
-	}()
-	f, err = gguf.ParseGGUFFile(path, gguf.SkipLargeMetadata(), gguf.UseMMap())
-	if err != nil {
-		return nil, unreadable(err, uint64(max(0, size)))
-	}
-	if !holdsItsTensors(f) {
-		return nil, truncated(uint64(f.Size))
-	}
-	return f, nil
-}
-
-// unreadable explains why the parser can't read a file of this size.
-func unreadable(err error, size uint64) error {
-	var missing *fs.PathError
-	switch text := err.Error(); {
-	case errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("its part %s is missing; fetch it again", filepath.Base(missing.Path))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		strings.Contains(text, "follow the header"), strings.Contains(text, "remaining bytes"):
-		return truncated(size)
-	case strings.Contains(text, "quantized type is currently unsupported"):
-		return errors.New("its weights are of a type that this lmcaddy doesn't know: a newer one may")
-	default:
-		return fmt.Errorf("its header can't be read: %w", err)
-	}
 }
 
 func truncated(size uint64) error {
@@ -194,7 +100,7 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	meta, arch := f.Metadata(), f.Architecture()
 	m.Architecture, m.DisplayName = meta.Architecture, meta.Name
 	m.Type = TypeLLM
-	if makesEmbeddings(m, f, path) {
+	if makesEmbeddings(m, f) {
 		m.Type = TypeEmbedding
 	}
 	m.Reranker = m.Pooling == PoolingRank

@@ -55,15 +55,15 @@ func TestCatalog_WithoutFileDescriptors(t *testing.T) {
 	})
 }
 
-// TestCheckParts_WithoutFileDescriptors: an unchecked part isn't accepted.
-func TestCheckParts_WithoutFileDescriptors(t *testing.T) {
+// TestParse_WithoutFileDescriptors: a part that can't be opened isn't missing.
+func TestParse_WithoutFileDescriptors(t *testing.T) {
 	openfilestest.Run(t, func(t *testing.T, without func(func())) {
 		dir := t.TempDir()
 		first := write(t, dir, "m-00001-of-00002.gguf", f32)
 		write(t, dir, "m-00002-of-00002.gguf", f32)
 		without(func() {
-			if err := checkParts(first, newAllowance()); !openfiles.AreExhausted(err) {
-				t.Errorf("checkParts gives %v", err)
+			if _, err := parse(first, 0); !openfiles.AreExhausted(err) {
+				t.Errorf("parse gives %v", err)
 			}
 		})
 		if err := os.Remove(first); err != nil {
