@@ -23,7 +23,7 @@ func TestEventLog_Positions(t *testing.T) {
 		}
 	}
 	id := l.ID(7)
-	for _, wrong := range []string{"", "null", "-", "7", id[:len(id)-1], id + "00", id[:len(id)-2] + "zz", id[9:], strings.Repeat("a", 8) + "-", l.boot + "-" + strings.Repeat("00", 16), strings.Repeat("x", 1<<20)} {
+	for _, wrong := range []string{"", "null", "-", "7", id[:len(id)-1], id + "x", id[9:], strings.Repeat("a", 8) + "-", l.boot + "--1", l.boot + "-" + strings.Repeat("9", 21), strings.Repeat("x", 1<<20)} {
 		if _, _, ok := l.Position(wrong); ok {
 			t.Errorf("%.50q is an id", wrong)
 		}

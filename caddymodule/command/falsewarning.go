@@ -8,17 +8,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// openInterface is the warning of Caddy's admin endpoint when it doesn't check the Host header. On a Unix socket Caddy never
-// does, and the warning is false: the socket's permissions say who may connect.
-const openInterface = "admin endpoint on open interface; host checking disabled"
-
 // wrapLog wraps the core of the default logger.
 func wrapLog(wrap func(zapcore.Core) zapcore.Core) {
 	_, logger, _ := caddy.BufferedLog() // the only way to replace it; what is logged meanwhile isn't lost
 	caddy.UnbufferDefaultLogger(logger.WithOptions(zap.WrapCore(wrap)))
 }
 
-// warningFilter drops the false warning about a Unix socket, and nothing else. The address is a field, so only Write sees it.
+// warningFilter drops warnings of Caddy's admin endpoint about a Unix socket. Caddy warns that it doesn't check the Host header there, which it never
+// does: the socket's permissions say who may connect. The address is a field, so only Write sees it.
 type warningFilter struct{ zapcore.Core }
 
 func (f warningFilter) With(fields []zapcore.Field) zapcore.Core {
@@ -26,7 +23,7 @@ func (f warningFilter) With(fields []zapcore.Field) zapcore.Core {
 }
 
 func (f warningFilter) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.Message != openInterface || entry.LoggerName != "admin" {
+	if entry.Level != zapcore.WarnLevel || entry.LoggerName != "admin" {
 		return f.Core.Check(entry, checked)
 	}
 	if f.Core.Check(entry, nil) == nil { // it isn't logged anyway

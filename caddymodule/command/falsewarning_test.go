@@ -11,20 +11,19 @@ import (
 func TestWarningFilter(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		logger, message, address string
-		isLogged                 bool
+		logger, address string
+		isLogged        bool
 	}{
-		"a socket":        {"admin", openInterface, "unix//home/run/admin.sock|0600", false},
-		"a port":          {"admin", openInterface, "tcp/0.0.0.0:2019", true},
-		"another warning": {"admin", "another", "unix//home/run/admin.sock|0600", true},
-		"another logger":  {"lm", openInterface, "unix//home/run/admin.sock|0600", true},
+		"a socket":       {"admin", "unix//home/run/admin.sock|0600", false},
+		"a port":         {"admin", "tcp/0.0.0.0:2019", true},
+		"another logger": {"lm", "unix//home/run/admin.sock|0600", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			core, logs := observer.New(zapcore.InfoLevel)
 			logger := zap.New(warningFilter{core}).Named(tt.logger)
-			logger.Warn(tt.message, zap.String("address", tt.address))
-			logger.Debug(tt.message, zap.String("address", "tcp/:1")) // below the level of the log
+			logger.Warn("open", zap.String("address", tt.address))
+			logger.Debug("open", zap.String("address", "tcp/:1")) // below the level of the log
 			if isLogged := logs.Len() == 1; isLogged != tt.isLogged {
 				t.Errorf("logged: %v", logs.All())
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,9 +61,6 @@ func manDate() (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// manTitle matches a page's title, in which cobra has the month alone.
-var manTitle = regexp.MustCompile(`(?m)^\.TH .*$`)
-
 // writeManpages writes the page of a command, and those of the commands below it.
 func writeManpages(cmd *cobra.Command, dir string, date time.Time) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
@@ -72,12 +68,11 @@ func writeManpages(cmd *cobra.Command, dir string, date time.Time) error {
 	cmd.DisableAutoGenTag = true // says which library has written it
 	escapeMarkdown(cmd)
 	var page bytes.Buffer
-	if err := doc.GenMan(cmd, &doc.GenManHeader{Section: manSection, Date: &date}, &page); err != nil {
+	header := doc.GenManHeader{Title: strings.ToUpper(name), Section: manSection, Date: &date, Source: source, Manual: "lmcaddy"}
+	if err := doc.GenMan(cmd, &header, &page); err != nil {
 		return err
 	}
-	title := fmt.Sprintf(`.TH "%s" "%s" "%s" "%s" "lmcaddy"`, strings.ToUpper(name), manSection, date.Format(time.DateOnly), source)
-	text := manTitle.ReplaceAllLiteral(page.Bytes(), []byte(title))
-	if err := os.WriteFile(filepath.Join(dir, name+"."+manSection), text, 0o644); err != nil { //nolint:gosec // public
+	if err := os.WriteFile(filepath.Join(dir, name+"."+manSection), page.Bytes(), 0o644); err != nil { //nolint:gosec // public
 		return err
 	}
 	for _, sub := range cmd.Commands() {

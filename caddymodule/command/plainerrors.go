@@ -1,13 +1,17 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -16,48 +20,52 @@ import (
 type plainErrors struct {
 	zapcore.Core
 	to io.Writer
-	// isServing is true for a logger that a configuration has set up. It outlives the start, so only an error with Caddy's
-	// prefix for errors of the start ends the command.
+	// isServing is true for a logger that a configuration has set up. It outlives the start, so what it says is logged as well.
 	isServing bool
 }
-
-const (
-	startFailed = "loading initial config: "
-	// stopFailed is a warning that Caddy logs before the same error ends the command.
-	stopFailed = "failed using API to stop instance"
-)
 
 // With returns the wrapped core: a logger with fields never logs how a command ended.
 func (p plainErrors) With(fields []zapcore.Field) zapcore.Core { return p.Core.With(fields) }
 
 func (p plainErrors) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	isOurs := entry.Level == zapcore.ErrorLevel && (!p.isServing || strings.HasPrefix(entry.Message, startFailed))
-	if entry.LoggerName == "" && (isOurs || entry.Message == stopFailed) {
+	if entry.LoggerName == "" && entry.Level == zapcore.ErrorLevel {
 		return checked.AddCore(entry, p)
 	}
 	return p.Core.Check(entry, checked)
 }
 
 func (p plainErrors) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	switch {
-	case entry.Message == stopFailed:
-		return nil
-	case len(fields) > 0:
-		return p.Core.Write(entry, fields)
+	if p.isServing || len(fields) > 0 {
+		if err := p.Core.Write(entry, fields); err != nil || len(fields) > 0 {
+			return err
+		}
 	}
-	_, err := fmt.Fprintln(p.to, "Error:", terminal.Text(plainly(entry.Message)))
+	_, err := fmt.Fprintln(p.to, "Error:", terminal.Text(entry.Message))
 	return err
 }
 
-// plainly rewrites errors of Caddy's that don't say what to do.
-func plainly(said string) string {
-	said = strings.TrimPrefix(said, startFailed)
-	if said == "no config file to load" {
-		return "there is no Caddyfile in this folder: name one with --config FILE"
+// checkStop returns an error if `lmcaddy stop` is to stop the server of the home, and none runs.
+func checkStop(dir home.Dir, args []string) error {
+	if len(args) > 0 { // they may name another
+		return nil
 	}
-	_, dialed, ok := strings.Cut(said, ": dial ")
-	if !ok || !strings.Contains(said, "performing request: ") {
-		return said
+	conn, err := net.Dial("unix", dir.AdminSocket())
+	if err != nil {
+		return fmt.Errorf("%s (%w): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", kit.NothingRuns(), err)
 	}
-	return fmt.Sprintf("%s (dial %s): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", kit.NothingRuns(), dialed)
+	return conn.Close()
+}
+
+// checkReload returns an error if `lmcaddy reload` has no configuration: neither in its arguments nor in the working folder.
+func checkReload(args []string) error {
+	isNamed := func(arg string) bool { return strings.HasPrefix(arg, "--config") || strings.HasPrefix(arg, "-c") }
+	for _, arg := range args {
+		if isNamed(arg) {
+			return nil
+		}
+	}
+	if _, err := os.Stat("Caddyfile"); os.IsNotExist(err) {
+		return errors.New("there is no Caddyfile in this folder: name one with --config FILE")
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
 func TestPlainErrors(t *testing.T) {
@@ -14,32 +16,40 @@ func TestPlainErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log       func(*zap.Logger)
 		isServing bool
-		told      string // on standard error, in part
+		told      string // on standard error
 		logged    int
 	}{
-		"an error that ends a command":    {func(l *zap.Logger) { l.Error("no file") }, false, "Error: no file\n", 0},
-		"a reload without a Caddyfile":    {func(l *zap.Logger) { l.Error("no config file to load") }, false, "Error: there is no Caddyfile", 0},
-		"a start that fails":              {func(l *zap.Logger) { l.Error(startFailed + "no port") }, true, "Error: no port\n", 0},
-		"another error of a server":       {func(l *zap.Logger) { l.Error("no file") }, true, "", 1},
-		"an error with fields":            {func(l *zap.Logger) { l.Error("no file", zap.Int("a", 1)) }, false, "", 1},
-		"an error of a logger":            {func(l *zap.Logger) { l.Named("lm").Error("no file") }, false, "", 1},
-		"what is no error":                {func(l *zap.Logger) { l.Info("a file") }, false, "", 1},
-		"the warning before a stop's end": {func(l *zap.Logger) { l.Warn(stopFailed, zap.Int("a", 1)) }, false, "", 0},
-		"no server": {
-			func(l *zap.Logger) {
-				l.Error(`performing request: Post "http://127.0.0.1/stop": dial unix /x: no such file`)
-			}, false,
-			"Error: no lmcaddy seems to be running", 0,
-		},
+		"an error that ends a command": {func(l *zap.Logger) { l.Error("no file") }, false, "Error: no file\n", 0},
+		"a start that fails":           {func(l *zap.Logger) { l.Error("no port") }, true, "Error: no port\n", 1},
+		"an error with fields":         {func(l *zap.Logger) { l.Error("no file", zap.Int("a", 1)) }, true, "", 1},
+		"an error of a logger":         {func(l *zap.Logger) { l.Named("lm").Error("no file") }, true, "", 1},
+		"what is no error":             {func(l *zap.Logger) { l.Info("a file") }, false, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			core, logs := observer.New(zapcore.InfoLevel)
 			var told strings.Builder
 			tt.log(zap.New(plainErrors{core, &told, tt.isServing}))
-			if !strings.HasPrefix(told.String(), tt.told) || (tt.told == "") != (told.Len() == 0) || logs.Len() != tt.logged {
+			if told.String() != tt.told || logs.Len() != tt.logged {
 				t.Errorf("told %q, logged %v", told.String(), logs.All())
 			}
 		})
+	}
+}
+
+// What Caddy would refuse only by a technical error is refused before.
+func TestCheckStopAndReload(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := checkStop(home.Dir(t.TempDir()), nil); err == nil || !strings.HasPrefix(err.Error(), "no lmcaddy seems to be running") {
+		t.Error(err)
+	}
+	if err := checkStop(home.Dir(t.TempDir()), []string{"--address", "localhost:1"}); err != nil {
+		t.Error(err)
+	}
+	if err := checkReload(nil); err == nil || !strings.HasPrefix(err.Error(), "there is no Caddyfile") {
+		t.Error(err)
+	}
+	if err := checkReload([]string{"--config", "x"}); err != nil {
+		t.Error(err)
 	}
 }

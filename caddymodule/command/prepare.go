@@ -70,6 +70,10 @@ func Prepare() {
 		err = prepareRun(dir, args[1:])
 	case command == "start":
 		_, err = server.ConfigToRun(args[1:])
+	case command == "stop":
+		err = checkStop(dir, args[1:])
+	case command == "reload":
+		err = checkReload(args[1:])
 	}
 	if err != nil {
 		exit(err)

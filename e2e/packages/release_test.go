@@ -118,7 +118,7 @@ func TestRelease(t *testing.T) {
 				continue
 			}
 			text := contentOf(t, filepath.Join(root, name))
-			title := `.TH "` + strings.ToUpper(strings.TrimSuffix(filepath.Base(name), ".8")) + `" "8" "2025-11-23"`
+			title := `.TH "` + strings.ToUpper(strings.TrimSuffix(filepath.Base(name), ".8")) + `" "8" "Nov 2025"`
 			if !strings.Contains(text, title) {
 				t.Errorf("%s has no line %s", name, title)
 			}

@@ -176,7 +176,7 @@ func (c *Client) explain(req *http.Request, err error) error {
 		return &DownError{Address: c.Address(), Proxy: c.proxyOf(req), Reason: failed}
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which has no type
+	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("the server at %s doesn't speak TLS: begin its address with http://", c.Address())
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL follows

@@ -34,7 +34,7 @@ func advise(cmd *cobra.Command, to *client.Client, refused *client.Error, names 
 		return
 	}
 	refused.Message = inCommands(cmd, refused.Message)
-	if strings.Contains(refused.Message, "lacks the scope") {
+	if refused.Code == "missing_scope" {
 		refused.Hint = `on the server's machine, "lmcaddy token edit ID --scopes …" gives it more`
 	}
 }

@@ -2,25 +2,14 @@ package kit
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 )
 
 // IsBelowLM is true in a Caddy build other than lmcaddy, where our commands are below lm.
 var IsBelowLM bool
-
-// mentioned matches a command in a text. All texts are written for the program lmcaddy.
-var mentioned = sync.OnceValue(func() *regexp.Regexp {
-	var names []string
-	for _, g := range Groups {
-		names = append(names, g.Commands...)
-	}
-	return regexp.MustCompile(`\blmcaddy (` + strings.Join(names, "|") + `)\b`)
-})
 
 // CaddysNames are those of them that aren't below lm.
 var CaddysNames = []string{"run", "start", "stop", "reload", "version", "completion", "help"}
@@ -35,13 +24,20 @@ func InWords(text string) string {
 }
 
 func wordsBelowLM(text, program string) string {
-	return mentioned().ReplaceAllStringFunc(text, func(said string) string {
-		name := strings.TrimPrefix(said, "lmcaddy ")
+	var names []string
+	for _, g := range Groups {
+		names = append(names, g.Commands...)
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // "lmcaddy runtime" isn't "lmcaddy run"
+	var pairs []string
+	for _, name := range names {
+		typed := program + " lm " + name
 		if slices.Contains(CaddysNames, name) {
-			return program + " " + name
+			typed = program + " " + name
 		}
-		return program + " lm " + name
-	})
+		pairs = append(pairs, "lmcaddy "+name, typed)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // group is a group of commands in the help.

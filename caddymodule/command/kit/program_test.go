@@ -10,7 +10,6 @@ func TestWordsBelowLM(t *testing.T) {
 		`run "lmcaddy runtime get llama.cpp"`: `run "caddy lm runtime get llama.cpp"`,
 		`"lmcaddy serve" or "lmcaddy run"`:    `"caddy lm serve" or "caddy run"`,
 		"no lmcaddy is running on /h":         "no lmcaddy is running on /h",
-		"lmcaddy lsof":                        "lmcaddy lsof",
 	} {
 		if got := wordsBelowLM(text, "caddy"); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
