@@ -1,12 +1,17 @@
 package mlxlm
 
 import (
+	"bytes"
 	"cmp"
+	"net/http"
 	"slices"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openaistream"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -125,7 +130,27 @@ func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
 }
 
 // Decoder decodes the answer to a request of Chat.
-func (Wire) Decoder() translate.Decoder { return &decoder{} }
+func (Wire) Decoder() translate.Decoder { return newDecoder(false) }
+
+// newDecoder decodes the server's streams: comments with the progress of the prompt, chunks, of which each call is one, and always the usage.
+func newDecoder(isText bool) translate.Decoder {
+	return openaistream.New(openaistream.Options{
+		IsText: isText,
+		Fault: func(_ int, answer gjson.Result) *translate.Error {
+			return Wire{}.Fault(http.StatusInternalServerError, []byte(answer.Raw))
+		},
+		Nonsense: translate.Nonsense, Progress: progressIn, TrimsThoughts: true, AlwaysCounts: true, WholeCalls: true,
+	})
+}
+
+// progressIn reads the progress of the prompt in a comment, ": keepalive 2048/8191".
+func progressIn(line []byte) (processed, total int, ok bool) {
+	said, isProgress := bytes.CutPrefix(line, []byte(": keepalive "))
+	done, all, isPair := bytes.Cut(said, []byte{'/'})
+	n, err := strconv.ParseUint(string(done), 10, 31)
+	of, bad := strconv.ParseUint(string(all), 10, 31)
+	return int(n), int(of), isProgress && isPair && err == nil && bad == nil && n <= of
+}
 
 // CallsAreText reports whether the model's template knows no tools.
 func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoTools }
@@ -133,7 +158,7 @@ func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoToo
 // CompletionDecoder decodes the answer to a request of Completion. The server itself would generate beyond a stop string that it
 // cuts into other tokens than the model, and leave it out of the text.
 func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
-	return wire.EndAtStops(&surplusDecoder{inner: &decoder{isText: true}, limit: c.MaxTokens}, c.Stop)
+	return wire.EndAtStops(&surplusDecoder{inner: newDecoder(true), limit: c.MaxTokens}, c.Stop)
 }
 
 // IsGreedy reports that the default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openaistream"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -123,7 +124,11 @@ func (w *base) checkBias(v gjson.Result) (bad *translate.Error) {
 }
 
 // Decoder decodes the answer to a request of Chat.
-func (w *base) Decoder() translate.Decoder { return &decoder{wire: w} }
+func (w *base) Decoder() translate.Decoder { return w.decoder(false) }
+
+func (w *base) decoder(isText bool) *openaistream.Decoder {
+	return openaistream.New(openaistream.Options{IsText: isText, Fault: w.faultOf, Nonsense: w.nonsense, Endless: w.endless})
+}
 
 // WritesCalls reports whether calls of an answer that has a format are a part of its text.
 func (w *base) WritesCalls() bool { return w.writes }

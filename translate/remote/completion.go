@@ -34,7 +34,7 @@ func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, ca
 
 // CompletionDecoder decodes the answer to a request of Completion.
 func (w *base) CompletionDecoder(c *request.Completion) translate.Decoder {
-	d := &decoder{wire: w, isText: true}
+	d := w.decoder(true)
 	d.Limit(c.MaxTokens)
 	return wire.EndAtStops(d, c.Stop)
 }

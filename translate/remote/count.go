@@ -5,6 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openaistream"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -44,5 +45,5 @@ func (w *counting) Counted(answer []byte) (int, *translate.Error) {
 	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
 		return 0, w.nonsense()
 	}
-	return countOf(tokens), nil
+	return openaistream.Count(tokens), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openaistream"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -57,7 +58,7 @@ func (w *base) Embedded(answer []byte, inputs int) (*request.Embedded, *translat
 	if !ok {
 		return nil, w.nonsense()
 	}
-	got.Prompt = countOf(gjson.GetBytes(answer, "usage.prompt_tokens"))
+	got.Prompt = openaistream.Count(gjson.GetBytes(answer, "usage.prompt_tokens"))
 	return got, nil
 }
 
@@ -122,6 +123,6 @@ func (w *ranking) Reranked(answer []byte, documents int) (*request.Reranked, *tr
 	if !ok || count != documents {
 		return nil, w.nonsense()
 	}
-	got.Prompt = countOf(gjson.GetBytes(answer, "usage.prompt_tokens"))
+	got.Prompt = openaistream.Count(gjson.GetBytes(answer, "usage.prompt_tokens"))
 	return got, nil
 }

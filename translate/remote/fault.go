@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openaistream"
 )
 
 // Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told what
@@ -103,7 +104,7 @@ var (
 // overflow returns the error of a prompt that is too long for the context; nil: it is another error.
 func (w *base) overflow(e gjson.Result, message string) *translate.Error {
 	if e.Get("type").Str == "exceed_context_size_error" {
-		return translate.Overflow(countOf(e.Get("n_prompt_tokens")), countOf(e.Get("n_ctx")))
+		return translate.Overflow(openaistream.Count(e.Get("n_prompt_tokens")), openaistream.Count(e.Get("n_ctx")))
 	}
 	found := limits.FindStringSubmatch(message)
 	if found == nil && e.Get("code").Str != "context_length_exceeded" {

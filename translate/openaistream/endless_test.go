@@ -1,15 +1,24 @@
-package remote
+package openaistream
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// options are those of a remote.
+var options = Options{
+	Fault:    func(int, gjson.Result) *translate.Error { return translate.Nonsense() },
+	Nonsense: func() *translate.Error { return &translate.Error{Message: "The answer can't be read."} },
+	Endless:  func() *translate.Error { return &translate.Error{Message: "It went on answering without an end."} },
+}
+
 func TestDecoder_EndsAnAnswerThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	d := New(Model{Kind: OpenAI, Remote: "gpu1", Name: "m"}).Decoder().(*decoder)
+	d := New(options)
 	d.bytes = maxAnswer - 100
 	var last translate.Event
 	emit := func(e translate.Event) error {
@@ -21,7 +30,7 @@ func TestDecoder_EndsAnAnswerThatDoesNotEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if fault, ok := last.(translate.Fault); !ok || !strings.Contains(fault.Err.Message, "gpu1 went on answering without an end") {
+	if fault, ok := last.(translate.Fault); !ok || !strings.Contains(fault.Err.Message, "went on answering without an end") {
 		t.Errorf("the last event is %#v", last)
 	}
 }
@@ -49,7 +58,7 @@ func TestDecoder_ReadsNoMoreThanWasAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := New(Model{Kind: OpenAI, Remote: "gpu1", Name: "m"}).Decoder().(*decoder)
+			d := New(options)
 			d.Limit(tt.limit)
 			text, end := 0, ""
 			emit := func(e translate.Event) error {

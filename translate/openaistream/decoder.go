@@ -1,10 +1,12 @@
-package remote
+// Package openaistream decodes the streams of servers that speak OpenAI's API. What an engine's streams have of their own is an option.
+package openaistream
 
 import (
 	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -12,17 +14,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// decoder decodes a stream: chunks of one choice, a chunk with the usage and without choices, then [DONE]. Not all servers send the last
+// Options are what an engine's streams have of their own.
+type Options struct {
+	IsText        bool                                                   // the answer is a text completion
+	Fault         func(status int, answer gjson.Result) *translate.Error // the error that an answer tells; status is 0 if it has none
+	Nonsense      func() *translate.Error                                // the error of an answer that can't be read
+	Endless       func() *translate.Error                                // the error of an answer that is longer than any that was asked for; nil: Nonsense
+	Progress      func(line []byte) (processed, total int, ok bool)      // reads the progress of the prompt in a comment; nil: comments tell nothing
+	TrimsThoughts bool                                                   // thinking, and the text after it, begin with blanks that aren't the model's
+	AlwaysCounts  bool                                                   // an answer without an end mark and a usage has broken off
+	WholeCalls    bool                                                   // each call comes in one piece
+}
+
+// Decoder decodes a stream: chunks of one choice, a chunk with the usage and without choices, then [DONE]. Not all servers send the last
 // two.
-type decoder struct {
-	wire    *base
-	isText  bool // of a text completion
+type Decoder struct {
+	options Options
 	frames  jsonbody.Frames
 	form    form
 	whole   []byte // the answer, unless it is a stream
 	begun   bool   // the answer has begun, so there is no more progress of the prompt
 	reason  translate.FinishReason
 	calls   []call
+	prompt  int  // tokens of the prompt, as far as its progress tells
+	thought bool // the model has thought, be it nothing
+	thinks  bool // thinking was emitted
+	speaks  bool // text was emitted
 	usage   *translate.Usage
 	timings *translate.Timings
 	pieces  int // about the number of generated tokens
@@ -39,7 +56,11 @@ type call struct {
 	id    string
 }
 
-func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
+// New returns a decoder.
+func New(o Options) *Decoder { return &Decoder{options: o} }
+
+// Feed implements [translate.Decoder].
+func (d *Decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.ended {
 		if d.after += len(p); d.after > maxAfter {
 			return translate.ErrCut
@@ -47,37 +68,39 @@ func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 		return nil
 	}
 	if d.bytes += len(p); d.bytes > d.maxAnswer() {
-		return d.end(translate.Fault{Err: d.wire.endless()}, emit)
+		return d.end(translate.Fault{Err: d.endless()}, emit)
 	}
 	if d.form.see(p); d.form != isStream {
 		if d.whole = append(d.whole, p...); len(d.whole) > d.maxFrame() {
-			return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
+			return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
 		}
 		return nil
 	}
 	d.frames.Max = d.maxFrame()
 	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
 	if err == nil && !ok && !d.ended {
-		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
+		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
 	}
 	return err
 }
 
 // Close ends an answer whose stream has no end mark.
-func (d *decoder) Close(emit func(translate.Event) error) error {
+func (d *Decoder) Close(emit func(translate.Event) error) error {
 	switch {
 	case d.ended:
 		return nil
 	case d.form == isDocument:
 		return d.answer(emit)
+	case d.options.AlwaysCounts && d.usage == nil:
+		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 	default:
 		return d.finish(emit)
 	}
 }
 
 // Figures returns the usage so far, and what the server has measured.
-func (d *decoder) Figures() (translate.Usage, translate.Timings) {
-	u := translate.Usage{Completion: d.pieces}
+func (d *Decoder) Figures() (translate.Usage, translate.Timings) {
+	u := translate.Usage{Prompt: d.prompt, Completion: d.pieces}
 	if d.usage != nil {
 		u = *d.usage
 	}
@@ -93,25 +116,28 @@ func (d *decoder) Figures() (translate.Usage, translate.Timings) {
 // byteOrderMark may begin a stream.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
+func (d *Decoder) frame(frame []byte, emit func(translate.Event) error) error {
 	data := jsonbody.FrameData(bytes.TrimPrefix(frame, byteOrderMark))
 	switch {
-	case d.ended, data == nil: // a comment
+	case d.ended:
 		return nil
+	case data == nil:
+		return d.comment(frame, emit)
 	case bytes.Equal(data, jsonbody.DoneMark):
 		return d.finish(emit)
 	case !jsonbody.IsObject(data):
-		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
+		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
 	}
 	var c chunk
 	all := gjson.ParseBytes(data)
 	all.ForEach(c.field)
 	if c.fault.Exists() && c.fault.Type != gjson.Null || c.object.Str == "error" {
-		return d.end(translate.Fault{Err: d.wire.faultOf(statusOf(c.fault), all)}, emit)
+		return d.end(translate.Fault{Err: d.options.Fault(statusOf(c.fault), all)}, emit)
 	}
 	if c.progress.IsObject() {
 		return d.progress(c.progress, emit)
 	}
+	d.begun = d.begun || d.options.Progress != nil
 	if c.usage.IsObject() {
 		u := usageOf(c.usage)
 		d.usage = &u
@@ -121,6 +147,32 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 		d.timings = &t
 	}
 	return d.choice(c.choices.Get("0"), "delta", emit)
+}
+
+// comment reads the progress of the prompt. The total is what isn't cached, which isn't told before the end.
+func (d *Decoder) comment(frame []byte, emit func(translate.Event) error) error {
+	if d.begun || d.options.Progress == nil {
+		return nil
+	}
+	for line := range bytes.Lines(frame) {
+		processed, total, ok := d.options.Progress(bytes.TrimSpace(line))
+		if !ok {
+			continue
+		}
+		d.prompt = max(d.prompt, total)
+		if err := emit(translate.Prompt{Total: d.prompt, Processed: processed}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endless is the error of an answer that doesn't end.
+func (d *Decoder) endless() *translate.Error {
+	if d.options.Endless == nil {
+		return d.options.Nonsense()
+	}
+	return d.options.Endless()
 }
 
 // chunk has the relevant fields of a chunk.
@@ -152,17 +204,17 @@ func statusOf(e gjson.Result) int {
 	return 0
 }
 
-func (d *decoder) progress(p gjson.Result, emit func(translate.Event) error) error {
+func (d *Decoder) progress(p gjson.Result, emit func(translate.Event) error) error {
 	if d.begun {
 		return nil
 	}
-	return emit(translate.Prompt{Total: countOf(p.Get("total")), Cached: countOf(p.Get("cache")), Processed: countOf(p.Get("processed"))})
+	return emit(translate.Prompt{Total: Count(p.Get("total")), Cached: Count(p.Get("cache")), Processed: Count(p.Get("processed"))})
 }
 
 // choice decodes a piece of an answer, which is in a field of its name.
-func (d *decoder) choice(c gjson.Result, field string, emit func(translate.Event) error) error {
+func (d *Decoder) choice(c gjson.Result, field string, emit func(translate.Event) error) error {
 	delta, text := c.Get(field), c.Get("text")
-	if d.isText {
+	if d.options.IsText {
 		delta = gjson.Result{}
 	} else {
 		text = delta.Get("content")
@@ -170,19 +222,18 @@ func (d *decoder) choice(c gjson.Result, field string, emit func(translate.Event
 	if thought := thoughtOf(delta); thought != "" {
 		d.begun = true
 		d.pieces++
-		d.think++
-		if err := emit(translate.Reasoning{Text: thought}); err != nil {
+		if err := d.reasoning(thought, emit); err != nil {
 			return err
 		}
 	}
 	if text.Type == gjson.String && text.Str != "" {
 		d.begun = true
 		d.pieces++
-		if err := emit(translate.Text{Text: text.Str}); err != nil {
+		if err := d.text(text.Str, emit); err != nil {
 			return err
 		}
 	}
-	if probs := c.Get("logprobs.content"); !d.isText && probs.IsArray() {
+	if probs := c.Get("logprobs.content"); !d.options.IsText && probs.IsArray() {
 		if err := emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)}); err != nil {
 			return err
 		}
@@ -203,6 +254,35 @@ func (d *decoder) choice(c gjson.Result, field string, emit func(translate.Event
 		return translate.ErrCut
 	}
 	return nil
+}
+
+// blank are the characters that templates put around thinking.
+const blank = " \t\r\n"
+
+// reasoning emits a piece of thinking.
+func (d *Decoder) reasoning(piece string, emit func(translate.Event) error) error {
+	d.thought = true
+	if d.options.TrimsThoughts && !d.thinks {
+		piece = strings.TrimLeft(piece, blank)
+	}
+	if piece == "" {
+		return nil
+	}
+	d.thinks = true
+	d.think++
+	return emit(translate.Reasoning{Text: piece})
+}
+
+// text emits a piece of text.
+func (d *Decoder) text(piece string, emit func(translate.Event) error) error {
+	if d.options.TrimsThoughts && d.thought && !d.speaks {
+		piece = strings.TrimLeft(piece, blank)
+	}
+	if piece == "" {
+		return nil
+	}
+	d.speaks = true
+	return emit(translate.Text{Text: piece})
 }
 
 // finishOf returns a reason in the words of the OpenAI-style API. Servers have more.
@@ -233,44 +313,63 @@ func thoughtOf(delta gjson.Result) string {
 const bytesInToken = 4
 
 // call decodes a piece of a call. Pieces of several calls may be mixed. Some servers send calls whole and without an index.
-func (d *decoder) call(piece gjson.Result, emit func(translate.Event) error) error {
+func (d *Decoder) call(piece gjson.Result, emit func(translate.Event) error) error {
 	d.begun = true
 	function := piece.Get("function")
 	name, id := function.Get("name").Str, piece.Get("id").Str
-	at := d.open(piece.Get("index"), id, name)
-	if at < 0 {
-		if name == "" {
-			return nil // nobody can tell of what it is a piece
-		}
+	text := argumentsOf(function.Get("arguments"))
+	at := -1
+	if !d.options.WholeCalls {
+		at = d.open(piece.Get("index"), id, name)
+	}
+	isNew := at < 0
+	if isNew && name == "" {
+		return nil // nobody can tell of what it is a piece
+	}
+	if isNew || text != "" {
+		d.pieces += 1 + (len(name)+len(text))/bytesInToken
+	}
+	if isNew {
 		at = len(d.calls)
-		shown := id
-		if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one of a missing one
-			shown = ""
-		}
-		index := at
-		if given := piece.Get("index"); given.Type == gjson.Number {
-			index = int(given.Num)
-		}
-		d.calls = append(d.calls, call{index, id})
-		d.pieces += 1 + len(name)/bytesInToken
-		if err := emit(translate.CallStart{Index: at, ID: shown, Name: name}); err != nil {
+		if err := d.begin(piece.Get("index"), id, name, emit); err != nil {
 			return err
 		}
 	}
-	arguments := function.Get("arguments")
-	text := arguments.Raw
-	if arguments.Type == gjson.String || arguments.Type == gjson.Null {
-		text = arguments.Str
+	if text != "" {
+		if err := emit(translate.CallArgs{Index: at, Text: text}); err != nil {
+			return err
+		}
 	}
-	if text == "" {
-		return nil
+	if d.options.WholeCalls {
+		return emit(translate.CallDone{Index: at})
 	}
-	d.pieces += 1 + len(text)/bytesInToken
-	return emit(translate.CallArgs{Index: at, Text: text})
+	return nil
+}
+
+// begin begins a call.
+func (d *Decoder) begin(given gjson.Result, id, name string, emit func(translate.Event) error) error {
+	at, shown := len(d.calls), id
+	if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one of a missing one
+		shown = ""
+	}
+	index := at
+	if given.Type == gjson.Number {
+		index = int(given.Num)
+	}
+	d.calls = append(d.calls, call{index, id})
+	return emit(translate.CallStart{Index: at, ID: shown, Name: name})
+}
+
+// argumentsOf returns the text of arguments, which some servers send as an object.
+func argumentsOf(given gjson.Result) string {
+	if given.Type == gjson.String || given.Type == gjson.Null {
+		return given.Str
+	}
+	return given.Raw
 }
 
 // open returns which call a piece continues; negative: none.
-func (d *decoder) open(index gjson.Result, id, name string) int {
+func (d *Decoder) open(index gjson.Result, id, name string) int {
 	for at, c := range slices.Backward(d.calls) {
 		switch {
 		case index.Type != gjson.Number && name == "":
@@ -288,11 +387,14 @@ func (d *decoder) open(index gjson.Result, id, name string) int {
 }
 
 // finish ends an answer with its reason. An answer without one has broken off.
-func (d *decoder) finish(emit func(translate.Event) error) error {
+func (d *Decoder) finish(emit func(translate.Event) error) error {
 	if d.reason == "" {
 		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 	}
 	for at := range d.calls {
+		if d.options.WholeCalls {
+			break // each has ended
+		}
 		if err := emit(translate.CallDone{Index: at}); err != nil {
 			return err
 		}
@@ -308,7 +410,7 @@ func (d *decoder) finish(emit func(translate.Event) error) error {
 }
 
 // end emits the usage and the timings, as far as they are known, and the last event.
-func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
+func (d *Decoder) end(last translate.Event, emit func(translate.Event) error) error {
 	d.ended = true
 	usage, timings := d.Figures()
 	if d.usage != nil || usage.Completion > 0 {
@@ -325,19 +427,19 @@ func (d *decoder) end(last translate.Event, emit func(translate.Event) error) er
 }
 
 func usageOf(u gjson.Result) translate.Usage {
-	prompt, completion := countOf(u.Get("prompt_tokens")), countOf(u.Get("completion_tokens"))
+	prompt, completion := Count(u.Get("prompt_tokens")), Count(u.Get("completion_tokens"))
 	return translate.Usage{
 		Prompt:     prompt,
-		Cached:     min(countOf(u.Get("prompt_tokens_details.cached_tokens")), prompt),
+		Cached:     min(Count(u.Get("prompt_tokens_details.cached_tokens")), prompt),
 		Completion: completion,
-		Reasoning:  min(countOf(u.Get("completion_tokens_details.reasoning_tokens")), completion),
+		Reasoning:  min(Count(u.Get("completion_tokens_details.reasoning_tokens")), completion),
 	}
 }
 
 func timingsOf(t gjson.Result) translate.Timings {
 	return translate.Timings{
 		PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")), PredictedPerSecond: measured(t.Get("predicted_per_second")),
-		DraftTokens: countOf(t.Get("draft_n")), DraftAccepted: countOf(t.Get("draft_n_accepted")),
+		DraftTokens: Count(t.Get("draft_n")), DraftAccepted: Count(t.Get("draft_n_accepted")),
 	}
 }
 
@@ -349,8 +451,8 @@ func measured(v gjson.Result) float64 {
 	return 0
 }
 
-// countOf returns a number of tokens.
-func countOf(v gjson.Result) int {
+// Count returns a number of tokens.
+func Count(v gjson.Result) int {
 	const most = 1 << 40
 	if v.Type != gjson.Number || !(v.Num >= 0 && v.Num <= most) {
 		return 0

@@ -1,4 +1,4 @@
-package remote
+package openaistream
 
 const (
 	// maxAnswer bounds the stream of an answer of which no limit of tokens was asked, and maxFrame an event in it, in bytes. An answer in one
@@ -18,10 +18,10 @@ const (
 )
 
 // Limit is told how many tokens were asked for. A server may ignore that.
-func (d *decoder) Limit(tokens int) { d.limit = max(0, tokens) }
+func (d *Decoder) Limit(tokens int) { d.limit = max(0, tokens) }
 
 // maxFrame returns the maximum size of an event, or of an answer in one piece, in bytes.
-func (d *decoder) maxFrame() int {
+func (d *Decoder) maxFrame() int {
 	if d.limit == 0 || d.limit > (maxFrame-frameBase)/frameToken {
 		return maxFrame
 	}
@@ -29,7 +29,7 @@ func (d *decoder) maxFrame() int {
 }
 
 // maxAnswer returns the maximum size of the stream, in bytes.
-func (d *decoder) maxAnswer() int {
+func (d *Decoder) maxAnswer() int {
 	if d.limit == 0 || d.limit > maxAnswer/framesOfAnswer/frameToken {
 		return maxAnswer
 	}
@@ -37,4 +37,4 @@ func (d *decoder) maxAnswer() int {
 }
 
 // isTooLong reports whether the answer has surely more tokens than were asked for: a piece is mostly one token, and rarely less.
-func (d *decoder) isTooLong() bool { return d.limit > 0 && d.pieces > 2*d.limit+sparePieces }
+func (d *Decoder) isTooLong() bool { return d.limit > 0 && d.pieces > 2*d.limit+sparePieces }

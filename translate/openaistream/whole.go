@@ -1,4 +1,4 @@
-package remote
+package openaistream
 
 import (
 	"bytes"
@@ -28,17 +28,17 @@ func (f *form) see(p []byte) {
 }
 
 // answer decodes an answer that isn't a stream.
-func (d *decoder) answer(emit func(translate.Event) error) error {
+func (d *Decoder) answer(emit func(translate.Event) error) error {
 	all := gjson.ParseBytes(d.whole)
 	if isJSON := all.IsObject() || all.IsArray(); isJSON && !gjson.ValidBytes(d.whole) {
 		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 	}
 	if fault := all.Get("error"); fault.Exists() && fault.Type != gjson.Null || all.Get("object").Str == "error" {
-		return d.end(translate.Fault{Err: d.wire.faultOf(statusOf(fault), all)}, emit)
+		return d.end(translate.Fault{Err: d.options.Fault(statusOf(fault), all)}, emit)
 	}
 	choice := all.Get("choices.0")
 	if !choice.IsObject() {
-		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
+		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
 	}
 	if used := all.Get("usage"); used.IsObject() {
 		u := usageOf(used)
