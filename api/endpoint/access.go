@@ -59,7 +59,10 @@ func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Ident
 		return nil, err
 	}
 	if node.LooksLikePeerKey(given) {
-		return peer(c, n, given)
+		if who := n.Peer(given, c.Request.Header); who != nil {
+			return who, nil
+		}
+		return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 	}
 	who, err := n.Verify(ctx, given)
 	var expired *node.ExpiredError
@@ -73,14 +76,6 @@ func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Ident
 	default:
 		return nil, err
 	}
-}
-
-// peer is the identity of a request of another node of the cluster.
-func peer(c *Call, n *node.Node, key string) (*node.Identity, error) {
-	if who := n.Peer(key, c.Request.Header); who != nil {
-		return who, nil
-	}
-	return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 }
 
 // slowedDown is the error of a wrong token. It is returned late if many came from the same address.

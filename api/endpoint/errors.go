@@ -38,7 +38,9 @@ func (c *Call) Fail(err error) {
 		c.Stream.fail(e)
 		return
 	}
-	hurry(c)
+	if !c.read && c.Request.ContentLength != 0 { // the server waits for the end of the body before it reuses the connection
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(c.Site.BodyPatience / unreadShare))
+	}
 	e.Header(c.Writer.Header())
 	c.WriteJSON(c.Dialect.Errors.Status(e), c.Dialect.Errors.AppendError(nil, e, c.ID))
 }

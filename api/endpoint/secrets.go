@@ -39,13 +39,16 @@ type masker struct {
 // schemas are the fields of tools that describe arguments, whose names may be those of secrets.
 var schemas = []string{"function", "parameters", "input_schema"}
 
+// secretWords are parts of the names of secrets.
+var secretWords = []string{"header", "auth", "token", "secret", "password", "key", "cookie"}
+
 // search masks the secrets in the members of an object, or of what is in an array.
 func (m *masker) search(value gjson.Result) {
 	value.ForEach(func(name, member gjson.Result) bool {
 		key := strings.ToLower(name.Str)
 		switch {
 		case value.IsObject() && slices.Contains(schemas, key):
-		case value.IsObject() && isSecret(key):
+		case value.IsObject() && slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) }):
 			m.maskAll(member)
 		case strings.Contains(key, "url") && member.Type == gjson.String:
 			m.hide(member, hostOf(member.Str))
@@ -53,12 +56,6 @@ func (m *masker) search(value gjson.Result) {
 			m.search(member)
 		}
 		return m.masked <= mostSecrets
-	})
-}
-
-func isSecret(key string) bool {
-	return slices.ContainsFunc([]string{"header", "auth", "token", "secret", "password", "key", "cookie"}, func(word string) bool {
-		return strings.Contains(key, word)
 	})
 }
 

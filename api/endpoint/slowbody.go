@@ -47,13 +47,6 @@ func (t *timely) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry shortens the deadline for a body that isn't read to its end: the server waits for the end before it reuses the connection.
-func hurry(c *Call) {
-	if !c.read && c.Request.ContentLength != 0 {
-		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(c.Site.BodyPatience / unreadShare))
-	}
-}
-
 // end removes the deadline: a connection is silent while a request is answered.
 func (t *timely) end() {
 	if t.leave() {

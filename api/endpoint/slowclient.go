@@ -77,7 +77,7 @@ func (w *client) end() {
 	w.begun = time.Time{}
 }
 
-// check is called by the timer.
+// check is called by the timer. A write that takes too long fails, and its request is cancelled.
 func (w *client) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,13 @@ func (w *client) check() {
 		w.timer.Reset(left)
 		return
 	}
-	w.giveUp()
+	w.call.Site.Log.Warn("a client stopped reading; its request is cancelled", "request", w.call.ID)
+	w.call.Cancel(errSlowClient)
+	for _, lease := range w.leases {
+		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection
+	}
+	// The deadline is set only now: over HTTP/2, one ends the stream even if no write waits.
+	_ = http.NewResponseController(w.call.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
 // writeNow is write without a limit of time.
@@ -110,17 +116,6 @@ func slowClient(c *Call) time.Duration {
 		return slowClientTimeout
 	}
 	return cmp.Or(c.Node.Settings().SlowClient, slowClientTimeout)
-}
-
-// giveUp cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
-// stream even if no write waits. It needs the lock.
-func (w *client) giveUp() {
-	w.call.Site.Log.Warn("a client stopped reading; its request is cancelled", "request", w.call.ID)
-	w.call.Cancel(errSlowClient)
-	for _, lease := range w.leases {
-		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection
-	}
-	_ = http.NewResponseController(w.call.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
 // Close keeps the timer from using the writer after the request has ended.

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,7 +125,9 @@ func listDownloads(c *endpoint.Call) error {
 	}
 	if others, silent := peerJobs(c); len(others)+len(silent) > 0 {
 		list.Jobs, list.Silent = append(list.Jobs, others...), silent
-		sortJobs(list.Jobs)
+		slices.SortStableFunc(list.Jobs, func(a, b downloadJob) int {
+			return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(b.ID, a.ID))
+		})
 	}
 	return c.Answer(list)
 }

@@ -61,17 +61,13 @@ func downloadEvents(c *endpoint.Call) error {
 			if !ok {
 				return nil
 			}
-			frame, err := downloadFrame(c, job)
+			frame, err := downloadEvent{downloadEventTypes[job.State], describeJob(c, job)}.frame()
 			if err != nil {
 				return err
 			}
 			s.Send(frame)
 		}
 	}
-}
-
-func downloadFrame(c *endpoint.Call, job fetch.Job) ([]byte, error) {
-	return downloadEvent{downloadEventTypes[job.State], describeJob(c, job)}.frame()
 }
 
 func (e downloadEvent) frame() ([]byte, error) {

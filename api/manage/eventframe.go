@@ -20,10 +20,6 @@ type eventRights struct {
 	requests   bool // its own
 }
 
-func eventRightsOf(c *endpoint.Call) eventRights {
-	return eventRights{everything: c.IsAdmin(), requests: c.Identity.May(node.ScopeInference)}
-}
-
 // lacks returns the scope without which events of a type are never seen; empty: they may be.
 func (r eventRights) lacks(kind string) node.Scope {
 	switch {
@@ -41,10 +37,6 @@ type typedEvent interface{ Kind() string }
 // eventOf is what every event has.
 func eventOf(kind string, at time.Time) resource.Event {
 	return resource.Event{Type: kind, Time: resource.At(at)}
-}
-
-func eventsStart(at time.Time, resumed bool) typedEvent {
-	return resource.EventsStart{Event: eventOf("events.start", at), Resumed: resumed}
 }
 
 func eventsMissed(at time.Time, number *uint64) typedEvent {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -34,7 +35,7 @@ type eventFollower struct {
 // events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
 func events(c *endpoint.Call) error {
 	recognizeAdmin(c)
-	f := &eventFollower{call: c, log: c.Node.Events(), sees: eventRightsOf(c)}
+	f := &eventFollower{call: c, log: c.Node.Events(), sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(node.ScopeInference)}}
 	level, bad := f.parse(c.Request.URL.Query())
 	if bad != nil {
 		return bad
@@ -43,7 +44,12 @@ func events(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	followRights(c)
+	// The stream ends when the rights of its token change.
+	ctx, running := c.Node.FollowRights(c.Request.Context(), c.Identity, node.ScopeModelsRead)
+	if running != nil {
+		c.Request = c.Request.WithContext(ctx)
+		c.Ends = append(c.Ends, running.End)
+	}
 	s := c.NewStream()
 	defer s.Close()
 	if c.Request.Method == http.MethodHead {
@@ -64,15 +70,6 @@ func events(c *endpoint.Call) error {
 	}
 	f.start(resumed, !isOurs)
 	return f.follow()
-}
-
-// followRights ends the request when its token's rights change.
-func followRights(c *endpoint.Call) {
-	ctx, running := c.Node.FollowRights(c.Request.Context(), c.Identity, node.ScopeModelsRead)
-	if running != nil {
-		c.Request = c.Request.WithContext(ctx)
-		c.Ends = append(c.Ends, running.End)
-	}
 }
 
 // position returns the positions that the header Last-Event-ID names. isOurs is false if an earlier process has named them; it is true
@@ -96,7 +93,7 @@ func (f *eventFollower) position() (position uint64, records string, isOurs bool
 // start sends the first event.
 func (f *eventFollower) start(resumed, isEarlier bool) {
 	now := time.Now()
-	f.frame(f.at, eventsStart(now, resumed))
+	f.frame(f.at, resource.EventsStart{Event: eventOf("events.start", now), Resumed: resumed})
 	if isEarlier {
 		f.frame(f.at, eventsMissed(now, nil))
 	}

@@ -15,7 +15,11 @@ func getRequest(c *endpoint.Call) error {
 	in, ok := c.Node.InspectedRequest(c.Param)
 	switch {
 	case !ok && c.Node.Settings().Inspect == 0:
-		return inspectsNothing()
+		return &translate.Error{
+			Kind: translate.KindPathNotFound, Code: "inspection_off",
+			Message: "No requests are kept on this server: write `inspect 100` among the options of lm in its Caddyfile, and reload it. " +
+				"From then on the last 100 are kept in memory.",
+		}
 	case !ok:
 		return &translate.Error{
 			Kind: translate.KindPathNotFound, Code: "request_not_found",
@@ -36,13 +40,6 @@ func getRequest(c *endpoint.Call) error {
 		whole.Status = in.Status
 	}
 	return c.Answer(whole)
-}
-
-func inspectsNothing() *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindPathNotFound, Code: "inspection_off",
-		Message: "No requests are kept on this server: write `inspect 100` among the options of lm in its Caddyfile, and reload it. From then on the last 100 are kept in memory.",
-	}
 }
 
 func message(header http.Header, body node.Text) resource.Message {

@@ -3,7 +3,6 @@ package manage
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -143,11 +142,4 @@ func peerEvents(c *endpoint.Call) (isKnown bool, _ error) {
 		s.Send(frame)
 	}
 	return true, c.Request.Context().Err() // a stream that ends early is opened again
-}
-
-// sortJobs puts the newest first.
-func sortJobs(jobs []downloadJob) {
-	slices.SortStableFunc(jobs, func(a, b downloadJob) int {
-		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(b.ID, a.ID))
-	})
 }

@@ -39,7 +39,8 @@ func listRequests(c *endpoint.Call) error {
 		if len(list.Requests) == q.limit {
 			break
 		}
-		if seesRequest(c, s.Summary) && q.passes(s.Summary) {
+		isAsked := (len(q.models) == 0 || slices.Contains(q.models, s.Model)) && (q.outcome == "" || s.Outcome == q.outcome)
+		if isAsked && seesRequest(c, s.Summary) {
 			described := describeRequest(s.Summary)
 			described.Inspected = s.isInspected && c.IsAdmin()
 			list.Requests = append(list.Requests, described)
@@ -120,10 +121,6 @@ func namesOf(c *endpoint.Call, model string) []string {
 		names = append(names, target.Model.Key, target.Model.FullKey())
 	}
 	return names
-}
-
-func (q requestQuery) passes(s *node.Summary) bool {
-	return (len(q.models) == 0 || slices.Contains(q.models, s.Model)) && (q.outcome == "" || s.Outcome == q.outcome)
 }
 
 func describeRequest(s *node.Summary) resource.Request {

@@ -51,7 +51,7 @@ func listTags(c *endpoint.Call) error {
 // tagNames are the names under which a model is listed, each of them once: its key and its aliases. What Ollama has pulled has only Ollama's names, if
 // an import has made these its aliases: that is how its clients know it.
 func tagNames(m *node.ModelState) []string {
-	names := exact(m.Aliases)
+	names := slices.DeleteFunc(slices.Clone(m.Aliases), func(a string) bool { return strings.ContainsAny(a, "*?[") })
 	if m.Layout != catalog.LayoutOllama || len(names) == 0 {
 		names = append([]string{m.Key}, names...)
 	}
@@ -63,11 +63,6 @@ func tagNames(m *node.ModelState) []string {
 		}
 	}
 	return listed
-}
-
-// exact are the aliases that aren't patterns.
-func exact(aliases []string) []string {
-	return slices.DeleteFunc(slices.Clone(aliases), func(a string) bool { return strings.ContainsAny(a, "*?[") })
 }
 
 // listProcesses is GET /api/ps: the loaded models, the one that stays the longest first.

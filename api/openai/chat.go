@@ -24,7 +24,11 @@ func chatCompletions(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	noteDropped(rq, chat)
+	if ctx := rq.Call.Request.Context(); rq.Call.Site.Log.Enabled(ctx, slog.LevelDebug) {
+		if dropped := rq.Engine.Drops(rq.Body, chat); len(dropped) > 0 {
+			rq.Call.Site.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.Call.ID, "fields", dropped)
+		}
+	}
 	if err := rq.ReserveChat(rq.Body, chat, 0); err != nil {
 		return err
 	}
@@ -46,15 +50,6 @@ func chatCompletions(c *endpoint.Call) error {
 		c.WriteJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
 	}
 	return nil
-}
-
-// noteDropped logs which fields of a request don't reach the engine, for those who look for one.
-func noteDropped(rq *text.Request, chat *request.Chat) {
-	if ctx := rq.Call.Request.Context(); rq.Call.Site.Log.Enabled(ctx, slog.LevelDebug) {
-		if dropped := rq.Engine.Drops(rq.Body, chat); len(dropped) > 0 {
-			rq.Call.Site.Log.DebugContext(ctx, "fields that the engine is not sent", "request", rq.Call.ID, "fields", dropped)
-		}
-	}
 }
 
 // chatRun is a request for a chat completion on its way.

@@ -161,7 +161,8 @@ func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
 	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.Lease.Instance.ID, "way", t.mode.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
-		r.timed.resume(resp)
+		m := r.timed
+		m.bound, m.isResumed = &resp.contextLimit, true
 	}
 	t.recorder.Resume(decoder, t.mode)
 	return nil

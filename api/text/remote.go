@@ -124,11 +124,3 @@ func brokenRemote(lease *supervisor.Lease) *translate.Error {
 		Message: "The remote " + lease.Remote().Name + " didn't answer the request to the end. Send it again.",
 	}
 }
-
-// lostRemote is the error of a request to a remote that can't be reached any more.
-func lostRemote(lease *supervisor.Lease) *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
-		Message: "The remote " + lease.Remote().Name + " can't be reached any more, and no other place has the model " + lease.Instance.Spec.Model.Key + ". Send the request again later.",
-	}
-}

@@ -106,7 +106,8 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	if rq.Demand, err = readDemand(body); err != nil {
 		return nil, err
 	}
-	rq.Demand.Owner, rq.Demand.Unsaved, rq.Demand.Local = c.Owner(), isUnsaved(body), c.Identity.IsNode()
+	rq.Demand.Owner, rq.Demand.Local = c.Owner(), c.Identity.IsNode()
+	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false" // other values are the default, or ignored
 	if c.Identity.IsNode() {
 		rq.Demand.TTL = node.PeerTTL(c.Request.Header)
 		rq.keepAlive = peerKeepAlive(c, node.PeerKeep(c.Request.Header))
@@ -127,11 +128,6 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	rq.Engine = c.Node.Wire(rq.Target.Model)
 	c.BeginRequest()
 	return rq, nil
-}
-
-// isUnsaved reports whether a client says that nothing of its prompt is kept. Any other value of these fields is the default, or ignored.
-func isUnsaved(body *jsonbody.Body) bool {
-	return string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
 }
 
 // limitTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right

@@ -82,7 +82,11 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 	case supervisor.Silent:
 		found.clientErr = silentRemote(lease)
 	case supervisor.Unreachable:
-		found.clientErr = lostRemote(lease)
+		found.clientErr = &translate.Error{
+			Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
+			Message: "The remote " + lease.Remote().Name + " can't be reached any more, and no other place has the model " +
+				lease.Instance.Spec.Model.Key + ". Send the request again later.",
+		}
 	case supervisor.ShutDown:
 		found.clientErr = endpoint.ShuttingDown("The server is shutting down.")
 	default:

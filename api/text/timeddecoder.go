@@ -32,9 +32,6 @@ func newTimedDecoder(r *Run, resp *Response, decoder translate.Decoder) *timedDe
 	return m
 }
 
-// resume measures the answer of another engine as well, without the time until it says something new.
-func (m *timedDecoder) resume(resp *Response) { m.bound, m.isResumed = &resp.contextLimit, true }
-
 // Feed decodes p.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	m.emit = emit
