@@ -24,7 +24,8 @@ func init() {
 		auth := new(Auth)
 		return auth, option.Parse(h.Dispenser, "lm_auth", auth)
 	})
-	// Each goes directly before metrics, which comes before reverse_proxy, so lm_auth, which is first, comes before lm_api and both of these.
+	// Each goes directly before metrics, which comes before reverse_proxy, so lm_auth, which is first, comes before lm_api and both of
+	// these.
 	httpcaddyfile.RegisterDirectiveOrder("lm_auth", httpcaddyfile.Before, "metrics")
 	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "metrics")
 }

@@ -33,7 +33,8 @@ func Describe(config []byte) (Described, error) {
 	}
 	defer os.RemoveAll(storage) //nolint:errcheck // in the system's folder for temporary files
 	c.StorageRaw = caddyconfig.JSON(map[string]string{"module": "file_system", "root": storage}, nil)
-	c.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{WriterRaw: caddyconfig.JSONModuleObject(struct{}{}, "output", "discard", nil)}}}}
+	nowhere := caddyconfig.JSONModuleObject(struct{}{}, "output", "discard", nil)
+	c.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{WriterRaw: nowhere}}}}
 	_, _, _ = caddy.BufferedLog() // holds what the old logger says about the new one
 	ctx, err := caddy.ProvisionContext(&c)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler serves the model server's endpoints: all below /api/ and /v1/, and /rerank and /v2/rerank. Other requests go to the next handler. If
-// no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take an empty answer for a success.
+// Handler serves the model server's endpoints: all below /api/ and /v1/, and /rerank and /v2/rerank. Other requests go to the next
+// handler. If no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take
+// an empty answer for a success.
 type Handler struct {
 	// The API families that the site serves. Default: all.
 	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`

@@ -70,7 +70,8 @@ func (c recordedCore) keep(entry zapcore.Entry, fields []zapcore.Field) {
 	for _, list := range [][]zapcore.Field{c.with, fields} {
 		for _, f := range list {
 			switch f.Type {
-			case zapcore.ObjectMarshalerType, zapcore.ReflectType, zapcore.InlineMarshalerType, zapcore.BinaryType, zapcore.ByteStringType, zapcore.NamespaceType:
+			case zapcore.ObjectMarshalerType, zapcore.ReflectType, zapcore.InlineMarshalerType, zapcore.BinaryType,
+				zapcore.ByteStringType, zapcore.NamespaceType:
 				continue
 			}
 			f.AddTo(simple)

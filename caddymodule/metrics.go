@@ -16,42 +16,56 @@ import (
 var (
 	loadsSeries     = series("loads_total", "How often the model was loaded.", "model")
 	loadTimeSeries  = series("load_seconds", "How long loading the model took, from the launch of its engine until it was ready.", "model")
-	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room), for other programs on its GPU (gpu), or since nobody used it (ttl).", "model", "reason")
-	unloadsSeries   = series("unloads_total", "How often an instance of the model was ended on request (unload), to be started with other settings (settings) or to leave room for another (sharing), because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model", "reason")
-	crashesSeries   = series("crashes_total", "How often a loaded instance's engine ended unexpectedly or hung.", "model")
-	failuresSeries  = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")
-	waitingSeries   = series("waiting", "Requests that wait for the model.", "model")
-	inFlightSeries  = series("in_flight", "Slots of the model's instances that requests use.", "model")
-	slotsSeries     = series("slots", "Slots that the model's loaded instances have.", "model")
-	loadedSeries    = series("loaded", "Loaded instances of the model.", "model")
-	residentSeries  = series("resident_memory_bytes", "Memory of the machine that the model's engines held when it was last looked at.", "model")
-	claimSeries     = series("memory_claim_bytes", "Memory of the machine that the model's instances are counted with against the budget.", "model")
-	budgetSeries    = series("memory_budget_bytes", "Memory of the machine that all instances may take together. Absent: there is no bound.")
+	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room), "+
+		"for other programs on its GPU (gpu), or since nobody used it (ttl).", "model", "reason")
+	unloadsSeries = series("unloads_total", "How often an instance of the model was ended on request (unload), "+
+		"to be started with other settings (settings) or to leave room for another (sharing), "+
+		"because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model",
+		"reason")
+	crashesSeries  = series("crashes_total", "How often a loaded instance's engine ended unexpectedly or hung.", "model")
+	failuresSeries = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")
+	waitingSeries  = series("waiting", "Requests that wait for the model.", "model")
+	inFlightSeries = series("in_flight", "Slots of the model's instances that requests use.", "model")
+	slotsSeries    = series("slots", "Slots that the model's loaded instances have.", "model")
+	loadedSeries   = series("loaded", "Loaded instances of the model.", "model")
+	residentSeries = series("resident_memory_bytes", "Memory of the machine that the model's engines held when it was last looked at.",
+		"model")
+	claimSeries = series("memory_claim_bytes", "Memory of the machine that the model's instances are counted with against the budget.",
+		"model")
+	budgetSeries = series("memory_budget_bytes", "Memory of the machine that all instances may take together. Absent: there is no bound.")
 
 	gpuClaimSeries  = series("gpu_claim_bytes", "Memory of a GPU that the model's instances are counted with.", "model", "device")
 	gpuBudgetSeries = series("gpu_budget_bytes", "Memory of a GPU that all instances may take together.", "device")
 	gpuHeldSeries   = series("gpu_held_bytes", "Memory of a GPU that other programs hold, as far as that is known.", "device")
 
-	usedRequestsSeries = series("used_requests_total", "Requests that the model answered, or began to, for an owner: a token's id, user:name, or nobody in particular.", "owner", "model")
-	usedTokensSeries   = series("used_tokens_total", "Tokens of the requests in lm_used_requests_total: those of prompts (in) and those generated (out).", "owner", "model", "direction")
+	usedRequestsSeries = series("used_requests_total",
+		"Requests that the model answered, or began to, for an owner: a token's id, user:name, or nobody in particular.", "owner", "model")
+	usedTokensSeries = series("used_tokens_total",
+		"Tokens of the requests in lm_used_requests_total: those of prompts (in) and those generated (out).", "owner", "model", "direction")
 
-	mcpCallsSeries       = series("mcp_calls_total", "Calls of the tools of an MCP server: with a result (ok), with an error of the tool (error), or at which the server failed (failed). The server is a label of mcp.json, or empty for all that requests name.", "server", "outcome")
+	mcpCallsSeries = series("mcp_calls_total", "Calls of the tools of an MCP server: with a result (ok), "+
+		"with an error of the tool (error), or at which the server failed (failed). The server is a label of mcp.json, "+
+		"or empty for all that requests name.", "server", "outcome")
 	mcpSecondsSeries     = series("mcp_call_seconds_total", "How long the calls in lm_mcp_calls_total took together.", "server")
 	mcpConnectionsSeries = series("mcp_connections", "Open connections to an MCP server.", "server")
 
 	warmSavesSeries    = series("warm_saves_total", "States of the model's conversations that were saved to files.", "model")
 	warmRestoresSeries = series("warm_restores_total", "Saved states that were given back to an engine.", "model")
-	warmMissesSeries   = series("warm_misses_total", "Restores in lm_warm_restores_total of which the engine used less than half of what was expected.", "model")
-	warmRefusedSeries  = series("warm_refused_total", "Saved states that were deleted because they were damaged, or because an engine refused them.", "model")
-	warmSparedSeries   = series("warm_spared_tokens_total", "Tokens of prompts that engines needn't process, thanks to restored states.", "model")
-	warmWrittenSeries  = series("warm_written_bytes_total", "Bytes that engines wrote to save states.", "model")
-	warmReadSeries     = series("warm_read_bytes_total", "Bytes of states that were restored.", "model")
-	warmStatesSeries   = series("warm_states", "Saved states of the model's conversations that are kept.", "model")
-	warmBytesSeries    = series("warm_bytes", "Bytes that the states in lm_warm_states take.", "model")
+	warmMissesSeries   = series("warm_misses_total",
+		"Restores in lm_warm_restores_total of which the engine used less than half of what was expected.", "model")
+	warmRefusedSeries = series("warm_refused_total",
+		"Saved states that were deleted because they were damaged, or because an engine refused them.", "model")
+	warmSparedSeries = series("warm_spared_tokens_total", "Tokens of prompts that engines needn't process, thanks to restored states.",
+		"model")
+	warmWrittenSeries = series("warm_written_bytes_total", "Bytes that engines wrote to save states.", "model")
+	warmReadSeries    = series("warm_read_bytes_total", "Bytes of states that were restored.", "model")
+	warmStatesSeries  = series("warm_states", "Saved states of the model's conversations that are kept.", "model")
+	warmBytesSeries   = series("warm_bytes", "Bytes that the states in lm_warm_states take.", "model")
 
 	allSeries = []*prometheus.Desc{
 		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
-		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, gpuClaimSeries, gpuBudgetSeries, gpuHeldSeries, usedRequestsSeries, usedTokensSeries,
+		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, gpuClaimSeries, gpuBudgetSeries, gpuHeldSeries,
+		usedRequestsSeries, usedTokensSeries,
 		mcpCallsSeries, mcpSecondsSeries, mcpConnectionsSeries,
 		warmSavesSeries, warmRestoresSeries, warmMissesSeries, warmRefusedSeries, warmSparedSeries, warmWrittenSeries, warmReadSeries,
 		warmStatesSeries, warmBytesSeries,
@@ -65,7 +79,8 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
 	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForOthers, supervisor.ForIdleness}
-	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody, supervisor.ForSignal}
+	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody,
+		supervisor.ForSignal}
 )
 
 // collector reads an app's node whenever it is asked. Each configuration has a registry of its own, and so a collector; what
@@ -173,7 +188,8 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 	of := func(key string) *modelSums {
 		key = valid(key) // a folder may have any name
 		if models[key] == nil {
-			models[key] = &modelSums{onGPUs: map[string]int64{}, Counts: supervisor.Counts{LoadBuckets: make([]uint64, len(supervisor.LoadBounds()))}}
+			models[key] = &modelSums{onGPUs: map[string]int64{}, Counts: supervisor.Counts{LoadBuckets: make([]uint64,
+				len(supervisor.LoadBounds()))}}
 		}
 		return models[key]
 	}

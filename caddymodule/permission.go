@@ -122,7 +122,8 @@ func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	}
 	for _, policy := range automation.Policies {
 		subjects := policy.Subjects()
-		if policy.OnDemand && (len(subjects) == 0 || slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, "*") })) {
+		if policy.OnDemand && (len(subjects) == 0 || slices.ContainsFunc(subjects,
+			func(s string) bool { return strings.Contains(s, "*") })) {
 			log.Warn("anyone who can reach a site with on_demand can request any number of certificates: " +
 				"put on_demand_tls { permission lm } into the global options")
 			return

@@ -41,7 +41,8 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	engines, ctx := activeEngines(), caddy.ActiveContext()
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
-		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(ctx), Pages: pagesOf(sitesOf(ctx)),
+		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted,
+		Addresses: addressesOf(ctx), Pages: pagesOf(sitesOf(ctx)),
 		Sandbox: sandboxOf(engines), Engines: engines,
 	})
 }

@@ -18,7 +18,8 @@ type Program struct {
 	// LogReady is called whenever a configuration has set up the default logger, just before the admin endpoint listens.
 	LogReady func()
 
-	// Serving is called when a configuration with sites has started, with their addresses as URLs, and whether GET /v1/models lists every model.
+	// Serving is called when a configuration with sites has started, with their addresses as URLs, and whether GET /v1/models lists every
+	// model.
 	Serving func(addresses []string, listsAll bool)
 
 	// PlainHTTP1 restricts sites without TLS to HTTP/1. By default, Caddy also offers protocols that require TLS, and warns

@@ -64,7 +64,8 @@ func CheckCORS(origin string) error {
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-		return errors.New("cors " + origin + ": an origin is a scheme and a host, such as https://app.example or app://obsidian.md, null for files, or * for all websites")
+		return errors.New("cors " + origin +
+			": an origin is a scheme and a host, such as https://app.example or app://obsidian.md, null for files, or * for all websites")
 	}
 	return nil
 }
@@ -88,8 +89,8 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 	}
 }
 
-// isExposed reports whether a site serves the API to others than the users of this machine: its listener can be reached from other machines, or
-// it has lm_auth, as a site behind another server may have.
+// isExposed reports whether a site serves the API to others than the users of this machine: its listener can be reached from other
+// machines, or it has lm_auth, as a site behind another server may have.
 func isExposed(ctx caddy.Context) bool {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
@@ -189,7 +190,8 @@ func isReachable(listen string) bool {
 func configOf(ctx caddy.Context, a *App) endpoint.Config {
 	return endpoint.Config{
 		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
-		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: config.Names(a.Hosts), ServesHost: servesHost,
+		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: config.Names(a.Hosts),
+		ServesHost:      servesHost,
 		RootCertificate: rootCertificate(ctx),
 	}
 }

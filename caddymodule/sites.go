@@ -25,7 +25,8 @@ func sitesOf(ctx caddy.Context) []resource.Site {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server := servers[name]
 		s := resource.Site{
-			Server: name, Addresses: addressesOfServer(server), Hosts: []string{}, Dialects: []string{}, CORS: []string{}, TLS: len(server.TLSConnPolicies) > 0,
+			Server: name, Addresses: addressesOfServer(server), Hosts: []string{}, Dialects: []string{}, CORS: []string{},
+			TLS:            len(server.TLSConnPolicies) > 0,
 			Authentication: !isOpen(server.Routes, false), Reachable: slices.ContainsFunc(server.Listen, isReachable),
 		}
 		handlers := 0

@@ -50,7 +50,8 @@ type service struct {
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(endpoint.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(), Exiting: exiting, Underway: a.requests.counted})
+	all := api.New(endpoint.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(),
+		Exiting: exiting, Underway: a.requests.counted})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
@@ -91,7 +92,8 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 // socket that a crash left behind. The caller has made sure that no other process serves there.
 func listenPrivately(path string) (_ net.Listener, err error) {
 	if len(path) > home.MaxSocketPath {
-		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket's may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket's may have: choose a shorter LMCADDY_HOME",
+			home.MaxSocketPath)
 	}
 	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
 	if err := os.RemoveAll(hidden); err != nil {

@@ -26,7 +26,8 @@ func steer() error {
 		// exist, and the program has no effect until the next reload.
 		newer := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 1}
 		all = append(all, os.NewSyscallError("setsockopt",
-			unix.SetsockoptSockFprog(descriptors[0], unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &unix.SockFprog{Len: 1, Filter: &newer})))
+			unix.SetsockoptSockFprog(descriptors[0], unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
+				&unix.SockFprog{Len: 1, Filter: &newer})))
 	}
 	return errors.Join(all...)
 }
@@ -52,7 +53,8 @@ func listeners() (map[netip.AddrPort][]int, error) {
 			at := netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)) //nolint:gosec // a port
 			found[at] = append(found[at], fd)
 		case *unix.SockaddrInet6:
-			at := netip.AddrPortFrom(netip.AddrFrom16(a.Addr).WithZone(strconv.Itoa(int(a.ZoneId))), uint16(a.Port)) //nolint:gosec // a port
+			//nolint:gosec // a port
+			at := netip.AddrPortFrom(netip.AddrFrom16(a.Addr).WithZone(strconv.Itoa(int(a.ZoneId))), uint16(a.Port))
 			found[at] = append(found[at], fd)
 		}
 	}

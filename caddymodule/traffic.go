@@ -16,28 +16,35 @@ import (
 
 // The series about requests, and about the server as a whole.
 var (
-	requestsSeries   = series("requests_total", "Requests to a model that have ended. The outcome is ok, cancelled (by the client), or the kind of the error. The model is empty where a request names none that there is.", "model", "dialect", "outcome")
-	errorsSeries     = series("errors_total", "Errors that clients were told, of requests of any kind.", "dialect", "kind")
-	promptSeries     = series("prompt_tokens_total", "Tokens of the prompts of requests to the model, with the cached ones.", "model")
-	cachedSeries     = series("cached_tokens_total", "Tokens of prompts that the engine had kept and didn't process again. A part of lm_prompt_tokens_total.", "model")
-	generatedSeries  = series("generated_tokens_total", "Tokens that the model generated.", "model")
-	durationSeries   = series("request_seconds", "Duration of requests with a complete answer, from arrival to the end of the answer.", "model")
+	requestsSeries = series("requests_total", "Requests to a model that have ended. The outcome is ok, cancelled (by the client), "+
+		"or the kind of the error. The model is empty where a request names none that there is.", "model", "dialect", "outcome")
+	errorsSeries = series("errors_total", "Errors that clients were told, of requests of any kind.", "dialect", "kind")
+	promptSeries = series("prompt_tokens_total", "Tokens of the prompts of requests to the model, with the cached ones.", "model")
+	cachedSeries = series("cached_tokens_total",
+		"Tokens of prompts that the engine had kept and didn't process again. A part of lm_prompt_tokens_total.", "model")
+	generatedSeries = series("generated_tokens_total", "Tokens that the model generated.", "model")
+	durationSeries  = series("request_seconds", "Duration of requests with a complete answer, from arrival to the end of the answer.",
+		"model")
 	firstTokenSeries = series("time_to_first_token_seconds", "Time from a request's arrival to the first token of its answer.", "model")
-	perTokenSeries   = series("time_per_output_token_seconds", "Time that the engine took for each token, as the average of an answer.", "model")
-	queueSeries      = series("queue_seconds", "Time that requests waited for a slot, or for room for the model, without its load.", "model")
-	swapSeries       = series("swap_seconds", "Durations of the phases of a swap: unload (ending a process), launch (starting one), load (until it is ready) and restore (reading the saved state of a prompt).", "model", "phase")
+	perTokenSeries   = series("time_per_output_token_seconds", "Time that the engine took for each token, as the average of an answer.",
+		"model")
+	queueSeries = series("queue_seconds", "Time that requests waited for a slot, or for room for the model, without its load.", "model")
+	swapSeries  = series("swap_seconds", "Durations of the phases of a swap: unload (ending a process), launch (starting one), "+
+		"load (until it is ready) and restore (reading the saved state of a prompt).", "model", "phase")
 
 	buildSeries        = series("build_info", "The server's version; always 1.", "version", "go_version")
 	engineSeries       = series("engine_info", "The engine of a loaded model, and its version; always 1.", "model", "engine", "version")
 	startSeries        = series("start_time_seconds", "When the model server was started, as seconds since 1970.")
 	downloadsSeries    = series("downloads", "Downloads of models that are known, by state.", "state")
 	downloadLeftSeries = series("download_left_bytes", "Bytes that the downloads in progress have yet to fetch.")
-	storeSeries        = series("store_seconds", "Duration of the reads and writes of the store. A write includes the wait for others.", "operation")
-	storeErrorsSeries  = series("store_errors_total", "Reads and writes of the store that the database failed.", "operation")
+	storeSeries        = series("store_seconds", "Duration of the reads and writes of the store. A write includes the wait for others.",
+		"operation")
+	storeErrorsSeries = series("store_errors_total", "Reads and writes of the store that the database failed.", "operation")
 
 	trafficSeries = []*prometheus.Desc{
 		requestsSeries, errorsSeries, promptSeries, cachedSeries, generatedSeries, durationSeries, firstTokenSeries, perTokenSeries,
-		queueSeries, swapSeries, buildSeries, engineSeries, startSeries, downloadsSeries, downloadLeftSeries, storeSeries, storeErrorsSeries,
+		queueSeries, swapSeries, buildSeries, engineSeries, startSeries, downloadsSeries, downloadLeftSeries, storeSeries,
+		storeErrorsSeries,
 	}
 )
 

@@ -29,9 +29,11 @@ type everyday struct {
 }
 
 const (
-	howToServe = `"lmcaddy start" starts a server in the background, "lmcaddy serve" one in this terminal, and "lmcaddy service install" one that starts with the machine`
-	noAccount  = `lmcaddy needs no account: the token for a hub goes into the Caddyfile (hub URL { token … }), and "lmcaddy token create" makes tokens for your own server`
-	noUpload   = `lmcaddy downloads models, and uploads none: publish them with the tools of the hub`
+	howToServe = `"lmcaddy start" starts a server in the background, "lmcaddy serve" one in this terminal, ` +
+		`and "lmcaddy service install" one that starts with the machine`
+	noAccount = `lmcaddy needs no account: the token for a hub goes into the Caddyfile (hub URL { token … }), ` +
+		`and "lmcaddy token create" makes tokens for your own server`
+	noUpload = `lmcaddy downloads models, and uploads none: publish them with the tools of the hub`
 )
 
 // everydays are the words. A word with nothing to run or say is one of our program's own, in another Caddy build.
@@ -44,7 +46,8 @@ var everydays = []everyday{
 	{word: "daemon", says: howToServe},
 	{word: "bootstrap", says: `nothing has to be set up: "lmcaddy runtime get llama.cpp" downloads an engine, "lmcaddy serve" serves`},
 	{word: "clone", says: `"lmcaddy get MODEL" downloads a model`},
-	{word: "cp", says: `a model gets another name in the Caddyfile (model KEY { alias NAME }), and a file another place by "lmcaddy import FILE --repo PUBLISHER/NAME --link"`},
+	{word: "cp", says: `a model gets another name in the Caddyfile (model KEY { alias NAME }), ` +
+		`and a file another place by "lmcaddy import FILE --repo PUBLISHER/NAME --link"`},
 	{word: "create", says: `a GGUF file becomes a model by "lmcaddy import FILE"; its settings go into the Caddyfile (model KEY { … })`},
 	{word: "flags", says: `"lmcaddy config" shows the settings in force`},
 	{word: "dev", says: `lmcaddy has no plugins of its own: models use the tools of MCP servers, which "lmcaddy mcp ls" lists`},

@@ -57,7 +57,8 @@ func arrange(parent *cobra.Command, rest string) {
 	parent.SetHelpTemplate(new(cobra.Command).HelpTemplate()) // without Caddy's footer
 	parent.SetUsageTemplate(strings.NewReplacer(
 		".FlagUsages", ".FlagUsagesWrapped 80",
-		`Use "{{.CommandPath}} [command] --help" for more information about a command.`, `"{{.CommandPath}} COMMAND --help" explains a command.`,
+		`Use "{{.CommandPath}} [command] --help" for more information about a command.`,
+		`"{{.CommandPath}} COMMAND --help" explains a command.`,
 		"[command]", "COMMAND",
 	).Replace(new(cobra.Command).UsageTemplate()))
 }

@@ -127,7 +127,8 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 
 // argumentError says what to type instead of a wrong number of arguments.
 func argumentError(cmd *cobra.Command, args []string, err error) error {
-	if err == nil || !strings.HasPrefix(err.Error(), "accepts ") && !strings.HasPrefix(err.Error(), "requires ") && !strings.HasPrefix(err.Error(), "unknown command ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "accepts ") && !strings.HasPrefix(err.Error(), "requires ") &&
+		!strings.HasPrefix(err.Error(), "unknown command ") {
 		return err
 	}
 	_, usage, _ := strings.Cut(cmd.Use, " ")
@@ -136,7 +137,8 @@ func argumentError(cmd *cobra.Command, args []string, err error) error {
 	case len(args) == 0:
 		return fmt.Errorf("something is missing: type \"%s\" (\"%s --help\" explains it)", how, cmd.CommandPath())
 	case strings.HasPrefix(err.Error(), "unknown command "):
-		return fmt.Errorf("%s takes no arguments, and was given %q (\"%s --help\" explains it)", cmd.CommandPath(), args[0], cmd.CommandPath())
+		return fmt.Errorf("%s takes no arguments, and was given %q (\"%s --help\" explains it)", cmd.CommandPath(), args[0],
+			cmd.CommandPath())
 	default:
 		return fmt.Errorf("%s was given too many arguments: type \"%s\"", cmd.CommandPath(), how)
 	}

@@ -51,7 +51,8 @@ func checkStop(dir home.Dir, args []string) error {
 	}
 	conn, err := net.Dial("unix", dir.AdminSocket())
 	if err != nil {
-		return fmt.Errorf("%s (%w): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", kit.NothingRuns(), err)
+		return fmt.Errorf("%s (%w): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", kit.NothingRuns(),
+			err)
 	}
 	return conn.Close()
 }

@@ -106,7 +106,8 @@ func becomeProgram(version, configFile string) {
 			once.Do(func() {
 				fmt.Println("Serving on", strings.Join(addresses, ", "))
 				if !listsAll {
-					fmt.Println("GET /v1/models lists the loaded models only. To list all: lmcaddy serve --list-models all, or list_models all in the Caddyfile")
+					fmt.Println("GET /v1/models lists the loaded models only. To list all: lmcaddy serve --list-models all, " +
+						"or list_models all in the Caddyfile")
 				}
 				go func() { _ = resident.Release() }() // if it can't, that does no harm
 			})

@@ -63,7 +63,8 @@ func (e *Engine) check(described node.Engine) error {
 	case len(e.Command) > 0 && e.Command[0] == "":
 		return fmt.Errorf("engine %s: command: the first word must be the executable", described.Name)
 	case described.NoSandbox != "" && wantsSandbox:
-		return fmt.Errorf(`engine %s: it can't run in the sandbox, because %s: leave out "sandbox on" and "sandbox_read"`, described.Name, described.NoSandbox)
+		return fmt.Errorf(`engine %s: it can't run in the sandbox, because %s: leave out "sandbox on" and "sandbox_read"`, described.Name,
+			described.NoSandbox)
 	default:
 		return nil
 	}

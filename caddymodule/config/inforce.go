@@ -17,7 +17,8 @@ import (
 // InForce returns what the configuration says, and what is in force where it says nothing. The hubs are those of the node's settings.
 func (s *Settings) InForce(hubs []fetch.Hub) resource.Configuration {
 	c := resource.Configuration{
-		Home: s.home(), ModelsDirs: append([]string{}, s.ModelsDirs...), Settings: option.InForce(s), Engines: []resource.Block{}, Models: []resource.Block{},
+		Home: s.home(), ModelsDirs: append([]string{}, s.ModelsDirs...), Settings: option.InForce(s), Engines: []resource.Block{},
+		Models: []resource.Block{},
 	}
 	if i := slices.IndexFunc(c.Settings, func(o resource.Setting) bool { return o.Name == "home" }); s.Home == "" {
 		c.Settings[i].Value = c.Home
@@ -35,7 +36,10 @@ func (s *Settings) InForce(hubs []fetch.Hub) resource.Configuration {
 		if len(shown.Command) > 0 { // which stands for the path
 			shown.Path, shown.Command = option.Words(shown.Command), nil
 		}
-		settings := slices.DeleteFunc(option.InForce(&shown), func(o resource.Setting) bool { return o.Name == "sandbox" && described.NoSandbox != "" })
+		settings := slices.DeleteFunc(option.InForce(&shown), func(o resource.Setting) bool {
+			return o.Name == "sandbox" &&
+				described.NoSandbox != ""
+		})
 		c.Engines = append(c.Engines, resource.Block{Name: described.Name, Settings: settings})
 	}
 	for i := range s.Remotes {

@@ -116,7 +116,8 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 	for key, m := range full.Models {
 		to.Models[strings.ToLower(key)] = m.node()
 	}
-	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace), full.cluster(&to, log, replace))
+	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace),
+		full.cluster(&to, log, replace))
 }
 
 // budgets puts the budgets of memory into the settings.
@@ -193,7 +194,8 @@ func (s *Settings) remotes(to *node.Settings, log *slog.Logger, replace *caddy.R
 			log.Warn("the remote is asked without a key: its placeholder is empty", "remote", c.Name)
 		}
 		if c.SendsKeyInClear() {
-			log.Warn("the key of a remote is sent without TLS, so others on its network can read it: use https, or a tunnel such as WireGuard", "remote", c.Name)
+			log.Warn("the key of a remote is sent without TLS, so others on its network can read it: use https, "+
+				"or a tunnel such as WireGuard", "remote", c.Name)
 		}
 		if c.Insecure {
 			log.Warn("any certificate of a remote is accepted: give tls_ca or tls_pin instead of tls_insecure", "remote", c.Name)
@@ -217,7 +219,8 @@ func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.R
 		to.Cluster.TLS.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
 	}
 	if isInClear(to.Cluster.URL) {
-		log.Warn("the nodes of the cluster reach this one without TLS, so others on the network can read prompts and the nodes' keys: use https, or a tunnel such as WireGuard",
+		log.Warn("the nodes of the cluster reach this one without TLS, so others on the network can read prompts and the nodes' "+
+			"keys: use https, or a tunnel such as WireGuard",
 			"node", to.Cluster.Name())
 	}
 	if s.Cluster.TLSInsecure {

@@ -31,8 +31,9 @@ type Remote struct {
 	// Patterns of the keys of the models that are used. A * stands for any characters but a slash.
 	Models []string `json:"models,omitempty" args:"<pattern...>" otherwise:"all"`
 
-	// How many requests each of its models gets at a time; more wait here.
-	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1" otherwise:"256 for vLLM and SGLang, 64 for openai, 16 for lmcaddy, its slots for llama_server, else 4"`
+	// How many requests each of its models gets at a time; more wait here: 256 for vLLM and SGLang, 64 for OpenAI-style servers, 16 for
+	// lmcaddy, as many as it has slots for llama-server, 4 for others, unless this is set.
+	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1" otherwise:"depends on the kind"`
 
 	// Where the remote comes among the places that have a model: those with a lower number come first. This machine has 0.
 	Prefer *int `json:"prefer,omitempty" args:"<n>" default:"1"`

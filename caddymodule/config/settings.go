@@ -24,7 +24,7 @@ type Settings struct {
 	Home string `json:"home,omitempty" args:"<folder>" otherwise:"$LMCADDY_HOME, else ~/.lmcaddy" example:"/srv/lmcaddy"`
 
 	// Additional models folders. They are only read.
-	ModelsDirs []string `json:"models_dirs,omitempty" word:"models_dir" args:"<folder>" otherwise:"none but that of the home" example:"/srv/models"`
+	ModelsDirs []string `json:"models_dirs,omitempty" word:"models_dir" args:"<folder>" otherwise:"the home's alone" example:"/srv/models"`
 
 	// Additional names and addresses of this machine. Sites without authentication accept requests for them, and TLS on demand issues
 	// certificates for them.
@@ -56,8 +56,8 @@ type Settings struct {
 	Queue *int `json:"queue,omitempty" args:"<n>" min:"0" default:"512" example:"64"`
 
 	// How much memory the bodies of all requests may take together: those that are being read, that wait and that are being answered. One
-	// token may take a quarter of it.
-	BodyMemory option.Size `json:"body_memory,omitempty" args:"<size>" max:"1TiB" otherwise:"1/16 of the memory, at least 256 MiB" example:"1GiB"`
+	// token may take a quarter of it. The default is at least 256 MiB.
+	BodyMemory option.Size `json:"body_memory,omitempty" args:"<size>" max:"1TiB" otherwise:"a sixteenth of the memory" example:"1GiB"`
 
 	// How many requests to models are kept whole, with their answers, for administrators to inspect. They are in memory alone, and bounded
 	// in size.
@@ -84,7 +84,7 @@ type Settings struct {
 	Warm Warm `json:"warm,omitzero" default:"on" example:"off"`
 
 	// Which of the features that are off by default are allowed.
-	Allow []string `json:"allow,omitempty" args:"ephemeral_mcp|plugin_mcp|remote_mcp|raw_grammar..." otherwise:"nothing" example:"plugin_mcp"`
+	Allow []string `json:"allow,omitempty" args:"ephemeral_mcp|plugin_mcp|remote_mcp|raw_grammar..." otherwise:"nothing"`
 
 	// The hosts without a public address that a request's MCP server may have: names, addresses or networks, such as 10.0.0.0/8, each with
 	// a port or without.
@@ -167,7 +167,8 @@ func (s *Settings) Check() error {
 		}
 	}
 	if s.Cluster != nil && s.Cluster.URL == "" {
-		return errors.New("cluster: the address is missing: give the one where other nodes reach this server, such as https://10.0.0.2:8443")
+		return errors.New("cluster: the address is missing: " +
+			"give the one where other nodes reach this server, such as https://10.0.0.2:8443")
 	}
 	return cmp.Or(s.Engines.check(), node.MCPSettings{PrivateHosts: s.MCPPrivateHosts}.Validate())
 }

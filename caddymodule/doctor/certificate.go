@@ -38,12 +38,15 @@ func ofRoot(path string, content []byte, now time.Time, trusted *x509.CertPool) 
 	case now.After(root.NotAfter):
 		return one(Problem, fmt.Sprintf("The root certificate %s expired on %s.", path, root.NotAfter.Format(time.DateOnly)), again)
 	case now.Before(root.NotBefore):
-		return one(Problem, fmt.Sprintf("The root certificate %s is not valid before %s.", path, root.NotBefore.Format(time.DateOnly)), "Set the machine's clock.")
+		return one(Problem, fmt.Sprintf("The root certificate %s is not valid before %s.", path, root.NotBefore.Format(time.DateOnly)),
+			"Set the machine's clock.")
 	case root.NotAfter.Sub(now) < 30*24*time.Hour:
 		return one(Warning, fmt.Sprintf("The root certificate %s expires on %s.", path, root.NotAfter.Format(time.DateOnly)), again)
 	}
-	if _, err := root.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
-		return one(Warning, "Programs on this machine don't trust the certificates of tls internal.", "Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.")
+	if _, err := root.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return one(Warning, "Programs on this machine don't trust the certificates of tls internal.",
+			"Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.")
 	}
 	return ok("This machine trusts the certificates of tls internal, until %s.", root.NotAfter.Format(time.DateOnly))
 }

@@ -23,14 +23,16 @@ func checkCluster(ctx context.Context, s *Subject) []Finding {
 		return one(Warning, fmt.Sprintf("What the nodes of the cluster are doing isn't known: %v.", err), `See "lmcaddy log".`)
 	}
 	if len(o.Nodes) == 0 {
-		return one(Problem, "The nodes of the cluster can't be read from the store.", `See "lmcaddy log", and whether PostgreSQL runs and can be reached from here.`)
+		return one(Problem, "The nodes of the cluster can't be read from the store.",
+			`See "lmcaddy log", and whether PostgreSQL runs and can be reached from here.`)
 	}
 	var all []Finding
 	for i := range o.Nodes {
 		all = append(all, nodeFinding(&o.Nodes[i]))
 	}
 	if len(o.Nodes) == 1 {
-		all = append(all, Finding{Status: Warning, Message: "No other node is in the cluster.", Advice: "Start others with the same store, each with the address where it is reached."})
+		all = append(all, Finding{Status: Warning, Message: "No other node is in the cluster.",
+			Advice: "Start others with the same store, each with the address where it is reached."})
 	}
 	return all
 }
@@ -39,7 +41,8 @@ func nodeFinding(n *resource.OverviewNode) Finding {
 	switch {
 	case n.Status == resource.RemoteUnreachable:
 		return Finding{
-			Status: Problem, Message: fmt.Sprintf("The node %s (%s) of the cluster can't be reached: %s.", n.Name, n.URL, strings.TrimRight(n.Error, ".")),
+			Status: Problem, Message: fmt.Sprintf("The node %s (%s) of the cluster can't be reached: %s.", n.Name, n.URL,
+				strings.TrimRight(n.Error, ".")),
 			Advice: "Start that server, or correct the address in its option cluster: the other nodes must reach a site with lm_api there.",
 		}
 	case n.Status == resource.NodeLate:
@@ -52,7 +55,8 @@ func nodeFinding(n *resource.OverviewNode) Finding {
 	case n.Self:
 		return Finding{Status: OK, Message: fmt.Sprintf("This server is the node %s of the cluster.", n.Name)}
 	default:
-		return Finding{Status: OK, Message: strings.TrimSpace(fmt.Sprintf("The node %s of the cluster is connected %s", n.Name, versionNote(n.Version))) + "."}
+		return Finding{Status: OK, Message: strings.TrimSpace(fmt.Sprintf("The node %s of the cluster is connected %s", n.Name,
+			versionNote(n.Version))) + "."}
 	}
 }
 

@@ -33,7 +33,8 @@ func checkEngines(ctx context.Context, s *Subject) []Finding {
 		path, err := e.Find(setup)
 		switch {
 		case err != nil && (i == 0 || s.configured(e.Name, "path") != ""):
-			found = append(found, one(Problem, fmt.Sprintf("%s: %s.", e.Name, strings.TrimSuffix(err.Error(), ".")), `Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`)...)
+			found = append(found, one(Problem, fmt.Sprintf("%s: %s.", e.Name, strings.TrimSuffix(err.Error(), ".")),
+				`Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`)...)
 		case err != nil:
 		default:
 			found = append(found, s.tryEngine(ctx, e, setup, path)...)
@@ -56,9 +57,11 @@ func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup supervisor
 		advice := fmt.Sprintf("Get another: %s.", another)
 		switch {
 		case bounded.Err() != nil && ctx.Err() == nil:
-			return one(Problem, fmt.Sprintf("%s hangs: it doesn't even tell its version.", path), fmt.Sprintf("See whether a GPU's driver or the disk hangs, or get another: %s.", another))
+			return one(Problem, fmt.Sprintf("%s hangs: it doesn't even tell its version.", path),
+				fmt.Sprintf("See whether a GPU's driver or the disk hangs, or get another: %s.", another))
 		case strings.Contains(why, "shared librar"):
-			advice = fmt.Sprintf("A library that it needs is missing on this system. Install it, or get a build that brings its own: %s.", another)
+			advice = fmt.Sprintf("A library that it needs is missing on this system. Install it, or get a build that brings its own: %s.",
+				another)
 		case errors.Is(err, syscall.ENOEXEC):
 			return one(Problem, fmt.Sprintf("%s doesn't start: it was built for another processor or system, or is damaged.", path), advice)
 		}
@@ -67,7 +70,8 @@ func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup supervisor
 	said := fmt.Sprintf("%s %s is at %s", build.Engine, build.Version, build.Path)
 	if info, err := os.Stat(path); err == nil {
 		if age := time.Since(info.ModTime()); age > oldEngine {
-			return one(Warning, fmt.Sprintf("%s, and is %d months old: it may not run new models.", said, age/(30*24*time.Hour)), fmt.Sprintf("Get the newest: %s.", getEngine(e.Name)))
+			return one(Warning, fmt.Sprintf("%s, and is %d months old: it may not run new models.", said, age/(30*24*time.Hour)),
+				fmt.Sprintf("Get the newest: %s.", getEngine(e.Name)))
 		}
 	}
 	return ok("%s.", said)

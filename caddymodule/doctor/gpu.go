@@ -30,7 +30,8 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 		hardware = new(runtimes.DetectHardware(ctx))
 	}
 	if hardware.DriverFails {
-		found = append(found, one(Problem, "There is an NVIDIA GPU, and its driver doesn't work: nvidia-smi fails.", "Reinstall the driver, and restart the machine if it was updated.")...)
+		found = append(found, one(Problem, "There is an NVIDIA GPU, and its driver doesn't work: nvidia-smi fails.",
+			"Reinstall the driver, and restart the machine if it was updated.")...)
 	}
 	hasGPU := len(files) > 0 || hardware.HasGPU()
 	engine, err := s.selected()
@@ -77,7 +78,8 @@ func (s *Subject) deviceFaults(ctx context.Context, setup supervisor.Setup, buil
 		}
 		isExposed = slices.ContainsFunc(s.Config.Sites, func(site resource.Site) bool { return site.Reachable || site.Authentication })
 	}
-	report := process.FindDevices(ctx, described.New(setup), build, true, sandbox, strings.Fields(s.configured(described.Name, "sandbox_read")))
+	report := process.FindDevices(ctx, described.New(setup), build, true, sandbox,
+		strings.Fields(s.configured(described.Name, "sandbox_read")))
 	if fault, _ := node.JudgeDevices(described.Name, &report, sandbox, isExposed); fault != "" {
 		return []string{fault}
 	}
@@ -104,7 +106,8 @@ func ofVariant(hardware runtimes.Hardware, engine runtimes.Runtime, build superv
 	case engine.Variant == "":
 		return one(Warning, fmt.Sprintf("There is a GPU, and %s doesn't find it.", engine.Path), get)
 	default:
-		return one(Problem, fmt.Sprintf("The engine %s was built for a GPU (%s), and finds none.", engine.Name, engine.Variant), "See whether the driver works (nvidia-smi, vulkaninfo), and whether this user may open the files in /dev/dri.")
+		return one(Problem, fmt.Sprintf("The engine %s was built for a GPU (%s), and finds none.", engine.Name, engine.Variant),
+			"See whether the driver works (nvidia-smi, vulkaninfo), and whether this user may open the files in /dev/dri.")
 	}
 }
 

@@ -20,7 +20,8 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 	}
 	var found []Finding
 	if m, err := mem.VirtualMemory(); err == nil && int64(m.Total) > total { //nolint:gosec // less than 1<<63
-		found = append(found, one(Warning, fmt.Sprintf("The machine has %s of memory, and this process may take %s of it.", humanize.Bytes(m.Total), humanize.Bytes(uint64(total))), //nolint:gosec // not negative
+		found = append(found, one(Warning, fmt.Sprintf("The machine has %s of memory, and this process may take %s of it.",
+			humanize.Bytes(m.Total), humanize.Bytes(uint64(total))), //nolint:gosec // not negative
 			"Its control group has a limit: raise MemoryMax of the systemd unit, or --memory of the container, if models need more.")...)
 	}
 	budget := total
@@ -32,8 +33,10 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 			}
 		}
 		if budget > total {
-			found = append(found, one(Warning, fmt.Sprintf("memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said, humanize.Bytes(uint64(total))), //nolint:gosec // not negative
-				"Lower memory_budget.")...)
+			found = append(found,
+				one(Warning, fmt.Sprintf("memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said,
+					humanize.Bytes(uint64(total))), //nolint:gosec // not negative
+					"Lower memory_budget.")...)
 		}
 	}
 	models, err := s.models(ctx)
@@ -73,7 +76,8 @@ func ofSizes(budget int64, models []model) []Finding {
 	may := humanize.Bytes(uint64(max(0, budget)))
 	var found []Finding
 	if len(large) > 0 {
-		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take: %s.", may, strings.Join(large, ", ")), "Get a smaller quantization of them.")
+		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take: %s.", may, strings.Join(large, ", ")),
+			"Get a smaller quantization of them.")
 	}
 	if largest.key != "" {
 		return append(found, ok("Models may take %s of memory. The largest that fits is %s.", may, largest.key)...)

@@ -67,11 +67,14 @@ func checkModels(ctx context.Context, s *Subject) []Finding {
 		case err == nil:
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
 		case errors.Is(err, fs.ErrNotExist):
-			found = append(found, one(Problem, fmt.Sprintf("The models folder %s doesn't exist.", folder), "Correct models_dir, make the folder, or mount its disk.")...)
+			found = append(found, one(Problem, fmt.Sprintf("The models folder %s doesn't exist.", folder),
+				"Correct models_dir, make the folder, or mount its disk.")...)
 		case errors.Is(err, fs.ErrPermission):
-			found = append(found, one(Problem, fmt.Sprintf("This user may not read the models folder %s.", folder), "Give this user access to it.")...)
+			found = append(found, one(Problem, fmt.Sprintf("This user may not read the models folder %s.", folder),
+				"Give this user access to it.")...)
 		default:
-			found = append(found, one(Problem, fmt.Sprintf("The models folder %s can't be read: %v.", folder, err), "See whether it is a folder, and its disk is mounted.")...)
+			found = append(found, one(Problem, fmt.Sprintf("The models folder %s can't be read: %v.", folder, err),
+				"See whether it is a folder, and its disk is mounted.")...)
 		}
 	}
 	models, err := s.models(ctx)
@@ -84,14 +87,17 @@ func checkModels(ctx context.Context, s *Subject) []Finding {
 			good++
 			if m.lacks != "" {
 				what, advice, _ := strings.Cut(m.lacks, "; ")
-				found = append(found, one(Warning, fmt.Sprintf("The model %s can't be loaded: %s.", m.key, what), sentenceOf(errors.New(cmp.Or(advice, "get a newer engine"))))...)
+				found = append(found, one(Warning, fmt.Sprintf("The model %s can't be loaded: %s.", m.key, what),
+					sentenceOf(errors.New(cmp.Or(advice, "get a newer engine"))))...)
 			}
 			continue
 		}
-		found = append(found, one(Problem, fmt.Sprintf("The model %s can't be used: %s (%s).", m.key, strings.TrimSuffix(m.problem, "."), m.path), `Download it again ("lmcaddy get"), or delete its file.`)...)
+		found = append(found, one(Problem, fmt.Sprintf("The model %s can't be used: %s (%s).", m.key, strings.TrimSuffix(m.problem, "."),
+			m.path), `Download it again ("lmcaddy get"), or delete its file.`)...)
 	}
 	if good == 0 {
-		return append(found, one(Warning, "There is no model to use.", `"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`)...)
+		return append(found, one(Warning, "There is no model to use.",
+			`"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`)...)
 	}
 	return append(found, ok("%s can be used.", count(good, "model", "models"))...)
 }

@@ -48,11 +48,14 @@ func tryPort(ctx context.Context, at string) []Finding {
 		_ = l.Close()
 		return nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return one(Problem, fmt.Sprintf("%s is in use by %s.", at, listener(ctx, at)), "Stop that program, or choose another port: in the site's address, or with lmcaddy serve --listen.")
+		return one(Problem, fmt.Sprintf("%s is in use by %s.", at, listener(ctx, at)),
+			"Stop that program, or choose another port: in the site's address, or with lmcaddy serve --listen.")
 	case errors.Is(err, fs.ErrPermission):
-		return one(Problem, fmt.Sprintf("This user may not listen on %s: ports below 1024 are the system's.", at), "Choose a port above 1023, or on Linux run: sudo setcap cap_net_bind_service=+ep $(which lmcaddy)")
+		return one(Problem, fmt.Sprintf("This user may not listen on %s: ports below 1024 are the system's.", at),
+			"Choose a port above 1023, or on Linux run: sudo setcap cap_net_bind_service=+ep $(which lmcaddy)")
 	default:
-		return one(Problem, fmt.Sprintf("No server can listen on %s: %v.", at, err), "Correct the address in the Caddyfile: it must be one of this machine's.")
+		return one(Problem, fmt.Sprintf("No server can listen on %s: %v.", at, err),
+			"Correct the address in the Caddyfile: it must be one of this machine's.")
 	}
 }
 

@@ -31,17 +31,21 @@ func remoteFinding(r *resource.OverviewRemote) Finding {
 	switch {
 	case r.Status == resource.RemoteUnreachable:
 		return Finding{
-			Status: Problem, Message: fmt.Sprintf("The remote %s (%s) can't be reached: %s.", r.Name, r.URL, strings.TrimRight(r.Error, ".")),
-			Advice: "Start that server, or correct the address or the key in the block of the remote. Requests go to other places that have the model meanwhile.",
+			Status: Problem, Message: fmt.Sprintf("The remote %s (%s) can't be reached: %s.", r.Name, r.URL,
+				strings.TrimRight(r.Error, ".")),
+			Advice: "Start that server, or correct the address or the key in the block of the remote. " +
+				"Requests go to other places that have the model meanwhile.",
 		}
 	case r.Status == resource.RemoteConnecting:
-		return Finding{Status: Warning, Message: fmt.Sprintf("The remote %s (%s) hasn't answered yet.", r.Name, r.URL), Advice: "Ask again in a few seconds."}
+		return Finding{Status: Warning, Message: fmt.Sprintf("The remote %s (%s) hasn't answered yet.", r.Name, r.URL),
+			Advice: "Ask again in a few seconds."}
 	case r.Models == 0:
 		return Finding{
 			Status: Warning, Message: fmt.Sprintf("The remote %s (%s, %s) has no model that is used.", r.Name, r.Kind, r.URL),
 			Advice: "Load a model there, or correct the patterns of models in the block of the remote.",
 		}
 	default:
-		return Finding{Status: OK, Message: fmt.Sprintf("The remote %s (%s) is connected. Models: %d.", r.Name, strings.TrimSpace(r.Kind+" "+r.Version), r.Models)}
+		return Finding{Status: OK, Message: fmt.Sprintf("The remote %s (%s) is connected. Models: %d.", r.Name,
+			strings.TrimSpace(r.Kind+" "+r.Version), r.Models)}
 	}
 }

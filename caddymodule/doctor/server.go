@@ -18,19 +18,24 @@ func checkServer(ctx context.Context, s *Subject) []Finding {
 	if s.Server != nil {
 		var p caddymodule.Process
 		if err := s.Server.Get(ctx, caddymodule.StatusPath, &p); err != nil {
-			return one(Problem, fmt.Sprintf("A server runs on the home, and doesn't answer as it should: %v.", err), `See "lmcaddy log", and restart it.`)
+			return one(Problem, fmt.Sprintf("A server runs on the home, and doesn't answer as it should: %v.", err),
+				`See "lmcaddy log", and restart it.`)
 		}
-		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID, cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))
+		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID,
+			cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))
 	}
 	held, err := isLocked(s.Home.Lock())
 	switch {
 	case err != nil:
 		return one(Warning, fmt.Sprintf("Whether a server runs on the home isn't known: %v.", err), "See who owns the file.")
 	case s.IsSilent && !held:
-		return one(Problem, fmt.Sprintf("Something accepts connections on %s and doesn't answer, and it isn't an lmcaddy that has the home in use.", s.Home.Socket()), "End that program, and delete the socket.")
+		return one(Problem, fmt.Sprintf("Something accepts connections on %s and doesn't answer, "+
+			"and it isn't an lmcaddy that has the home in use.", s.Home.Socket()), "End that program, and delete the socket.")
 	case held:
 		pid, _ := os.ReadFile(s.Home.Lock())
-		return one(Problem, fmt.Sprintf("Process %s has the home in use, and doesn't answer on its socket.", strings.TrimSpace(string(pid))), "It may be starting or ending: wait a moment. If this lasts, end that process, and start the server again.")
+		return one(Problem, fmt.Sprintf("Process %s has the home in use, and doesn't answer on its socket.",
+			strings.TrimSpace(string(pid))),
+			"It may be starting or ending: wait a moment. If this lasts, end that process, and start the server again.")
 	}
 	return ok(`No server is running: "lmcaddy run" or "lmcaddy serve" starts one.`)
 }

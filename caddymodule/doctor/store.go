@@ -26,7 +26,9 @@ func checkStore(ctx context.Context, s *Subject) []Finding {
 		found = one(Warning, fmt.Sprintf("Other users can read the conversations and tokens in %s.", file), "Run: chmod 600 "+file)
 	}
 	if err := store.Check(ctx, file); err != nil {
-		return append(found, one(Problem, fmt.Sprintf("The database is damaged or can't be read: %v.", strings.TrimSuffix(err.Error(), ".")), "Stop lmcaddy, and put a backup in its place, or save what can be read with `sqlite3 FILE .recover`.")...)
+		return append(found, one(Problem, fmt.Sprintf("The database is damaged or can't be read: %v.",
+			strings.TrimSuffix(err.Error(), ".")),
+			"Stop lmcaddy, and put a backup in its place, or save what can be read with `sqlite3 FILE .recover`.")...)
 	}
 	return append(found, ok("The database %s is intact.", file)...)
 }
@@ -40,7 +42,8 @@ func (s *Subject) checkPostgres(ctx context.Context) []Finding {
 		err = store.CheckPostgres(ctx, s.Config.PostgresURL)
 	}
 	if err != nil {
-		return one(Problem, fmt.Sprintf("The database can't be used: %s.", strings.TrimSuffix(err.Error(), ".")), "See whether PostgreSQL runs, and whether the address in the option store is right.")
+		return one(Problem, fmt.Sprintf("The database can't be used: %s.", strings.TrimSuffix(err.Error(), ".")),
+			"See whether PostgreSQL runs, and whether the address in the option store is right.")
 	}
 	return ok("The database answers (%s).", s.setting("store"))
 }
@@ -71,9 +74,12 @@ func ofTokens(tokens []resource.Token, now time.Time) (found []Finding) {
 		}
 		switch left := t.Expires.Sub(now); {
 		case left <= 0:
-			found = append(found, one(Warning, fmt.Sprintf("The token %s has expired.", name), fmt.Sprintf("lmcaddy token edit %s --expires DURATION extends it, lmcaddy token revoke %s deletes it.", t.ID, t.ID))...)
+			found = append(found, one(Warning, fmt.Sprintf("The token %s has expired.", name),
+				fmt.Sprintf("lmcaddy token edit %s --expires DURATION extends it, lmcaddy token revoke %s deletes it.", t.ID, t.ID))...)
 		case left < soon:
-			found = append(found, one(Warning, fmt.Sprintf("The token %s expires on %s.", name, t.Expires.Local().Format("2006-01-02 15:04")), fmt.Sprintf("lmcaddy token edit %s --expires DURATION extends it.", t.ID))...)
+			found = append(found, one(Warning, fmt.Sprintf("The token %s expires on %s.", name,
+				t.Expires.Local().Format("2006-01-02 15:04")), fmt.Sprintf("lmcaddy token edit %s --expires DURATION extends it.",
+				t.ID))...)
 		}
 	}
 	switch {

@@ -14,14 +14,16 @@ import (
 // checkSandbox checks that engines run in a sandbox.
 func checkSandbox(_ context.Context, s *Subject) []Finding {
 	if s.configured(node.Engines()[0].Name, "sandbox") == "off" {
-		return one(Warning, "Engines run without a sandbox: the configuration says sandbox off.", "Leave that out, unless an engine doesn't work in it.")
+		return one(Warning, "Engines run without a sandbox: the configuration says sandbox off.",
+			"Leave that out, unless an engine doesn't work in it.")
 	}
 	return ofSandbox(process.SandboxState())
 }
 
 func ofSandbox(state string) []Finding {
 	if strings.HasPrefix(state, "not available") {
-		return one(Warning, fmt.Sprintf("Engines run without a sandbox: it is %s.", state), "On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).")
+		return one(Warning, fmt.Sprintf("Engines run without a sandbox: it is %s.", state),
+			"On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).")
 	}
 	return ok("Engines run in a sandbox (%s).", state)
 }
@@ -32,10 +34,13 @@ const enoughFiles = 4096
 // ofLimits is about the most files that a process may open, and the most memory that it may take, in bytes. 0 is unlimited.
 func ofLimits(files, memory uint64) (found []Finding) {
 	if files > 0 && files < enoughFiles {
-		found = append(found, one(Warning, fmt.Sprintf("A process may open only %d files, and each client, engine and model takes some.", files), "Raise the limit: LimitNOFILE in the systemd unit, or ulimit -n in the shell that starts the server.")...)
+		found = append(found, one(Warning, fmt.Sprintf("A process may open only %d files, and each client, engine and model takes some.",
+			files), "Raise the limit: LimitNOFILE in the systemd unit, or ulimit -n in the shell that starts the server.")...)
 	}
 	if memory > 0 {
-		found = append(found, one(Warning, "The memory of processes is limited (ulimit -v): engines map whole models, and fail to load them.", "Start the server without that limit: ulimit -v unlimited")...)
+		found = append(found,
+			one(Warning, "The memory of processes is limited (ulimit -v): engines map whole models, and fail to load them.",
+				"Start the server without that limit: ulimit -v unlimited")...)
 	}
 	if len(found) == 0 {
 		return ok("The limits of this user's processes are high enough.")
@@ -64,7 +69,8 @@ func ofClock(now, newest time.Time) []Finding {
 	case now.Before(released):
 		return one(Problem, fmt.Sprintf("The machine's clock is wrong: it says %s.", now.Format(time.DateTime)), advice)
 	case newest.Sub(now) > time.Hour:
-		return one(Warning, fmt.Sprintf("The machine's clock went back: it says %s, and the home has a file of %s.", now.Format(time.DateTime), newest.Format(time.DateTime)), advice)
+		return one(Warning, fmt.Sprintf("The machine's clock went back: it says %s, and the home has a file of %s.",
+			now.Format(time.DateTime), newest.Format(time.DateTime)), advice)
 	default:
 		return ok("The machine's clock says %s.", now.Format(time.RFC3339))
 	}

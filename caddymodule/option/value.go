@@ -35,7 +35,8 @@ func (f *Field) read(t reflect.Type, text string) (any, error) {
 		}
 		n, err := humanize.ParseBytes(text)
 		if err != nil || n < 1 || n >= most || IsBare(text, n) {
-			return nil, fmt.Errorf("%s: %q is not a size between 1 byte and %s with its unit, such as 64MiB", f.Word, text, humanize.IBytes(most))
+			return nil, fmt.Errorf("%s: %q is not a size between 1 byte and %s with its unit, such as 64MiB", f.Word, text,
+				humanize.IBytes(most))
 		}
 		return n, nil
 	}

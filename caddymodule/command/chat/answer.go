@@ -29,7 +29,8 @@ type answerPrinter struct {
 
 func newAnswerPrinter(out, notes io.Writer) *answerPrinter {
 	return &answerPrinter{
-		out: out, notes: notes, onScreen: terminal.Is(out), terminal: terminal.Is(notes), colored: terminal.HasColors(notes), columns: func() int { return terminal.Columns(notes) }, waiting: terminal.NewProgress(notes),
+		out: out, notes: notes, onScreen: terminal.Is(out), terminal: terminal.Is(notes), colored: terminal.HasColors(notes),
+		columns: func() int { return terminal.Columns(notes) }, waiting: terminal.NewProgress(notes),
 	}
 }
 

@@ -70,9 +70,12 @@ The server has to allow that (allow plugin_mcp). With --host, the token needs th
 	flags.StringVar(&ch.request.Reasoning, "reasoning", "", "off, low, medium, high or on (default: the model's own choice)")
 	flags.Float64Var(&given.temperature, "temperature", 0, "0 to 1; 0: always the same answer (default: the model's own)")
 	flags.IntVarP(&ch.request.ContextLength, "context-length", "c", 0, "tokens for one request, if this loads the model")
-	flags.StringVar(&given.ttl, "ttl", "", "how long the model may stay idle before it is unloaded, such as 30m, or never; if this loads it")
-	flags.StringArrayVar(&given.images, "image", nil, "an image for the question: the `FILE`, in PNG, JPEG, WebP, GIF or BMP (may be repeated)")
-	flags.StringSliceVar(&given.servers, "mcp", nil, "an MCP server whose tools the model may call, as mcp.json names it (may be repeated, or separated by commas)")
+	flags.StringVar(&given.ttl, "ttl", "",
+		"how long the model may stay idle before it is unloaded, such as 30m, or never; if this loads it")
+	flags.StringArrayVar(&given.images, "image", nil,
+		"an image for the question: the `FILE`, in PNG, JPEG, WebP, GIF or BMP (may be repeated)")
+	flags.StringSliceVar(&given.servers, "mcp", nil,
+		"an MCP server whose tools the model may call, as mcp.json names it (may be repeated, or separated by commas)")
 	_ = cmd.RegisterFlagCompletionFunc("mcp", completeMCP) // it fails only if there is no such flag
 	_ = cmd.RegisterFlagCompletionFunc("reasoning", cobra.FixedCompletions(reasonings, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&ch.goOn, "continue", "", "continue the conversation `ID`, or the last one; \"lmcaddy conversations ls\" lists them")

@@ -117,7 +117,8 @@ func writeConversations(out io.Writer, list []resource.Conversation) error {
 	fmt.Fprintln(table, "ID\tUPDATED\tTURNS\tMODEL\tTITLE")
 	for i := range list {
 		c := &list[i]
-		terminal.Printf(table, "%s\t%s\t%d\t%s\t%s\n", shortID(c.ID), humanize.Time(c.Updated.Time), c.Turns, kit.OrDash(c.Model), kit.OrDash(kit.OneLine(c.Title)))
+		terminal.Printf(table, "%s\t%s\t%d\t%s\t%s\n", shortID(c.ID), humanize.Time(c.Updated.Time), c.Turns, kit.OrDash(c.Model),
+			kit.OrDash(kit.OneLine(c.Title)))
 	}
 	return table.Flush()
 }
@@ -141,13 +142,15 @@ func defineConversationsShow(cmd *cobra.Command, to *kit.Connection, owner func(
 }
 
 func defineConversationsExport(cmd *cobra.Command, to *kit.Connection, owner func() *string) {
-	cmd.Long = `Writes a conversation to standard output or to a file, with what the model thought. JSON has everything that is stored, images
+	cmd.Long = `Writes a conversation to standard output or to a file, with what the model thought. JSON has everything that is
+stored, images
 included; Markdown is for people.`
 	cmd.Example = `  lmcaddy conversations export -o chat.md 3f9a1c22ab`
 	cmd.Args = cobra.ExactArgs(1)
 	formats := []string{formatMarkdown, formatJSON}
 	format := cmd.Flags().String("format", "", "md or json (default: by the file's name, else md)")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
+	// it fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	path := cmd.Flags().StringP("output", "o", "", "write to this new `FILE`, which only you can read")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *format == "" {
@@ -195,7 +198,8 @@ time, or all.`
 			}
 		}
 		if given != 1 {
-			return errors.New("name the conversations to delete, or else give --all or --older-than AGE: \"lmcaddy conversations ls\" lists them")
+			return errors.New("name the conversations to delete, or else give --all or --older-than AGE: " +
+				"\"lmcaddy conversations ls\" lists them")
 		}
 		before, which := time.Now().Add(24*time.Hour), "all conversations" // whatever the server's clock says
 		if !*all && len(args) == 0 {
@@ -282,7 +286,8 @@ func checkConversationID(id string) error {
 	if isConversationID(id) {
 		return nil
 	}
-	return fmt.Errorf("%q can't be the id of a conversation, or the beginning of one: give at least 6 of the digits that \"lmcaddy conversations ls\" lists", id)
+	return fmt.Errorf("%q can't be the id of a conversation, or the beginning of one: "+
+		"give at least 6 of the digits that \"lmcaddy conversations ls\" lists", id)
 }
 
 var conversationID = regexp.MustCompile(`^(resp_)?[0-9a-f]{6,48}$`)

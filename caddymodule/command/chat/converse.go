@@ -166,7 +166,8 @@ func (s *conversation) turn(ctx context.Context, question string) {
 		s.images = images
 		fmt.Fprintln(notes, "Error:", terminal.Text(kit.InWords(s.to.InWords(s.client, err, s.request.Model).Error())))
 		if errors.Is(err, client.ErrCut) {
-			fmt.Fprintln(notes, kit.InWords("(the question wasn't kept: \"lmcaddy status\" shows whether the server runs, and the up arrow brings the question back)"))
+			fmt.Fprintln(notes, kit.InWords("(the question wasn't kept: \"lmcaddy status\" shows whether the server runs, "+
+				"and the up arrow brings the question back)"))
 		}
 		s.goneOn(result.Response)
 	default:
@@ -251,7 +252,8 @@ func (ch *chat) resume(ctx context.Context, c *client.Client) error {
 		return explainConversation(err)
 	}
 	if found.Dialect != resource.DialectNative {
-		return fmt.Errorf("the conversation %s was held through another API, whose clients can continue it: \"lmcaddy conversations show %s\" shows it", shortID(found.ID), shortID(found.ID))
+		return fmt.Errorf("the conversation %s was held through another API, whose clients can continue it: "+
+			"\"lmcaddy conversations show %s\" shows it", shortID(found.ID), shortID(found.ID))
 	}
 	ch.begun, ch.request.Previous = found.ID, found.Last
 	if ch.request.Model == "" {

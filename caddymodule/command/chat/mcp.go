@@ -121,12 +121,14 @@ func allowsPlugins(ctx context.Context, dir home.Dir) *bool {
 func (l *mcpServers) write(out io.Writer) error {
 	text := terminal.NewPage(out)
 	if len(l.Servers) == 0 {
-		terminal.Printf(text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
+		terminal.Printf(text,
+			"There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
 	} else {
 		table := terminal.NewTable(text)
 		fmt.Fprintln(table, "NAME\tID\tKIND\tCOMMAND OR URL")
 		for _, s := range l.Servers {
-			terminal.Printf(table, "%s\t%s\t%s\t%s\n", kit.OneLine(s.Label), s.ID, kit.OrDash(s.Kind), kit.OrDash(kit.OneLine(s.Command+s.URL)))
+			terminal.Printf(table, "%s\t%s\t%s\t%s\n", kit.OneLine(s.Label), s.ID, kit.OrDash(s.Kind),
+				kit.OrDash(kit.OneLine(s.Command+s.URL)))
 		}
 		_ = table.Flush() // to memory
 	}
@@ -146,7 +148,8 @@ func (l *mcpServers) write(out io.Writer) error {
 	case *l.Allowed:
 		text.WriteString("\nThe running server allows chats to use them.\n")
 	default:
-		text.WriteString(kit.InWords("\nThe running server doesn't allow chats to use them: put \"allow plugin_mcp\" into the option lm of its Caddyfile, " +
+		text.WriteString(kit.InWords("\nThe running server doesn't allow chats to use them: " +
+			"put \"allow plugin_mcp\" into the option lm of its Caddyfile, " +
 			"or start it with \"lmcaddy serve --allow plugin_mcp\".\n"))
 	}
 	return text.Flush()

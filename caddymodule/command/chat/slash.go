@@ -175,7 +175,8 @@ func (s *conversation) set(argument string) error {
 		s.request.Temperature = &t
 	case "reasoning":
 		if !isDefault && !slices.Contains(reasonings, value) {
-			return fmt.Errorf("reasoning can't be %s%s", value, cmp.Or(kit.DidYouMean(value, reasonings), ": it is off, low, medium, high or on, and not every model has each"))
+			return fmt.Errorf("reasoning can't be %s%s", value, cmp.Or(kit.DidYouMean(value, reasonings),
+				": it is off, low, medium, high or on, and not every model has each"))
 		}
 		s.request.Reasoning = value
 		if isDefault {
@@ -192,7 +193,8 @@ func (s *conversation) set(argument string) error {
 		}
 		s.stats = value == "on"
 	default:
-		return fmt.Errorf("%s can't be set%s", name, cmp.Or(kit.DidYouMean(name, settings), ": temperature, system, reasoning and stats can"))
+		return fmt.Errorf("%s can't be set%s", name, cmp.Or(kit.DidYouMean(name, settings),
+			": temperature, system, reasoning and stats can"))
 	}
 	return nil
 }

@@ -96,13 +96,14 @@ type states interface {
 
 // withWarm calls do with the states of the server, or with those in the home if no server runs.
 func withWarm(cmd *cobra.Command, to *kit.Connection, do func(context.Context, states) error) error {
-	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) }, func(ctx context.Context, dir home.Dir) error {
-		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		return node.WithWarmOf(dir, log, func(w *warm.Store) error {
-			terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
-			return do(ctx, warmAtHome{w})
+	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) },
+		func(ctx context.Context, dir home.Dir) error {
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			return node.WithWarmOf(dir, log, func(w *warm.Store) error {
+				terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
+				return do(ctx, warmAtHome{w})
+			})
 		})
-	})
 }
 
 // warmAtHome has the states in the home.
@@ -129,7 +130,8 @@ func writeWarm(out io.Writer, list *resource.Warm) error {
 		if r.PaysFrom != nil {
 			continue
 		}
-		_, err := terminal.Printf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, is faster than to restore states of %s for a token at %s in a second.\n",
+		_, err := terminal.Printf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, "+
+			"is faster than to restore states of %s for a token at %s in a second.\n",
 			r.Model, r.PromptRate, kit.Size(int64(r.BytesPerToken)), kit.Size(int64(r.RestoreRate)))
 		if err != nil {
 			return err
@@ -149,7 +151,8 @@ func writeStates(out io.Writer, all []resource.WarmState) error {
 	for i := range all {
 		s := &all[i]
 		total += s.SizeBytes
-		table.Row(s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), kit.Size(s.SizeBytes), kit.Moment(s.Created), kit.Moment(s.LastUsed))
+		table.Row(s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), kit.Size(s.SizeBytes), kit.Moment(s.Created),
+			kit.Moment(s.LastUsed))
 	}
 	if err := table.Flush(); err != nil {
 		return err

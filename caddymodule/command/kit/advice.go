@@ -23,7 +23,8 @@ const advicePatience = 5 * time.Second
 // The message may be about one of the names, besides those on the command line.
 func advise(cmd *cobra.Command, to *client.Client, refused *client.Error, names []string) {
 	if refused.IsUnknownEndpoint() {
-		refused.Message = `the server doesn't know what "` + cmd.CommandPath() + `" asks for: it is older than this command, and has to be started again with the new program ("lmcaddy status" shows its version)`
+		refused.Message = `the server doesn't know what "` + cmd.CommandPath() + `" asks for: it is older than this command, ` +
+			`and has to be started again with the new program ("lmcaddy status" shows its version)`
 		if slices.ContainsFunc(cmd.Flags().Args(), IsNoName) {
 			refused.Message = `the name has a path in it: "` + cmd.CommandPath() + ` --help" says what can be named`
 		}

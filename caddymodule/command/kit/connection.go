@@ -73,7 +73,8 @@ func (c *Connection) Talk(cmd *cobra.Command, do func(context.Context, *client.C
 const startPatience = 10 * time.Second
 
 // TalkOrAtHome calls do like talk, or atHome with the home's folder if no server runs on it. A server that starts or ends is waited for.
-func (c *Connection) TalkOrAtHome(cmd *cobra.Command, do func(context.Context, *client.Client) error, atHome func(context.Context, home.Dir) error) error {
+func (c *Connection) TalkOrAtHome(cmd *cobra.Command, do func(context.Context, *client.Client) error,
+	atHome func(context.Context, home.Dir) error) error {
 	return c.Talk(cmd, func(ctx context.Context, to *client.Client) error {
 		for deadline := time.Now().Add(startPatience); ; {
 			err := do(ctx, to)
@@ -144,13 +145,16 @@ func (c *Connection) explain(err error) error {
 		return fmt.Errorf("%w: check that it runs there, and that --host is right", err)
 	}
 	if len(down.Address) > home.MaxSocketPath {
-		return fmt.Errorf("the server of the home folder can't be reached: the path of its socket, %s, is longer than the %d bytes that a socket's may have. Choose a shorter LMCADDY_HOME, or name the server with --host", down.Address, home.MaxSocketPath)
+		return fmt.Errorf("the server of the home folder can't be reached: the path of its socket, %s, "+
+			"is longer than the %d bytes that a socket's may have. Choose a shorter LMCADDY_HOME, or name the server with --host",
+			down.Address, home.MaxSocketPath)
 	}
 	why := ""
 	if !errors.Is(down.Reason, fs.ErrNotExist) && !errors.Is(down.Reason, syscall.ECONNREFUSED) { // as after an end, or a crash
 		why = " (" + down.Reason.Error() + ")"
 	}
-	return fmt.Errorf("%s%s: start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", NothingRuns(), why)
+	return fmt.Errorf("%s%s: start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, "+
+		"or name a server with --host", NothingRuns(), why)
 }
 
 // NothingRuns is the beginning of an error: no server answers for the home.

@@ -38,7 +38,8 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 	case len(found) > 0 && strings.EqualFold(found[0].Repository, bare): // a gated one
 		return "", why
 	case len(found) == 0 && isUnknown(why):
-		return "", fmt.Errorf("there is no model %q to download, and none like it is found. Check the spelling, or look for one with \"lmcaddy search\"", bare)
+		return "", fmt.Errorf("there is no model %q to download, and none like it is found. Check the spelling, "+
+			"or look for one with \"lmcaddy search\"", bare)
 	case len(found) == 0:
 		return "", why
 	}
@@ -49,7 +50,8 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 		names = append(names, m.Model)
 	}
 	if !kit.CanAsk(cmd) {
-		return "", fmt.Errorf("there is no model %q to download. Found are: %s. Type one of these names, such as \"lmcaddy get %s\"", bare, strings.Join(names, ", "), names[0])
+		return "", fmt.Errorf("there is no model %q to download. Found are: %s. Type one of these names, such as \"lmcaddy get %s\"",
+			bare, strings.Join(names, ", "), names[0])
 	}
 	terminal.Printf(cmd.ErrOrStderr(), "There is no model %q to download. These are like it:\n", bare)
 	i, err := kit.AskWhich(ctx, cmd, "Which one?", lines)
@@ -99,8 +101,10 @@ func ShowPlan(notes io.Writer, model string, p *resource.Preview) error {
 		if p.OtherBytes > 0 {
 			others = fmt.Sprintf(", and other downloads %s", kit.Size(p.OtherBytes))
 		}
-		return fmt.Errorf("%s doesn't fit the disk: it needs %s%s, and %s are free. Free some space, or choose a smaller quantization: \"lmcaddy search\" shows sizes",
+		return fmt.Errorf("%s doesn't fit the disk: it needs %s%s, and %s are free. Free some space, "+
+			"or choose a smaller quantization: \"lmcaddy search\" shows sizes",
 			model, kit.Size(p.LeftBytes), others, kit.Size(*p.FreeBytes))
 	}
-	return kit.Wrapped(notes, "%s: %s in %s%s; %s of the disk are free.", model, kit.Size(p.TotalBytes), kit.Count(len(p.Files), "file"), from, kit.Size(*p.FreeBytes))
+	return kit.Wrapped(notes, "%s: %s in %s%s; %s of the disk are free.", model, kit.Size(p.TotalBytes), kit.Count(len(p.Files), "file"),
+		from, kit.Size(*p.FreeBytes))
 }

@@ -62,7 +62,8 @@ func outlookInWords(e *resource.LoadEstimate) string {
 	switch s := e.Smaller; {
 	case s == nil:
 	case s.ContextLength > 0 && s.ContextLength < e.Config.ContextLength:
-		text = fmt.Sprintf("it can be loaded with a context of %d tokens, for %s at a time, in %s", s.ContextLength, kit.Count(s.Slots, "request"), kit.Size(s.Memory))
+		text = fmt.Sprintf("it can be loaded with a context of %d tokens, for %s at a time, in %s", s.ContextLength,
+			kit.Count(s.Slots, "request"), kit.Size(s.Memory))
 	case s.Slots == e.Slots:
 		text = "it can be loaded with a smaller prompt cache, in " + kit.Size(s.Memory)
 	default:

@@ -36,7 +36,8 @@ has no equivalent is listed.`
 	flags := cmd.Flags()
 	repo := flags.String("repo", "", "the publisher/repo to import it as")
 	dry := flags.Bool("dry-run", false, "only print what would be done")
-	asJSON := flags.Bool("json", false, "print JSON: the model, null for a projector, its path, and whether this was done; with --from, the Caddyfile, and the files and notes")
+	asJSON := flags.Bool("json", false, "print JSON: the model, null for a projector, its path, and whether this was done; "+
+		"with --from, the Caddyfile, and the files and notes")
 	ways := map[catalog.How]*bool{
 		catalog.Copy:     flags.BoolP("copy", "c", false, "copy the file instead of moving it"),
 		catalog.SymLink:  flags.BoolP("link", "l", false, "make a symbolic link instead of moving the file"),
@@ -85,7 +86,8 @@ func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	if i.Done {
 		terminal.Println(notes, i.Path)
 	} else {
-		how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
+		how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked",
+			catalog.HardLink: "hard-linked"}[what.How]
 		terminal.Printf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
 	}
 	if i.Model == nil {
@@ -154,7 +156,8 @@ func tryImport(ctx context.Context, what catalog.Import, dir home.Dir) (imported
 	}
 	would.Path, would.Done = filepath.Join(dir.Models(), rel), false
 	if _, err := os.Lstat(would.Path); err == nil {
-		return imported{}, &catalog.ImportError{Source: what.Source, Reason: would.Path + " already exists; remove it first, or choose another publisher or name"}
+		return imported{}, &catalog.ImportError{Source: what.Source,
+			Reason: would.Path + " already exists; remove it first, or choose another publisher or name"}
 	}
 	return would, nil
 }

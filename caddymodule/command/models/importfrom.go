@@ -32,7 +32,8 @@ func defineImportFrom(cmd *cobra.Command) *importFrom {
 	f := new(importFrom)
 	cmd.Flags().StringVar(&f.program, "from", "", "the program to take over from: "+strings.Join(otherPrograms, ", "))
 	cmd.Flags().StringVarP(&f.output, "output", "o", "Caddyfile", "with --from, the Caddyfile to write, which must not exist yet")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(otherPrograms, cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
+	// it fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(otherPrograms, cobra.ShellCompDirectiveNoFileComp))
 	return f
 }
 
@@ -74,7 +75,8 @@ func (f *importFrom) run(cmd *cobra.Command, args []string, dry, asJSON bool) er
 		return err
 	}
 	if _, err := os.Lstat(f.output); err == nil && !dry {
-		return fmt.Errorf("%s already exists, and is not replaced: choose another file with --output, or look first with --dry-run", f.output)
+		return fmt.Errorf("%s already exists, and is not replaced: choose another file with --output, or look first with --dry-run",
+			f.output)
 	}
 	config, err := f.read(ctx, dir, args)
 	if err != nil {
@@ -133,7 +135,9 @@ func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) err
 	case dry:
 		_, err = fmt.Fprint(cmd.OutOrStdout(), i.Caddyfile)
 	case i.Done:
-		_, err = terminal.Printf(cmd.OutOrStdout(), kit.InWords("%s is written. End %s, since it has the port %d, and start: lmcaddy run --config %s\n"), i.Output, i.From, port, i.Output)
+		_, err = terminal.Printf(cmd.OutOrStdout(),
+			kit.InWords("%s is written. End %s, since it has the port %d, and start: lmcaddy run --config %s\n"), i.Output, i.From, port,
+			i.Output)
 	}
 	return err
 }
@@ -198,7 +202,8 @@ func (f *importFrom) read(ctx context.Context, dir home.Dir, args []string) (*mi
 	if empty != nil {
 		return nil, empty
 	}
-	return nil, fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH", strings.Join(usual, ", and no "), f.program)
+	return nil, fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH",
+		strings.Join(usual, ", and no "), f.program)
 }
 
 func (f *importFrom) readAt(ctx context.Context, place string, list migration.List) (*migration.Config, error) {
@@ -245,7 +250,8 @@ func makeLinks(ctx context.Context, dir home.Dir, config *migration.Config) erro
 	for _, link := range config.Links {
 		key, path := catalog.Key(link.Publisher, link.Repo), linkPath(dir, link)
 		if !same(link.File, path) { // else linked by an earlier run
-			what := catalog.Import{Source: link.File, Models: dir.Models(), Publisher: link.Publisher, Repo: link.Repo, How: catalog.SymLink}
+			what := catalog.Import{Source: link.File, Models: dir.Models(), Publisher: link.Publisher, Repo: link.Repo,
+				How: catalog.SymLink}
 			_, err := models.Import(ctx, what)
 			if refused, ok := errors.AsType[*catalog.ImportError](err); ok {
 				config.Notes = append(config.Notes, refused.Error())

@@ -93,7 +93,8 @@ func listCompanions(c *kit.Connection, ctx context.Context, to *client.Client) (
 	}
 	found, err := catalogOf(dir.Models()).Companions(ctx)
 	for _, p := range found {
-		list.Companions = append(list.Companions, resource.Companion{Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path), SizeBytes: p.SizeBytes, Models: p.Of})
+		list.Companions = append(list.Companions, resource.Companion{Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path),
+			SizeBytes: p.SizeBytes, Models: p.Of})
 	}
 	return list, err
 }
@@ -122,7 +123,8 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	terminal.Printf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir, dir.Models())
+	terminal.Printf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir,
+		dir.Models())
 	models, err := catalogOf(dir.Models()).Models(ctx)
 	if err != nil {
 		return nil, err

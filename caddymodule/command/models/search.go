@@ -71,7 +71,8 @@ func writeFound(out io.Writer, models []resource.FoundModel) error {
 		if m.Downloads != nil {
 			downloads = humanize.Comma(*m.Downloads)
 		}
-		terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, kit.OrDash(m.Quantization), foundSize(m), foundFit(m), downloads, foundNote(m))
+		terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, kit.OrDash(m.Quantization), foundSize(m), foundFit(m), downloads,
+			foundNote(m))
 	}
 	return table.Flush()
 }

@@ -110,7 +110,8 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	}
 	f.add("Aliases", "%s", strings.Join(m.Aliases, ", "))
 	if m.ChatTemplate != nil {
-		f.add("Chat template", "%s", kit.InWords(fmt.Sprintf("%d characters (\"lmcaddy show %s --template\" prints it)", len(*m.ChatTemplate), m.Key)))
+		f.add("Chat template", "%s", kit.InWords(fmt.Sprintf("%d characters (\"lmcaddy show %s --template\" prints it)",
+			len(*m.ChatTemplate), m.Key)))
 	}
 	if m.Description != nil && m.Description.Description != nil {
 		f.add("Description", "%s", strings.Join(strings.Fields(*m.Description.Description), " "))

@@ -36,8 +36,8 @@ const standardStream = "-"
 
 // DefineBackup defines `lmcaddy backup`, which works on the home folder, with a server running or not.
 func DefineBackup(cmd *cobra.Command) {
-	cmd.Long = `Writes the state of the home folder to a new file: conversations, tokens and usage, mcp.json, certificates, a Caddyfile in the
-home, and which engine is selected. The server may be running. Models are only included with --models, engines never:
+	cmd.Long = `Writes the state of the home folder to a new file: conversations, tokens and usage, mcp.json, certificates, a
+Caddyfile in the home, and which engine is selected. The server may be running. Models are only included with --models, engines never:
 "lmcaddy runtime get" downloads them. "lmcaddy restore" reads the file. The FILE - is standard output.
 
 The file isn't encrypted, and contains conversations and the private keys of certificates. Only you can read it (mode
@@ -62,7 +62,8 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 			return explainSpace(err)
 		}
 		if n := len(s.LeftOut); n > 0 {
-			terminal.Printf(cmd.ErrOrStderr(), "%s not in the backup, since not every system allows such names, or links lead nowhere: %q\n", areNot(n), s.LeftOut)
+			terminal.Printf(cmd.ErrOrStderr(),
+				"%s not in the backup, since not every system allows such names, or links lead nowhere: %q\n", areNot(n), s.LeftOut)
 		}
 		if *asJSON {
 			return kit.WriteJSON(cmd.OutOrStdout(), s)
@@ -126,10 +127,12 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 		return s, err
 	}
 	defer func() { err = errors.Join(err, work.End()) }()
-	s.Header = backup.Header{Version: cmp.Or(caddy.CustomVersion, "development"), Created: time.Now().UTC().Truncate(time.Second), Models: models}
+	s.Header = backup.Header{Version: cmp.Or(caddy.CustomVersion, "development"), Created: time.Now().UTC().Truncate(time.Second),
+		Models: models}
 	options := backup.Options{}
 	if usesPostgres(caddy.ConfigAutosavePath) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "The last configuration keeps conversations, tokens and usage in PostgreSQL. Those aren't in this backup: back them up with pg_dump.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "The last configuration keeps conversations, tokens and usage in PostgreSQL. "+
+			"Those aren't in this backup: back them up with pg_dump.")
 	}
 	copied := filepath.Join(work.Folder, "lmcaddy.db")
 	s.Schema, err = store.Copy(ctx, dir.Database(), copied)

@@ -60,11 +60,14 @@ It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the 
 		case *asJSON && !*onlyPath:
 			return kit.WriteJSON(cmd.OutOrStdout(), answer)
 		case c == nil && to.Host == "":
-			return errors.New("the server doesn't show its configuration: it is older than this command, and has to be started again with the new program")
+			return errors.New("the server doesn't show its configuration: it is older than this command, " +
+				"and has to be started again with the new program")
 		case c == nil:
-			return errors.New("the server doesn't show its configuration: the token needs the scope admin (lmcaddy token create --scopes admin makes one); --json prints what it shows")
+			return errors.New("the server doesn't show its configuration: the token needs the scope admin (lmcaddy token create " +
+				"--scopes admin makes one); --json prints what it shows")
 		case *onlyPath && c.File == "":
-			return errors.New("there is no configuration file: the defaults are in force. To begin with one, write a Caddyfile, and start it with \"lmcaddy run\"")
+			return errors.New("there is no configuration file: the defaults are in force. To begin with one, write a Caddyfile, " +
+				"and start it with \"lmcaddy run\"")
 		case *onlyPath:
 			_, err := terminal.Println(cmd.OutOrStdout(), c.File)
 			return err

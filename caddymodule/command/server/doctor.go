@@ -110,7 +110,8 @@ func writeExamined(out io.Writer, r doctor.Report, onlyBad bool) error {
 		if colour {
 			begin, end = statusColours[f.Status], terminal.Plain
 		}
-		fmt.Fprintf(&text, "%s%-8s%s %-14s %s\n", begin, f.Status, end, f.Check, terminal.Wrap(terminal.Line(kit.InWords(f.Message)), columns, reportIndent))
+		fmt.Fprintf(&text, "%s%-8s%s %-14s %s\n", begin, f.Status, end, f.Check,
+			terminal.Wrap(terminal.Line(kit.InWords(f.Message)), columns, reportIndent))
 		if f.Advice != "" {
 			fmt.Fprintf(&text, "%*s%s\n", reportIndent, "", terminal.Wrap(terminal.Line(kit.InWords(f.Advice)), columns, reportIndent))
 		}

@@ -50,7 +50,8 @@ engines write. They are gone when it ends. Every response has its request's id i
 	since := flags.Duration("since", 0, "only what is newer, such as 10m or 24h")
 	flags.BoolVar(&q.Engine, "engine", false, "also what engines write")
 	asJSON := flags.Bool("json", false, "print JSON; with --follow, one record per line")
-	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
+	// it fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := kit.CheckValue("level", q.Level, logLevels); err != nil {
 			return err

@@ -69,7 +69,8 @@ func checkSocket(address string) error {
 	}
 	path, _, _ := strings.Cut(parsed.Host, "|")
 	if len(path) > home.MaxSocketPath {
-		return fmt.Errorf("the path %s is too long for a socket, which may have %d bytes: choose a shorter LMCADDY_HOME, or another admin address", path, home.MaxSocketPath)
+		return fmt.Errorf("the path %s is too long for a socket, which may have %d bytes: choose a shorter LMCADDY_HOME, "+
+			"or another admin address", path, home.MaxSocketPath)
 	}
 	return nil
 }
@@ -97,11 +98,13 @@ func checkUnused(address string) error {
 func explainListen(at string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && at == ollamaListen:
-		return fmt.Errorf("%s, the address of Ollama, is already in use: stop the program that uses it, or serve without it (without --ollama)", at)
+		return fmt.Errorf("%s, the address of Ollama, is already in use: stop the program that uses it, "+
+			"or serve without it (without --ollama)", at)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s is already in use by another program: stop that program, or choose another address", at)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("this user may not listen on %s: choose a port above 1023, or use \"sudo lmcaddy service install --system\", whose service may", at)
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023, "+
+			"or use \"sudo lmcaddy service install --system\", whose service may", at)
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ counts from the end of an instance's last request; an instance in use has none.`
 	_ = flags.MarkHidden("address") // it fails only if there is no such flag
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("address") {
-			fmt.Fprintln(cmd.ErrOrStderr(), "--address is no longer needed: ps asks the server that runs on $LMCADDY_HOME, or the one at --host.")
+			fmt.Fprintln(cmd.ErrOrStderr(),
+				"--address is no longer needed: ps asks the server that runs on $LMCADDY_HOME, or the one at --host.")
 		}
 		var answer json.RawMessage
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error { return c.Get(ctx, "/api/v1/ps", &answer) })

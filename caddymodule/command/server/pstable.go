@@ -164,7 +164,8 @@ func nodeInWords(n *resource.OverviewNode) string {
 	case resource.NodeLate:
 		return fmt.Sprintf("Node %s: connected, but it has told nothing of itself lately: it can't reach the store.", name)
 	default:
-		return fmt.Sprintf("Node %s: connected, %s, %s in progress, %d waiting.", name, kit.Count(n.Loaded, "loaded model"), kit.Count(n.InUse, "request"), n.Waiting)
+		return fmt.Sprintf("Node %s: connected, %s, %s in progress, %d waiting.", name, kit.Count(n.Loaded, "loaded model"),
+			kit.Count(n.InUse, "request"), n.Waiting)
 	}
 }
 

@@ -27,7 +27,8 @@ func DefineRestore(cmd *cobra.Command) {
 The whole file is checked before anything is changed. Models and engines that are in the home stay there.
 
 A home that has conversations, certificates or a configuration already is refused, and so is one where a model's file isn't
-the backup's; with --force these are replaced, and gone. If the restore is interrupted, the home is either as it was, or the next command completes it. The FILE - is
+the backup's; with --force these are replaced, and gone. If the restore is interrupted, the home is either as it was, or the
+next command completes it. The FILE - is
 standard input.`
 	cmd.Example = `  lmcaddy restore lmcaddy.tar.zst
   LMCADDY_HOME=/srv/lmcaddy lmcaddy restore lmcaddy.tar.zst`
@@ -56,7 +57,8 @@ standard input.`
 				terminal.Printf(cmd.ErrOrStderr(), "The engine %s isn't installed here: %s\n", name, kit.InWords(toGet(name)))
 			}
 		}
-		_, err = terminal.Printf(cmd.OutOrStdout(), "Restored %s of %s to %s.\n", kit.Count(restored.Files, "file"), restored.Header.Created.Local().Format("2 January 2006, 15:04"), dir)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "Restored %s of %s to %s.\n", kit.Count(restored.Files, "file"),
+			restored.Header.Created.Local().Format("2 January 2006, 15:04"), dir)
 		return err
 	}
 }
@@ -71,7 +73,8 @@ func toGet(runtime string) string {
 
 func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string, force bool) (r backup.Restored, err error) {
 	if owner := dir.OtherThanRoot(); owner != "" {
-		return r, fmt.Errorf("the home folder %s belongs to %s, who couldn't read what root writes there: type \"sudo -u %s LMCADDY_HOME=%s lmcaddy restore - < FILE\"", dir, owner, owner, dir)
+		return r, fmt.Errorf("the home folder %s belongs to %s, who couldn't read what root writes there: "+
+			"type \"sudo -u %s LMCADDY_HOME=%s lmcaddy restore - < FILE\"", dir, owner, owner, dir)
 	}
 	in, err := openBackup(ctx, cmd, file)
 	if err != nil {
@@ -84,7 +87,8 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	if there := backup.Holds(dir); len(there) > 0 && !force {
-		return r, fmt.Errorf("the home folder %s isn't empty: it has %s. Choose another with LMCADDY_HOME, or replace what it has with --force", dir, strings.Join(there, ", "))
+		return r, fmt.Errorf("the home folder %s isn't empty: it has %s. Choose another with LMCADDY_HOME, "+
+			"or replace what it has with --force", dir, strings.Join(there, ", "))
 	}
 	return backup.Restore(ctx, dir, bufio.NewReaderSize(in, 1<<20), backup.How{Check: checkDatabase, Replaces: force})
 }
@@ -166,7 +170,8 @@ func checkDatabase(ctx context.Context, database string) error {
 		return &backup.DamagedError{Err: err}
 	}
 	if schema > store.Schema() {
-		return fmt.Errorf("a newer lmcaddy made the backup: its database has version %d, and this lmcaddy knows versions up to %d. Nothing was changed", schema, store.Schema())
+		return fmt.Errorf("a newer lmcaddy made the backup: its database has version %d, and this lmcaddy knows versions up to %d. "+
+			"Nothing was changed", schema, store.Schema())
 	}
 	return nil
 }

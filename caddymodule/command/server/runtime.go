@@ -107,7 +107,8 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		if r.Source == runtimes.OnPath {
 			from = "PATH"
 		}
-		_, _ = terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, kit.OrDash(r.Name), kit.OrDash(r.Version), kit.OrDash(r.Variant), kit.OrDash(from), commandOf(r))
+		_, _ = terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, kit.OrDash(r.Name), kit.OrDash(r.Version),
+			kit.OrDash(r.Variant), kit.OrDash(from), commandOf(r))
 	}
 	return table.Flush()
 }
@@ -149,9 +150,12 @@ or else Python 3.10 or later with its module venv.
 	}
 	cmd.ValidArgs = []string{runtimes.LlamaCpp, runtimes.MLXLM}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Variant, "variant", "", "cpu, cuda, metal, or vulkan, hip or blas for llama.cpp (default: what fits the hardware)")
-	flags.StringVar(&options.Version, "version", "", "of llama.cpp, a build like b11669 or a release like v0.7.0 (default: the latest release); of mlx-lm, a version like 0.31.3 (the default)")
-	_ = cmd.RegisterFlagCompletionFunc("variant", cobra.FixedCompletions(variantsOf(runtimes.LlamaCpp), cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
+	flags.StringVar(&options.Variant, "variant", "",
+		"cpu, cuda, metal, or vulkan, hip or blas for llama.cpp (default: what fits the hardware)")
+	flags.StringVar(&options.Version, "version", "", "of llama.cpp, a build like b11669 or a release like v0.7.0 (default: "+
+		"the latest release); of mlx-lm, a version like 0.31.3 (the default)")
+	// it fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc("variant", cobra.FixedCompletions(variantsOf(runtimes.LlamaCpp), cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if the engine is already installed or on PATH")
 	flags.StringVar(&options.Releases, "releases", "", "address of a mirror of the releases API of llama.cpp")
 	flags.BoolVar(&asJSON, "json", false, "print the runtime as JSON")

@@ -30,12 +30,14 @@ func DefineServe(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")
 	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
-	cmd.Flags().String("list-models", "", "What GET /v1/models lists: "+strings.Join(config.Values("list_models"), " or ")+" (default loaded)")
+	cmd.Flags().String("list-models", "", "What GET /v1/models lists: "+strings.Join(config.Values("list_models"), " or ")+
+		" (default loaded)")
 	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
 	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(config.Values("allow"), ", ")+" (may be repeated)")
-	cmd.Flags().StringArray("mcp-private-hosts", nil, "A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
+	cmd.Flags().StringArray("mcp-private-hosts", nil,
+		"A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
 	_ = cmd.RegisterFlagCompletionFunc("list-models", kit.CompleteOneOf(config.Values("list_models")...))
 	_ = cmd.RegisterFlagCompletionFunc("allow", kit.CompleteOneOf(config.Values("allow")...)) // it fails only if there is no such flag
 	cmd.Example = "  lmcaddy serve --list-models all\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
@@ -86,7 +88,8 @@ func WriteServeConfig(dir home.Dir) (string, error) {
 func appFlags(flags caddycmd.Flags) (*config.Settings, error) {
 	var hosts []string
 	app := &config.Settings{ListModels: flags.String("list-models")}
-	for name, to := range map[string]*[]string{"models-dir": &app.ModelsDirs, "hosts": &hosts, "allow": &app.Allow, "mcp-private-hosts": &app.MCPPrivateHosts} {
+	for name, to := range map[string]*[]string{"models-dir": &app.ModelsDirs, "hosts": &hosts, "allow": &app.Allow,
+		"mcp-private-hosts": &app.MCPPrivateHosts} {
 		given, err := flags.GetStringArray(name)
 		if err != nil {
 			return nil, err

@@ -51,7 +51,8 @@ func (of *serviceFlags) check() error {
 		return errors.New("--system and --user exclude each other")
 	}
 	if kit.IsBelowLM {
-		return errors.New("this program is a build of Caddy, which runs as Caddy's own service: https://caddyserver.com/docs/running says how")
+		return errors.New("this program is a build of Caddy, which runs as Caddy's own service: " +
+			"https://caddyserver.com/docs/running says how")
 	}
 	return nil
 }
@@ -186,7 +187,8 @@ for it, such as HF_TOKEN=..., can be put into a file "environment" beside that C
 	return cmd
 }
 
-func installService(ctx context.Context, cmd *cobra.Command, host service.Host, s service.Service, manager service.Manager, force bool) error {
+func installService(ctx context.Context, cmd *cobra.Command, host service.Host, s service.Service, manager service.Manager,
+	force bool) error {
 	if err := manager.Check(ctx); err != nil {
 		return err
 	}
@@ -315,7 +317,8 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 				}
 			} else if s.Installed {
 				table := terminal.NewTable(cmd.OutOrStdout())
-				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State, map[bool]string{true: "yes", false: "no"}[s.Enabled])
+				_, _ = terminal.Printf(table, "Service\t%s, of the %s\nState\t%s\nStarts by itself\t%s\n", s.Manager, s.Scope, s.State,
+					map[bool]string{true: "yes", false: "no"}[s.Enabled])
 				if s.File != "" {
 					_, _ = terminal.Printf(table, "File\t%s\n", s.File)
 				}
@@ -327,7 +330,8 @@ doesn't run. "lmcaddy status" shows what the server does.`,
 			case !s.Installed:
 				return errors.New(`no service of lmcaddy is installed: "lmcaddy service install" makes one`)
 			case s.Missing != "":
-				return fmt.Errorf("the service starts %s, which doesn't exist any more: \"lmcaddy service install\" makes it start this program", s.Missing)
+				return fmt.Errorf("the service starts %s, which doesn't exist any more: "+
+					"\"lmcaddy service install\" makes it start this program", s.Missing)
 			case !s.Running:
 				start := "install"
 				if s.Manager == "systemd" { // there may be a package's unit, which install leaves alone

@@ -88,7 +88,8 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	text := terminal.NewPage(out)
 	if p := s.Process; p != nil {
-		terminal.Printf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
+		terminal.Printf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID,
+			max(now.Sub(p.StartedAt), 0).Round(time.Second))
 		if len(p.Addresses) > 0 {
 			terminal.Printf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}

@@ -77,7 +77,8 @@ func tokenCreate() *cobra.Command {
 func tokenList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "Lists the tokens, without the secrets", Args: cobra.NoArgs,
-		Long:    "Lists the tokens, without the secrets, which nobody can show again: their names, rights and limits, and when they were last used.",
+		Long: "Lists the tokens, without the secrets, which nobody can show again: their names, rights and limits, " +
+			"and when they were last used.",
 		Example: "  lmcaddy token ls\n  lmcaddy token ls --json",
 	}
 	to := kit.NewConnection(cmd)
@@ -102,7 +103,8 @@ func tokenList() *cobra.Command {
 func tokenEdit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit ID", Short: "Changes a token; flags that aren't given leave it unchanged", Args: cobra.ExactArgs(1),
-		Long:    "Changes a token. Flags that aren't given leave it unchanged. Its requests that are no longer allowed end within a second.",
+		Long: "Changes a token. Flags that aren't given leave it unchanged. " +
+			"Its requests that are no longer allowed end within a second.",
 		Example: "  lmcaddy token edit k3V9dPq2 --scopes inference --expires never --models '' --tokens-per-day 0",
 	}
 	to := kit.NewConnection(cmd)
@@ -175,7 +177,8 @@ func writeTokens(out io.Writer, all []resource.Token) error {
 		if models == "" {
 			models = "all"
 		}
-		table.Row(t.ID, t.Name, strings.Join(t.Scopes, ","), models, kit.OrDash(limitsInWords(t.Limits)), kit.Moment(t.Expires), kit.Moment(t.LastUsed))
+		table.Row(t.ID, t.Name, strings.Join(t.Scopes, ","), models, kit.OrDash(limitsInWords(t.Limits)), kit.Moment(t.Expires),
+			kit.Moment(t.LastUsed))
 	}
 	return table.Flush()
 }

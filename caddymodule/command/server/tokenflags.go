@@ -30,8 +30,10 @@ func newTokenFlags(cmd *cobra.Command, scoped, models, expires string) *tokenFla
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "a name that says what the token is for")
 	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, separated by commas (default: "+scoped+")")
-	flags.StringSliceVar(&f.models, "models", nil, "keys of the models that it may use, separated by commas; * matches any characters but a slash, '' means all (default: "+models+")")
-	flags.StringVar(&f.expires, "expires", "", "when it expires: after a duration, such as 30d or 12h, at a date, such as 2027-01-31, or never (default: "+expires+")")
+	flags.StringSliceVar(&f.models, "models", nil,
+		"keys of the models that it may use, separated by commas; * matches any characters but a slash, '' means all (default: "+models+")")
+	flags.StringVar(&f.expires, "expires", "",
+		"when it expires: after a duration, such as 30d or 12h, at a date, such as 2027-01-31, or never (default: "+expires+")")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", kit.CompleteOneOf(scopes()...)) // it fails only if there is no such flag
 	for name, usage := range map[string]string{
 		"requests_per_minute": "maximum requests per minute; 0: unlimited",

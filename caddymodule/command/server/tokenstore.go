@@ -32,15 +32,17 @@ type tokens interface {
 
 // withTokens calls do with the tokens of the server, or with those in the home's database if no server runs.
 func withTokens(cmd *cobra.Command, to *kit.Connection, do func(context.Context, tokens) error) error {
-	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) }, func(ctx context.Context, dir home.Dir) error {
-		if usesPostgres(caddy.ConfigAutosavePath) {
-			return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and run this command again", dir)
-		}
-		return node.WithStoreOf(ctx, dir, func(s *store.Store) error {
-			terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the tokens in %s.\n", dir, dir.Database())
-			return do(ctx, atHome{s})
+	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) },
+		func(ctx context.Context, dir home.Dir) error {
+			if usesPostgres(caddy.ConfigAutosavePath) {
+				return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: "+
+					"start the server, and run this command again", dir)
+			}
+			return node.WithStoreOf(ctx, dir, func(s *store.Store) error {
+				terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the tokens in %s.\n", dir, dir.Database())
+				return do(ctx, atHome{s})
+			})
 		})
-	})
 }
 
 // usesPostgres reports whether the last configuration that ran, which Caddy has saved in a file, stores tokens in PostgreSQL.
@@ -124,7 +126,8 @@ func changeToken(t *node.Token, e client.TokenEdit) {
 		}
 	}
 	for name, to := range map[string]*int{
-		"requests_per_minute": &t.Limits.RequestsPerMinute, "tokens_per_day": &t.Limits.TokensPerDay, "concurrent_requests": &t.Limits.Concurrent,
+		"requests_per_minute": &t.Limits.RequestsPerMinute, "tokens_per_day": &t.Limits.TokensPerDay,
+		"concurrent_requests": &t.Limits.Concurrent,
 	} {
 		if n, given := e.Limits[name]; given {
 			*to = n

@@ -37,7 +37,8 @@ usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
 	cmd.Args = cobra.NoArgs
 	to := kit.NewConnection(cmd)
 	by := cmd.Flags().String("by", "model", "what to sum up by: model, token or day")
-	since := cmd.Flags().String("since", "30d", "the first day: a number of days or weeks, such as 7d or 2w, a day such as 2026-01-31, or today")
+	since := cmd.Flags().String("since", "30d",
+		"the first day: a number of days or weeks, such as 7d or 2w, a day such as 2026-01-31, or today")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/usage has it")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(usageWays, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -113,7 +114,8 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 		return err
 	}
 	t := used.Total
-	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"), humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
+	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"),
+		humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
 	return err
 }
 

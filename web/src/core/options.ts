@@ -34,7 +34,7 @@ export const options: Record<string, Option> = {
 	"warm max_age": { about: "How long a state is kept that isn't used; 0: as long as there is room", example: "3d" },
 	"warm save_after": { about: "How long an instance must have been unused before its states are saved", example: "30s" },
 	"warm min_tokens": { about: "How many tokens a conversation must have for its state to be saved", example: "1024" },
-	"allow": { about: "Which of the features that are off by default are allowed", example: "plugin_mcp" },
+	"allow": { about: "Which of the features that are off by default are allowed", example: "ephemeral_mcp" },
 	"mcp_private_hosts": { about: "The hosts without a public address that a request's MCP server may have", example: "127.0.0.1:3001" },
 	"mcp_timeout": { about: "How long a call of an MCP tool may take", example: "90s" },
 	"mcp_idle": { about: "How long an MCP server may be unused before its connection is closed and, if lmcaddy started it, its process ended", example: "1h" },
