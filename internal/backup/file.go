@@ -38,7 +38,8 @@ func Create(path string, write func(io.Writer) error) error {
 	}
 	folder := filepath.Dir(path)
 	removeUnfinished(folder)
-	temp := filepath.Join(folder, fmt.Sprintf("%s%016x%s", unfinishedPrefix, rand.Uint64(), unfinishedSuffix)) //nolint:gosec // not a secret
+	//nolint:gosec // not a secret
+	temp := filepath.Join(folder, fmt.Sprintf("%s%016x%s", unfinishedPrefix, rand.Uint64(), unfinishedSuffix))
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("no file can be made in the folder %s: %w. Choose another", folder, failed.Err)

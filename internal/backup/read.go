@@ -46,7 +46,8 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 type NewerError struct{ Version string }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the backup was made by a newer lmcaddy (%q), whose format this one doesn't know: restore it with that version, or a newer one. Nothing was changed", e.Version)
+	return fmt.Sprintf("the backup was made by a newer lmcaddy (%q), whose format this one doesn't know: "+
+		"restore it with that version, or a newer one. Nothing was changed", e.Version)
 }
 
 // archive reads an archive.
@@ -165,7 +166,8 @@ func checkRoom(folder string, size int64) error {
 	if err != nil || usage.Free > uint64(max(0, size)) {
 		return nil //nolint:nilerr // writing will tell
 	}
-	return fmt.Errorf("the disk has too little room: a file of the backup has %s, and %s are free: free some, or choose a home on another disk with LMCADDY_HOME. Nothing was changed",
+	return fmt.Errorf("the disk has too little room: a file of the backup has %s, and %s are free: free some, "+
+		"or choose a home on another disk with LMCADDY_HOME. Nothing was changed",
 		humanize.Bytes(uint64(max(0, size))), humanize.Bytes(usage.Free))
 }
 

@@ -49,7 +49,8 @@ func checkRemovable(folder string) error {
 		case err == nil && mayEmpty(path):
 			return nil
 		case err == nil || errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("a restore would replace %s, and this user may not change what is in it: see to whom it belongs (chown gives it to this user). Nothing was changed", path)
+			return fmt.Errorf("a restore would replace %s, and this user may not change what is in it: "+
+				"see to whom it belongs (chown gives it to this user). Nothing was changed", path)
 		default:
 			return err
 		}

@@ -147,7 +147,8 @@ func checkModels(dir home.Dir, names []string, replaces bool) error {
 				return err
 			}
 			if staged.Size() != info.Size() {
-				return fmt.Errorf("%s is there already, and is another one than in the backup: move it away, or replace it with --force. Nothing was changed", at)
+				return fmt.Errorf("%s is there already, and is another one than in the backup: move it away, "+
+					"or replace it with --force. Nothing was changed", at)
 			}
 		}
 	}

@@ -175,7 +175,8 @@ func (c *Client) explain(req *http.Request, err error) error {
 	case errors.As(err, &failed) && (failed.Op == "dial" || failed.Op == "proxyconnect"):
 		return &DownError{Address: c.Address(), Proxy: c.proxyOf(req), Reason: failed}
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
+		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, "+
+			"set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("the server at %s doesn't speak TLS: begin its address with http://", c.Address())
 	case errors.As(err, &wrapped):

@@ -22,7 +22,8 @@ type DownError struct {
 
 func (e *DownError) Error() string {
 	if e.Proxy != "" {
-		return fmt.Sprintf("the proxy %s of this environment, through which %s is asked, can't be reached: %v", e.Proxy, e.Address, e.reason())
+		return fmt.Sprintf("the proxy %s of this environment, through which %s is asked, can't be reached: %v", e.Proxy, e.Address,
+			e.reason())
 	}
 	return fmt.Sprintf("no server answers at %s: %v", e.Address, e.reason())
 }
@@ -74,7 +75,8 @@ func (e *Error) Error() string {
 
 // IsUnknownEndpoint reports whether the server doesn't know what was asked for at all, as one that is older than this program.
 func (e *Error) IsUnknownEndpoint() bool {
-	return (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && strings.HasPrefix(e.Message, "Unexpected endpoint or method.")
+	return (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) &&
+		strings.HasPrefix(e.Message, "Unexpected endpoint or method.")
 }
 
 // maxRefusal bounds the bytes read of an error response, and maxQuoted those shown of one that isn't from the API.

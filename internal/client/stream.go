@@ -30,7 +30,8 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any, each
 	}
 	defer resp.Body.Close()
 	if !isEventStream(resp) {
-		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: it sends %q, not a stream of events", c.Address(), resp.Header.Get("Content-Type"))
+		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: it sends %q, not a stream of events", c.Address(),
+			resp.Header.Get("Content-Type"))
 	}
 	return follow(ctx, resp, each)
 }

@@ -16,8 +16,8 @@ const (
 	Vocoder    = "vocoder"    // makes sound of what the model writes, or tokens of sound
 )
 
-// companionName is a pattern of names that give a file a role. Those of drafters and vocoders are words that models have in their names, too, and
-// only tell such a file from the model beside it.
+// companionName is a pattern of names that give a file a role. Those of drafters and vocoders are words that models have in their names,
+// too, and only tell such a file from the model beside it.
 type companionName struct {
 	role   string
 	isSure bool
@@ -40,8 +40,8 @@ var companionFolders = map[string]string{
 	"mmproj": Projector, "lora": Adapter, "loras": Adapter, "adapters": Adapter, "imatrix": Importance, "vocoder": Vocoder,
 }
 
-// Companion returns the role that the name of a GGUF file, or of its folder, gives it; "" for a model. If it isn't sure, that is the role of a
-// file beside a model, and alone it is a model.
+// Companion returns the role that the name of a GGUF file, or of its folder, gives it; "" for a model. If it isn't sure, that is the role
+// of a file beside a model, and alone it is a model.
 func Companion(path string) (role string, isSure bool) {
 	stem := Stem(path)
 	for _, n := range companionNames {

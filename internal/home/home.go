@@ -87,7 +87,8 @@ func (d Dir) check() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrPermission) && owner != "":
-		return &UnusableError{d, fmt.Sprintf("it belongs to %s, and this user may not look into it: type this as that user (sudo -u %s)", owner, owner)}
+		return &UnusableError{d, fmt.Sprintf("it belongs to %s, and this user may not look into it: type this as that user (sudo -u %s)",
+			owner, owner)}
 	}
 	return &UnusableError{d, reasonOf(err)}
 }

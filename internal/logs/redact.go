@@ -142,7 +142,8 @@ func redactAssigned(text string) string {
 var schemes = []string{"basic", "bearer", "digest", "token"}
 
 // secretNames are how the names of secrets end, in lower case. A token alone is one of a model's in most texts.
-var secretNames = []string{"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key", "_token", "-token", "secret", "password", "passwd", "authorization"}
+var secretNames = []string{"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key",
+	"_token", "-token", "secret", "password", "passwd", "authorization"}
 
 // nameIn returns the name at the end of a text, before spaces and quotes, in lower case; empty: it is surely none of secretNames.
 func nameIn(text string) string {
@@ -178,7 +179,8 @@ func valueIn(text string, from int) (start, end int) {
 	return start, start + length
 }
 
-// isSecret reports whether a value may be a secret: it is neither short, nor a number with its unit, nor of other characters than secrets have.
+// isSecret reports whether a value may be a secret: it is neither short, nor a number with its unit, nor of other characters than secrets
+// have.
 func isSecret(value string) bool {
 	number := strings.TrimLeft(value, "0123456789.")
 	return len(value) >= 6 && (number == value || len(number) > 3) && !strings.ContainsAny(value, "<>|{…")

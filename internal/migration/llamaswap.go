@@ -48,7 +48,8 @@ func LlamaSwap(ctx context.Context, file string, list List) (*Config, error) {
 	if len(missing) > 0 {
 		c.note("these environment variables of the configuration aren't set here, and were taken as empty: %s", strings.Join(missing, ", "))
 	}
-	s := &swap{Config: c, ctx: ctx, list: list, from: &from, folder: filepath.Dir(file), keys: map[string]string{}, names: map[string]string{}}
+	s := &swap{Config: c, ctx: ctx, list: list, from: &from, folder: filepath.Dir(file), keys: map[string]string{},
+		names: map[string]string{}}
 	for _, id := range slices.Sorted(maps.Keys(from.Models)) {
 		if err := s.model(id); err != nil {
 			return nil, err
@@ -135,7 +136,8 @@ func byID(filters map[string]any) []string {
 func (s *swap) lacks(id string, from *swapModel) {
 	for _, name := range slices.Sorted(maps.Keys(from.Filters)) {
 		if isGiven(from.Filters[name]) {
-			s.note(`%s: filters.%s has no equivalent. Request defaults can be in a preset, which requests choose with the field "preset"`, id, name)
+			s.note(`%s: filters.%s has no equivalent. Request defaults can be in a preset, which requests choose with the field "preset"`,
+				id, name)
 		}
 	}
 	var names []string
@@ -144,7 +146,8 @@ func (s *swap) lacks(id string, from *swapModel) {
 		names = append(names, name)
 	}
 	if len(names) > 0 {
-		s.note("%s: engines get no environment variables of a configuration (%s). GPUs are chosen with args --device", id, strings.Join(names, ", "))
+		s.note("%s: engines get no environment variables of a configuration (%s). GPUs are chosen with args --device", id,
+			strings.Join(names, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(from.Rest)) {
 		limit, isNumber := s.number(from.Rest[name], macrosIn(&s.from.Macros))
@@ -175,9 +178,12 @@ func (s *swap) rest() {
 		}
 	}
 	s.each(texts(s.from.Hooks.OnStartup.Preload), "preload")
-	s.note("lmcaddy loads as many models as fit into memory, and unloads the least recently used one when another needs its room. \"max_loaded 1\" keeps one at a time, as llama-swap does without groups")
-	s.note("llama-swap's port is an argument of its own (--listen), which isn't in its configuration: the site has its default, %d", llamaSwapPort)
-	lacking := map[string]any{"matrix": s.from.Matrix, "routing.router.settings.matrix": s.from.Routing.Router.Settings.Matrix, "routing.scheduler": s.from.Routing.Scheduler}
+	s.note("lmcaddy loads as many models as fit into memory, and unloads the least recently used one when another needs its room. " +
+		"\"max_loaded 1\" keeps one at a time, as llama-swap does without groups")
+	s.note("llama-swap's port is an argument of its own (--listen), which isn't in its configuration: the site has its default, %d",
+		llamaSwapPort)
+	lacking := map[string]any{"matrix": s.from.Matrix, "routing.router.settings.matrix": s.from.Routing.Router.Settings.Matrix,
+		"routing.scheduler": s.from.Routing.Scheduler}
 	maps.Copy(lacking, s.from.Rest)
 	for name, value := range lacking {
 		if isGiven(value) && !slices.Contains(swapsOwn, name) {
@@ -249,7 +255,10 @@ func (s *swap) files(id string, cmd *server, m *Model) error {
 // unused returns a repository's name for a model of llama-swap, another than all of those before.
 func (s *swap) unused(publisher, repo string) string {
 	name := repo
-	for n := 2; slices.ContainsFunc(s.Links, func(l Link) bool { return catalog.Key(l.Publisher, l.Repo) == catalog.Key(publisher, name) }); n++ {
+	for n := 2; slices.ContainsFunc(s.Links, func(l Link) bool {
+		return catalog.Key(l.Publisher, l.Repo) == catalog.Key(publisher,
+			name)
+	}); n++ {
 		name = repo + "-" + strconv.Itoa(n)
 	}
 	return name

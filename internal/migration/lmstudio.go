@@ -54,7 +54,8 @@ func LMStudio(ctx context.Context, folder string, list List) (*Config, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, &NoModelsError{models + " has no models: name the home folder of LM Studio, such as ~/.lmstudio, or its folder of models"}
+		return nil, &NoModelsError{models +
+			" has no models: name the home folder of LM Studio, such as ~/.lmstudio, or its folder of models"}
 	}
 	c.ModelsDirs = []string{models}
 	if ttl := settings.Developer.TTL; hasSettings && ttl.Enabled && ttl.Seconds > 0 {
@@ -73,7 +74,8 @@ func LMStudio(ctx context.Context, folder string, list List) (*Config, error) {
 		c.note("LM Studio's mcp.json has the format of lmcaddy's: copy %s to the home folder of lmcaddy", filepath.Join(folder, "mcp.json"))
 	}
 	if presets, err := fs.Glob(os.DirFS(folder), "config-presets/*.json"); err == nil && len(presets) > 0 {
-		c.note("LM Studio's presets (%d) aren't taken over: the option preset does the same, with the names of OpenAI's fields", len(presets))
+		c.note("LM Studio's presets (%d) aren't taken over: the option preset does the same, with the names of OpenAI's fields",
+			len(presets))
 	}
 	return c, nil
 }
@@ -91,7 +93,8 @@ func (c *Config) lmStudioServer(folder string) {
 	}
 	c.servedOn("LM Studio", server.Interface)
 	if server.CORS {
-		c.note("LM Studio let all websites use the models (CORS). The option cors of lm_api lets single ones: lm_api { cors https://app.example }")
+		c.note("LM Studio let all websites use the models (CORS). The option cors of lm_api lets single ones: " +
+			"lm_api { cors https://app.example }")
 	}
 }
 
@@ -141,7 +144,8 @@ func (f field) text() (string, bool) {
 // default of a request's field.
 var (
 	loadFlags = map[string]string{
-		"llm.load.llama.evalBatchSize": "--batch-size", "llm.load.llama.physicalBatchSize": "--ubatch-size", "llm.load.llama.cpuThreadPoolSize": "--threads",
+		"llm.load.llama.evalBatchSize": "--batch-size", "llm.load.llama.physicalBatchSize": "--ubatch-size",
+		"llm.load.llama.cpuThreadPoolSize":      "--threads",
 		"llm.load.llama.kCacheQuantizationType": "--cache-type-k", "llm.load.llama.vCacheQuantizationType": "--cache-type-v",
 		"llm.load.ropeFrequencyBase": "--rope-freq-base", "llm.load.ropeFrequencyScale": "--rope-freq-scale", "llm.load.seed": "--seed",
 	}

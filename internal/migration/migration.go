@@ -82,7 +82,8 @@ func (p *Preset) set(name string, values ...string) {
 // servedOn notes that the other program served other machines.
 func (c *Config) servedOn(program, host string) {
 	if host != "" && host != "127.0.0.1" && host != "localhost" && host != "::1" {
-		c.note("%s served on %s, for other machines. The Caddyfile serves this machine alone: to change that, put lm_auth before lm_api, and remove the line with bind", program, host)
+		c.note("%s served on %s, for other machines. The Caddyfile serves this machine alone: to change that, "+
+			"put lm_auth before lm_api, and remove the line with bind", program, host)
 	}
 }
 
@@ -100,76 +101,85 @@ func (m *Model) args(args ...string) {
 	m.set("args", args...)
 }
 
+// caddyfileWriter writes a Caddyfile.
+type caddyfileWriter struct {
+	strings.Builder
+	depth int
+}
+
+func (w *caddyfileWriter) words(all []string) {
+	w.WriteString(strings.Repeat("\t", w.depth))
+	for i, word := range all {
+		if i > 0 {
+			w.WriteByte(' ')
+		}
+		w.WriteString(quoted(word))
+	}
+}
+
+func (w *caddyfileWriter) line(all ...string) {
+	w.words(all)
+	w.WriteByte('\n')
+}
+
+// block writes a block, and in it what a function writes.
+func (w *caddyfileWriter) block(what func(), head ...string) {
+	w.words(head)
+	if len(head) > 0 {
+		w.WriteByte(' ')
+	}
+	w.WriteString("{\n")
+	w.depth++
+	what()
+	w.depth--
+	w.WriteString(strings.Repeat("\t", w.depth) + "}\n")
+}
+
 // Caddyfile returns the configuration.
 func (c *Config) Caddyfile(from string) string {
-	var b strings.Builder
-	depth := 0
-	words := func(all []string) {
-		b.WriteString(strings.Repeat("\t", depth))
-		for i, word := range all {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			b.WriteString(quoted(word))
-		}
-	}
-	line := func(all ...string) {
-		words(all)
-		b.WriteByte('\n')
-	}
-	block := func(what func(), head ...string) {
-		words(head)
-		if len(head) > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString("{\n")
-		depth++
-		what()
-		depth--
-		b.WriteString(strings.Repeat("\t", depth) + "}\n")
-	}
-	fmt.Fprintf(&b, "# Made by \"lmcaddy import --from %s\". \"lmcaddy run\" serves with it.\n", from)
-	block(func() {
-		line("grace_period", "15s")
-		block(func() {
+	w := new(caddyfileWriter)
+	fmt.Fprintf(w, "# Made by \"lmcaddy import --from %s\". \"lmcaddy run\" serves with it.\n", from)
+	w.block(func() {
+		w.line("grace_period", "15s")
+		w.block(func() {
 			for _, dir := range c.ModelsDirs {
-				line("models_dir", dir)
+				w.line("models_dir", dir)
 			}
-			line("list_models", "all") // as the other programs do
+			w.line("list_models", "all") // as the other programs do
 			for _, o := range c.Options {
-				line(o...)
+				w.line(o...)
 			}
 			if len(c.SandboxRead) > 0 {
-				block(func() { line(append([]string{"sandbox_read"}, c.SandboxRead...)...) }, "engine", "llama_server")
+				w.block(func() { w.line(append([]string{"sandbox_read"}, c.SandboxRead...)...) }, "engine", "llama_server")
 			}
 			for _, m := range c.sorted() {
-				block(func() {
+				w.block(func() {
 					if len(m.Aliases) > 0 {
-						line(append([]string{"alias"}, m.Aliases...)...)
+						w.line(append([]string{"alias"}, m.Aliases...)...)
 					}
 					for _, o := range m.Options {
-						line(o...)
+						w.line(o...)
 					}
 				}, "model", m.Key)
 			}
 			for _, p := range c.Presets {
-				block(func() {
+				w.block(func() {
 					for _, f := range p.Fields {
-						line(f...)
+						w.line(f...)
 					}
 				}, "preset", p.Name)
 			}
 		}, "lm")
 	})
-	b.WriteByte('\n')
-	block(func() {
-		b.WriteString("\tbind 127.0.0.1 # Only this machine can connect. Before other machines may, put lm_auth before lm_api.\n")
+	w.WriteByte('\n')
+	w.block(func() {
+		w.WriteString("\tbind 127.0.0.1 # Only this machine can connect. Before other machines may, put lm_auth before lm_api.\n")
 		if c.NeedsToken {
-			line("lm_auth")
+			w.line("lm_auth")
 		}
-		line("lm_api")
+		w.line("lm_api")
 	}, "http://:"+strconv.Itoa(c.Port))
-	return b.String()
+	return w.String()
 }
 
 // Finish makes the configuration one that is valid: no two models have the same alias, no model has an option twice, and each word
@@ -236,7 +246,8 @@ func (c *Config) join() {
 			case same < 0:
 				all[i].Options = append(all[i].Options, o)
 			case !slices.Equal(all[i].Options[same], o):
-				c.note("%s: it is the same model as %s, whose setting counts instead of: %s", first(m.Aliases, m.Key), first(all[i].Aliases, m.Key), clip(strings.Join(o, " ")))
+				c.note("%s: it is the same model as %s, whose setting counts instead of: %s", first(m.Aliases, m.Key),
+					first(all[i].Aliases, m.Key), clip(strings.Join(o, " ")))
 			}
 		}
 		all[i].Aliases = append(all[i].Aliases, m.Aliases...)

@@ -65,7 +65,8 @@ func Ollama(ctx context.Context, folder string, env func(string) string, list Li
 		return nil, err
 	}
 	if len(names) == 0 && len(c.Notes) == 0 {
-		return nil, &NoModelsError{folder + " has no models of Ollama: name the folder with manifests and blobs in it, which OLLAMA_MODELS has"}
+		return nil, &NoModelsError{folder +
+			" has no models of Ollama: name the folder with manifests and blobs in it, which OLLAMA_MODELS has"}
 	}
 	found, err := list(ctx, folder)
 	if err != nil {
@@ -112,7 +113,8 @@ func (c *Config) ollama(folder string, o ollamaModel, found []Found) {
 	}
 	if len(preset.Fields) > 0 {
 		c.Presets = append(c.Presets, preset)
-		c.note(`%s: its system prompt and stop strings are in the preset of that name, which requests choose with the field "preset"`, o.name)
+		c.note(`%s: its system prompt and stop strings are in the preset of that name, which requests choose with the field "preset"`,
+			o.name)
 	}
 	c.Models = append(c.Models, m)
 }
@@ -158,7 +160,9 @@ func (c *Config) ollamaEnvironment(env func(string) string) {
 		}
 		c.servedOn("Ollama", host)
 	}
-	c.note("Ollama's other environment variables, which may be those of its service, have these equivalents: OLLAMA_NUM_PARALLEL parallel, OLLAMA_CONTEXT_LENGTH context_length of a model, OLLAMA_ORIGINS cors; and where they aren't set here, OLLAMA_KEEP_ALIVE idle_ttl, OLLAMA_MAX_LOADED_MODELS max_loaded, OLLAMA_HOST the site's address.")
+	c.note("Ollama's other environment variables, which may be those of its service, have these equivalents: " +
+		"OLLAMA_NUM_PARALLEL parallel, OLLAMA_CONTEXT_LENGTH context_length of a model, OLLAMA_ORIGINS cors; " +
+		"and where they aren't set here, OLLAMA_KEEP_ALIVE idle_ttl, OLLAMA_MAX_LOADED_MODELS max_loaded, OLLAMA_HOST the site's address.")
 }
 
 // engineFlags are the arguments of llama-server that give the default of a parameter, by Ollama's names.
@@ -242,7 +246,8 @@ func stringsIn(value any) []string {
 // digestForm matches the digests of blobs, so that no manifest leads out of the folder of blobs.
 var digestForm = regexp.MustCompile(`^sha256[:-][0-9a-f]{64}$`)
 
-const joinGroup = "on Linux, \"sudo usermod --append --groups ollama $USER\" gives you access to the models of Ollama's service, after the next login"
+const joinGroup = "on Linux, \"sudo usermod --append --groups ollama $USER\" gives you access to the models of Ollama's service, " +
+	"after the next login"
 
 // ollamaNames reads the manifests: manifests/<registry>/<publisher>/<name>/<tag>. Those that can't be read become notes.
 func (c *Config) ollamaNames(folder string) ([]ollamaModel, error) {

@@ -20,7 +20,8 @@ type server struct {
 // These flags are lmcaddy's own business: where the engine listens, what it shows, and what it is called.
 var (
 	droppedWords = []string{
-		"--metrics", "--slots", "--no-webui", "--webui", "--ui", "--no-ui", "--props", "--no-slots", "--jinja", "--verbose", "-v", "--log-disable", "--offline",
+		"--metrics", "--slots", "--no-webui", "--webui", "--ui", "--no-ui", "--props", "--no-slots", "--jinja", "--verbose", "-v",
+		"--log-disable", "--offline",
 	}
 	droppedPairs = []string{
 		"--host", "--port", "--api-key", "--api-key-file", "-a", "--alias", "--path", "--ssl-key-file", "--ssl-cert-file", "--log-file",
@@ -29,7 +30,8 @@ var (
 	}
 	// fileFlags are followed by a file, which the engine's sandbox has to let it read.
 	fileFlags = []string{
-		"--lora", "--control-vector", "--chat-template-file", "--grammar-file", "-jf", "--json-schema-file", "-lcs", "--lookup-cache-static",
+		"--lora", "--control-vector", "--chat-template-file", "--grammar-file", "-jf", "--json-schema-file", "-lcs",
+		"--lookup-cache-static",
 		"-mv", "--model-vocoder",
 	}
 )
@@ -131,7 +133,8 @@ func (s *server) settings(c *Config, id, folder string, m *Model) {
 		}
 	}
 	if isPath := strings.ContainsAny(s.program, `/\`); isPath {
-		c.note("the commands run %s. lmcaddy runs the engine that \"lmcaddy runtime ls\" shows as selected, or that of the option path in engine llama_server", s.program)
+		c.note("the commands run %s. lmcaddy runs the engine that \"lmcaddy runtime ls\" shows as selected, "+
+			"or that of the option path in engine llama_server", s.program)
 	}
 }
 

@@ -57,7 +57,8 @@ type swapGroup struct {
 // These fields are about llama-swap's own working, with commands, ports and screens that lmcaddy hasn't.
 var (
 	swapsOwn = []string{
-		"healthCheckTimeout", "unloadTimeout", "startPort", "logLevel", "logTimeFormat", "logToStdout", "metricsMaxInMemory", "captureBuffer",
+		"healthCheckTimeout", "unloadTimeout", "startPort", "logLevel", "logTimeFormat", "logToStdout", "metricsMaxInMemory",
+		"captureBuffer",
 		"store", "ui", "performance", "upstream",
 	}
 	modelsOwn = []string{"cmdStop", "proxy", "checkEndpoint", "unloadTimeout", "useModelName", "timeouts", "compat", "healthCheckTimeout"}

@@ -12,8 +12,9 @@ type LoadEstimate struct {
 	Budget *int64 `json:"memory_budget_bytes"` // of all models together in the machine's memory; null: unlimited
 	Free   *int64 `json:"free_bytes"`          // of the budget; null: unlimited
 
-	Placement string           `json:"placement,omitempty"` // where it would be, in words; absent: there is no choice, or it can't be loaded
-	Devices   []EstimateDevice `json:"devices"`             // the machine's memory first, then GPUs with memory of their own
+	// where it would be, in words; absent: there is no choice, or it can't be loaded
+	Placement string           `json:"placement,omitempty"`
+	Devices   []EstimateDevice `json:"devices"` // the machine's memory first, then GPUs with memory of their own
 
 	Fits   bool   `json:"fits"`             // it can be loaded, at once or after what follows
 	Reason string `json:"reason,omitempty"` // why it can't

@@ -7,15 +7,16 @@ import "time"
 type Overview struct {
 	Time      time.Time          `json:"time"`
 	Limits    OverviewLimits     `json:"limits"`
-	Memory    int64              `json:"memory_bytes"`     // of the machine's memory, by all instances, counted against the budget
-	Instances []OverviewInstance `json:"instances"`        // in order of loading
-	Coming    []OverviewComing   `json:"coming"`           // instances that will be restarted
-	Failing   []OverviewFault    `json:"failing"`          // models that have failed and haven't worked since, sorted by key
-	Waiting   map[string]int     `json:"waiting"`          // requests, by key of the model
-	Devices   []OverviewDevice   `json:"devices"`          // the CPU first
-	Faults    []string           `json:"faults,omitempty"` // GPUs that engines can't use as they should, with what to do; only an administrator sees them
-	Remotes   []OverviewRemote   `json:"remotes,omitempty"`
-	Nodes     []OverviewNode     `json:"nodes,omitempty"` // of the cluster, by name
+	Memory    int64              `json:"memory_bytes"` // of the machine's memory, by all instances, counted against the budget
+	Instances []OverviewInstance `json:"instances"`    // in order of loading
+	Coming    []OverviewComing   `json:"coming"`       // instances that will be restarted
+	Failing   []OverviewFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
+	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
+	Devices   []OverviewDevice   `json:"devices"`      // the CPU first
+	// GPUs that engines can't use as they should, with what to do; only an administrator sees them
+	Faults  []string         `json:"faults,omitempty"`
+	Remotes []OverviewRemote `json:"remotes,omitempty"`
+	Nodes   []OverviewNode   `json:"nodes,omitempty"` // of the cluster, by name
 }
 
 // OverviewNode is a node of the cluster, as the one sees it that answers.
@@ -73,10 +74,11 @@ type OverviewDevice struct {
 	Kind    string `json:"kind"`              // cpu, or gpu, which other accelerators are, too
 	Unified bool   `json:"unified,omitempty"` // it shares the machine's memory, that of the CPU
 	Total   int64  `json:"total_bytes"`
-	Free    int64  `json:"free_bytes,omitempty"`   // absent: unknown
-	Claimed int64  `json:"claimed_bytes"`          // by the instances whose devices are known
-	Budget  int64  `json:"budget_bytes,omitempty"` // that all instances may take together; absent: unlimited, or it has no memory of its own
-	Held    int64  `json:"held_bytes,omitempty"`   // by other programs, as far as that is known
+	Free    int64  `json:"free_bytes,omitempty"` // absent: unknown
+	Claimed int64  `json:"claimed_bytes"`        // by the instances whose devices are known
+	// that all instances may take together; absent: unlimited, or it has no memory of its own
+	Budget int64 `json:"budget_bytes,omitempty"`
+	Held   int64 `json:"held_bytes,omitempty"` // by other programs, as far as that is known
 }
 
 // DeviceMemory is what an instance takes of a device.
@@ -101,13 +103,15 @@ type OverviewInstance struct {
 	Remote        string `json:"remote,omitempty"` // that it is on; it takes no memory here then
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
-	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
-	Memory        int64  `json:"memory_bytes"`    // counted against the budget
-	Resident      int64  `json:"resident_memory_bytes,omitempty"`
+	// who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
+	Owner    string `json:"owner,omitempty"`
+	Memory   int64  `json:"memory_bytes"` // counted against the budget
+	Resident int64  `json:"resident_memory_bytes,omitempty"`
 
-	Devices   []DeviceMemory `json:"devices,omitempty"`   // how memory_bytes are spread, as far as that is known
-	Placement string         `json:"placement,omitempty"` // where the model is, in words; absent: nothing but the processor comes into question
-	Split     bool           `json:"split,omitempty"`     // a part of it, or all, is on the processor although there is a GPU: it is many times slower
+	Devices []DeviceMemory `json:"devices,omitempty"` // how memory_bytes are spread, as far as that is known
+	// where the model is, in words; absent: nothing but the processor comes into question
+	Placement string `json:"placement,omitempty"`
+	Split     bool   `json:"split,omitempty"` // a part of it, or all, is on the processor although there is a GPU: it is many times slower
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`

@@ -110,16 +110,20 @@ func (m *launchd) Definition() string {
 func (m *launchd) Check(context.Context) error {
 	for _, path := range []string{m.of.Program, m.of.Config, m.of.Home} {
 		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) { // XML can't have it
-			return fmt.Errorf("a job of launchd can't have the path %q, which has control characters in it, or isn't in UTF-8: choose another", path)
+			return fmt.Errorf("a job of launchd can't have the path %q, which has control characters in it, "+
+				"or isn't in UTF-8: choose another", path)
 		}
 	}
 	switch {
 	case m.of.Scope == System && m.host.UID != 0:
-		return errors.New("a service that starts with the Mac is installed by root: use \"sudo lmcaddy service install --system\", or --user for one that starts when you log in")
+		return errors.New("a service that starts with the Mac is installed by root: use \"sudo lmcaddy service install --system\", " +
+			"or --user for one that starts when you log in")
 	case m.host.UserName == "root" || m.of.Scope == User && m.host.UID == 0:
-		return errors.New("the service runs as the user whose models it serves: as that user, use \"lmcaddy service install\", or \"sudo lmcaddy service install --system\"")
+		return errors.New("the service runs as the user whose models it serves: as that user, use \"lmcaddy service install\", " +
+			"or \"sudo lmcaddy service install --system\"")
 	case m.of.Scope == System && !exists(m.of.Home): // root must not make it
-		return fmt.Errorf("there is no folder %s yet: as %s, get an engine first, with \"lmcaddy runtime get llama.cpp\"", m.of.Home, m.host.UserName)
+		return fmt.Errorf("there is no folder %s yet: as %s, get an engine first, with \"lmcaddy runtime get llama.cpp\"", m.of.Home,
+			m.host.UserName)
 	}
 	return nil
 }
@@ -138,7 +142,8 @@ func (m *launchd) Install(ctx context.Context, force bool) ([]string, error) {
 		return nil, fmt.Errorf("%w. \"lmcaddy service logs --%s\" may show why", err, m.of.Scope)
 	}
 	if m.of.Scope == User {
-		return []string{"It starts when you log in. To have it start with the Mac: lmcaddy service uninstall, then sudo lmcaddy service install --system"}, nil
+		return []string{"It starts when you log in. To have it start with the Mac: lmcaddy service uninstall, " +
+			"then sudo lmcaddy service install --system"}, nil
 	}
 	return []string{"It starts with the Mac, and runs as " + m.host.UserName + ", with its state in " + m.of.Home + "."}, nil
 }

@@ -86,7 +86,8 @@ func (m *scm) Install(ctx context.Context, force bool) ([]string, error) {
 			return nil, err
 		}
 		if !force {
-			return nil, errors.New("there is a service lmcaddy already: remove it with \"lmcaddy service uninstall\", or replace it with --force")
+			return nil, errors.New("there is a service lmcaddy already: remove it with \"lmcaddy service uninstall\", " +
+				"or replace it with --force")
 		}
 		if err := m.Uninstall(ctx, force); err != nil {
 			return nil, err

@@ -41,9 +41,11 @@ func (m *systemd) ctl(ctx context.Context, args ...string) (string, error) {
 		args = append([]string{"--user"}, args...)
 	}
 	said, err := m.host.Run(ctx, "systemctl", args...)
-	if err != nil && (strings.Contains(said, "connect to bus") || strings.Contains(said, "not been booted with systemd") || errors.Is(err, exec.ErrNotFound)) {
+	if err != nil && (strings.Contains(said, "connect to bus") || strings.Contains(said, "not been booted with systemd") ||
+		errors.Is(err, exec.ErrNotFound)) {
 		if m.of.Scope == User {
-			err = errors.New("systemd doesn't answer for this user: log in as the user directly, rather than with su or sudo, or install the system's service with \"sudo lmcaddy service install --system\"")
+			err = errors.New("systemd doesn't answer for this user: log in as the user directly, rather than with su or sudo, " +
+				"or install the system's service with \"sudo lmcaddy service install --system\"")
 		} else {
 			err = errors.New("systemd doesn't run here: start \"lmcaddy run\" the way this system starts its own services")
 		}
@@ -56,7 +58,8 @@ func (m *systemd) Install(ctx context.Context, force bool) ([]string, error) {
 		return nil, err
 	}
 	if s, err := m.Status(ctx); err == nil && s.Installed && s.File != m.file() && !force {
-		return nil, fmt.Errorf("%s is a unit of lmcaddy already, which came with a package: \"%s\" starts it, and --force hides it behind one of your own", s.File, m.change("enable"))
+		return nil, fmt.Errorf("%s is a unit of lmcaddy already, which came with a package: \"%s\" starts it, "+
+			"and --force hides it behind one of your own", s.File, m.change("enable"))
 	}
 	if m.of.Scope == System {
 		if err := m.makeAccount(ctx); err != nil {
@@ -81,11 +84,13 @@ func (m *systemd) Install(ctx context.Context, force bool) ([]string, error) {
 func (m *systemd) Check(ctx context.Context) error {
 	for _, path := range []string{m.of.Program, m.of.Config, m.of.Home} {
 		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) { // a newline would begin another setting
-			return fmt.Errorf("a unit of systemd can't have the path %q, which has control characters in it, or isn't in UTF-8: choose another", path)
+			return fmt.Errorf("a unit of systemd can't have the path %q, which has control characters in it, "+
+				"or isn't in UTF-8: choose another", path)
 		}
 	}
 	if at := strings.IndexAny(m.of.Program, "$'\"\\"); at >= 0 { // systemd takes none of them in a program's path, however it is written
-		return fmt.Errorf("systemd can't start %s, whose path has a %c in it: copy the program elsewhere, and run that", m.of.Program, m.of.Program[at])
+		return fmt.Errorf("systemd can't start %s, whose path has a %c in it: copy the program elsewhere, and run that", m.of.Program,
+			m.of.Program[at])
 	}
 	if err := m.checkScope(); err != nil {
 		return err
@@ -98,12 +103,14 @@ func (m *systemd) Check(ctx context.Context) error {
 func (m *systemd) checkScope() error {
 	if m.of.Scope == User {
 		if m.host.UID == 0 {
-			return errors.New("root has no session in which a user's service runs: use --system, or run this command as the user, without sudo")
+			return errors.New("root has no session in which a user's service runs: use --system, " +
+				"or run this command as the user, without sudo")
 		}
 		return nil
 	}
 	if m.host.UID != 0 {
-		return errors.New("the system's service is installed by root: use \"sudo lmcaddy service install --system\", or --user for a service of your own")
+		return errors.New("the system's service is installed by root: use \"sudo lmcaddy service install --system\", " +
+			"or --user for a service of your own")
 	}
 	for _, path := range []string{m.of.Program, m.of.Config} {
 		real, err := filepath.EvalSymlinks(path)
@@ -112,13 +119,15 @@ func (m *systemd) checkScope() error {
 		}
 		for _, hidden := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
 			if strings.HasPrefix(path, hidden) || strings.HasPrefix(real, hidden) {
-				return fmt.Errorf("the system's service can't see %s, since it is below %s: copy it elsewhere first, the program for example with \"sudo install %s /usr/local/bin/lmcaddy\", and run that",
+				return fmt.Errorf("the system's service can't see %s, since it is below %s: copy it elsewhere first, "+
+					"the program for example with \"sudo install %s /usr/local/bin/lmcaddy\", and run that",
 					path, hidden, real)
 			}
 		}
 	}
 	if closed := closedTo(m.of.Program); closed != "" {
-		return fmt.Errorf("the user lmcaddy can't start %s, since only some may use %s: copy the program with \"sudo install %s /usr/local/bin/lmcaddy\", and run that",
+		return fmt.Errorf("the user lmcaddy can't start %s, since only some may use %s: "+
+			"copy the program with \"sudo install %s /usr/local/bin/lmcaddy\", and run that",
 			m.of.Program, closed, m.of.Program)
 	}
 	return nil
@@ -158,21 +167,24 @@ func (m *systemd) makeAccount(ctx context.Context) error {
 func (m *systemd) notes(ctx context.Context) []string {
 	if m.of.Scope == System {
 		return []string{
-			"It runs as the user lmcaddy, with its state in " + m.of.Home + ". Commands for it are run as that user: sudo -u lmcaddy LMCADDY_HOME=" + m.of.Home + " lmcaddy ls",
+			"It runs as the user lmcaddy, with its state in " + m.of.Home +
+				". Commands for it are run as that user: sudo -u lmcaddy LMCADDY_HOME=" + m.of.Home + " lmcaddy ls",
 		}
 	}
 	said, err := m.host.Run(ctx, "loginctl", "show-user", m.host.UserName, "--property=Linger")
 	if err == nil && strings.TrimSpace(said) == "Linger=yes" {
 		return nil
 	}
-	return []string{"It ends when you log out, and starts when you log in. To have it run always: sudo loginctl enable-linger " + m.host.UserName}
+	return []string{"It ends when you log out, and starts when you log in. To have it run always: sudo loginctl enable-linger " +
+		m.host.UserName}
 }
 
 func (m *systemd) Uninstall(ctx context.Context, force bool) error {
 	switch {
 	case !exists(m.file()):
 		if s, err := m.Status(ctx); err == nil && s.Installed {
-			return fmt.Errorf("the service is that of %s, which \"lmcaddy service install\" hasn't written: remove the package that it came with, or stop it with \"%s\"", s.File, m.change("disable"))
+			return fmt.Errorf("the service is that of %s, which \"lmcaddy service install\" hasn't written: "+
+				"remove the package that it came with, or stop it with \"%s\"", s.File, m.change("disable"))
 		}
 		return notInstalled(m.of.Scope)
 	case m.of.Scope == System && m.host.UID != 0:

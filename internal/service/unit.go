@@ -47,9 +47,9 @@ SystemCallErrorNumber=EPERM
 `
 
 // unitSystem is what needs the rights of the system's manager. Left out is what GPUs need: their devices (PrivateDevices,
-// DevicePolicy, and ProtectClock, which allows the clock's device and so no other), /proc/driver and /proc/meminfo (ProcSubset), and memory that is written and then executed, in which their
-// drivers compile programs (MemoryDenyWriteExecute). A network is what a server is for (PrivateNetwork, IPAddressDeny), and ports
-// below 1024 need a capability, which a namespace of users wouldn't give (PrivateUsers).
+// DevicePolicy, and ProtectClock, which allows the clock's device and so no other), /proc/driver and /proc/meminfo (ProcSubset), and
+// memory that is written and then executed, in which their drivers compile programs (MemoryDenyWriteExecute). A network is what a server
+// is for (PrivateNetwork, IPAddressDeny), and ports below 1024 need a capability, which a namespace of users wouldn't give (PrivateUsers).
 const unitSystem = `User=lmcaddy
 Group=lmcaddy
 StateDirectory=lmcaddy
@@ -88,7 +88,8 @@ func (s Service) unit(userHome string) string {
 		env += "\nEnvironment=" + unitWord("PATH="+s.Path, s.Scope, userHome)
 	}
 	env += "\nEnvironmentFile=-" + unitPath(file, s.Scope, userHome)
-	common := strings.NewReplacer("{env}", env, "{before}", before, "{program}", word(s.Program), "{config}", word(s.Config)).Replace(unitCommon)
+	common := strings.NewReplacer("{env}", env, "{before}", before, "{program}", word(s.Program), "{config}",
+		word(s.Config)).Replace(unitCommon)
 	return "# " + mark + ". To change it, use \"" + how + "\".\n" + `[Unit]
 Description=lmcaddy model server
 Documentation=https://github.com/lmcaddy/lmcaddy

@@ -40,8 +40,7 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 	flags.Int("parallel", 0, "requests that it answers at a time")
 	flags.String("ttl", "", "how long it may stay idle before it is unloaded, such as 30m or 2h; never: it stays (default: its settings)")
 	flags.String("identifier", "", "a name for the instance, by which requests can use it (default: the model's key)")
-	estimate := flags.Bool("estimate-only", false,
-		"load nothing, and show what a load would take; the exit status is 1 if it is impossible")
+	estimate := flags.Bool("estimate-only", false, "load nothing, and show what a load would take; the exit status is 1 if it can't be")
 	asJSON := flags.Bool("json", false, "print JSON, as POST /api/v1/models/load has it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request, err := loadRequest(cmd, args[0])
@@ -75,8 +74,8 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
 		noteLess(cmd.ErrOrStderr(), request, got.Config)
-		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n", got.Instance, got.Seconds,
-			got.Config.ContextLength)
+		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n",
+			got.Instance, got.Seconds, got.Config.ContextLength)
 		return err
 	}
 }

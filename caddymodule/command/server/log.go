@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,18 +72,13 @@ engines write. They are gone when it ends. Every response has its request's id i
 				return followLog(ctx, cmd, c, q, print, *asJSON)
 			}
 			logs, err := c.Logs(ctx, q)
-			if err != nil {
-				return err
-			}
-			if *asJSON {
+			if err == nil && *asJSON {
 				return kit.WriteJSON(cmd.OutOrStdout(), logs)
 			}
 			for _, r := range logs.Records {
-				if err := print.show(r); err != nil {
-					return err
-				}
+				err = cmp.Or(err, print.show(r))
 			}
-			return nil
+			return err
 		})
 	}
 }
