@@ -35,11 +35,15 @@ func ownCommands() []caddycmd.Command {
 			Short: "Adds a model's file, or the models of another program", CobraFunc: models.DefineImport,
 		},
 		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: models.DefineLoad},
-		{Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server",
-			CobraFunc: server.DefineLog},
+		{
+			Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server",
+			CobraFunc: server.DefineLog,
+		},
 		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: models.DefineLS},
-		{Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use",
-			CobraFunc: chat.DefineMCP},
+		{
+			Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use",
+			CobraFunc: chat.DefineMCP,
+		},
 		{Name: "ps", Usage: "[--wide] [--json]", Short: "Shows what the running server has loaded", CobraFunc: server.DefinePS},
 		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: server.DefineRestore},
 		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: models.DefineRM},
@@ -64,8 +68,10 @@ func ownCommands() []caddycmd.Command {
 			CobraFunc: server.DefineToken,
 		},
 		{Name: "unload", Usage: "[INSTANCE | --all]", Short: "Unloads a model from memory", CobraFunc: models.DefineUnload},
-		{Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used",
-			CobraFunc: server.DefineUsage},
+		{
+			Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used",
+			CobraFunc: server.DefineUsage,
+		},
 		{Name: "warm", Usage: "ls | clear", Short: "Lists and deletes the saved states of conversations", CobraFunc: chat.DefineWarm},
 	}
 }

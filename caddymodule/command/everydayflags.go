@@ -44,8 +44,10 @@ var everydayFlags = map[string]map[string]string{
 		"stats":  "--level debug shows the tokens and times of each request",
 		"filter": "what is asked and answered isn't in the log: the option inspect of the Caddyfile keeps the newest requests",
 	},
-	"ls": {"llm": everyKind, "embedding": everyKind, "detailed": `"lmcaddy show MODEL" shows all of a model`,
-		"variants": "each variant is a model of its own, such as qwen/qwen3-4b@q8_0"},
+	"ls": {
+		"llm": everyKind, "embedding": everyKind, "detailed": `"lmcaddy show MODEL" shows all of a model`,
+		"variants": "each variant is a model of its own, such as qwen/qwen3-4b@q8_0",
+	},
 	"show": {
 		"modelfile": "leave it out: the model's settings are shown", "parameters": `"lmcaddy config" shows the settings of models`,
 		"system":  `system prompts are in presets, which "lmcaddy config" shows`,

@@ -27,7 +27,7 @@ func inForce(block reflect.Value, prefix string) []resource.Setting {
 	for _, f := range Fields(block.Type()) {
 		v := block.Field(f.index)
 		isBlock := f.IsBlock()
-		if isBlock && f.MayBeRepeated() || f.Word == "" && !(f.IsHead && prefix == "") {
+		if isBlock && f.MayBeRepeated() || f.Word == "" && (!f.IsHead || prefix != "") {
 			continue
 		}
 		name := prefix + cmp.Or(f.Word, f.Name)

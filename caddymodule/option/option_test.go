@@ -132,10 +132,11 @@ func TestDefaults(t *testing.T) {
 	for _, s := range option.InForce(l) {
 		shown = append(shown, resource.Setting{Name: s.Name, Value: s.Value, Source: s.Source})
 	}
-	want := []resource.Setting{
-		{Name: "colour", Value: "red", Source: "default"}, {Name: "dim", Value: "10", Source: "default"}, {Name: "fade", Value: "never", Source: "default"},
-		{Name: "for", Value: "1h", Source: "default"}, {Name: "main", Value: "none", Source: "default"}, {Name: "main size", Value: "3", Source: "default"},
-		{Name: "on", Value: "on", Source: "default"}, {Name: "watts", Value: "40", Source: "default"},
+	var want []resource.Setting
+	for _, o := range [][2]string{
+		{"colour", "red"}, {"dim", "10"}, {"fade", "never"}, {"for", "1h"}, {"main", "none"}, {"main size", "3"}, {"on", "on"}, {"watts", "40"},
+	} {
+		want = append(want, resource.Setting{Name: o[0], Value: o[1], Source: resource.FromDefault})
 	}
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Error(diff)

@@ -74,7 +74,7 @@ func (p *parser) field(name string, block reflect.Value) (found Field, _ error) 
 	if found.Word != "" {
 		return found, nil
 	}
-	if r, ok := block.Interface().(Remover); ok && r.Removed()[word] != "" {
+	if r, ok := reflect.TypeAssert[Remover](block); ok && r.Removed()[word] != "" {
 		return found, p.Errf("%s: this option is gone: %s", word, r.Removed()[word])
 	}
 	slices.Sort(words)
@@ -83,7 +83,7 @@ func (p *parser) field(name string, block reflect.Value) (found Field, _ error) 
 
 // value reads the arguments of the current word into an option, and its block if it has one.
 func (p *parser) value(f Field, to reflect.Value) error {
-	if u, ok := to.Addr().Interface().(caddyfile.Unmarshaler); ok {
+	if u, ok := reflect.TypeAssert[caddyfile.Unmarshaler](to.Addr()); ok {
 		return u.UnmarshalCaddyfile(p.Dispenser)
 	}
 	if f.IsBlock() {
@@ -134,7 +134,7 @@ func (p *parser) block(f Field, to reflect.Value) error {
 		if !p.Args(&key) || p.NextArg() {
 			return p.ArgErr()
 		}
-		if k, ok := to.Interface().(Keyer); ok {
+		if k, ok := reflect.TypeAssert[Keyer](to); ok {
 			var err error
 			if key, err = k.Key(key); err != nil {
 				return p.Errf("%s: %v", name, err)
@@ -159,7 +159,7 @@ func (p *parser) block(f Field, to reflect.Value) error {
 		to.Set(reflect.New(to.Type().Elem()))
 		to = to.Elem()
 	}
-	if h, ok := to.Addr().Interface().(Header); ok {
+	if h, ok := reflect.TypeAssert[Header](to.Addr()); ok {
 		if err := h.Head(p.RemainingArgs()); err != nil {
 			return p.Errf("%s: %v", name, err)
 		}
@@ -186,7 +186,7 @@ func (f *Field) setText(to reflect.Value, text string) error {
 	if values := f.Values(); values != nil && !slices.Contains(values, text) {
 		return fmt.Errorf("%s: %q is not one of: %s", f.Word, text, strings.Join(values, ", "))
 	}
-	if u, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](to.Addr()); ok {
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("%s: %w", f.Word, err)
 		}

@@ -86,7 +86,7 @@ func check(block reflect.Value, prefix string) error {
 			return err
 		}
 	}
-	if c, ok := block.Addr().Interface().(Checker); ok {
+	if c, ok := reflect.TypeAssert[Checker](block.Addr()); ok {
 		return c.Check()
 	}
 	return nil
@@ -176,7 +176,7 @@ func (f *Field) text(v reflect.Value) string {
 }
 
 func (f *Field) format(v reflect.Value) string {
-	if s, ok := v.Interface().(fmt.Stringer); ok {
+	if s, ok := reflect.TypeAssert[fmt.Stringer](v); ok {
 		return s.String()
 	}
 	var text string

@@ -143,7 +143,7 @@ func (ch *chat) take(given chatFlags, args []string) error {
 		ch.request.System, ch.system = &given.system, &given.system
 	}
 	if flags.Changed("ttl") {
-		seconds, err := models.TtlSeconds(given.ttl)
+		seconds, err := models.TTLSeconds(given.ttl)
 		if err != nil {
 			return err
 		}

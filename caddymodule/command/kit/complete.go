@@ -45,6 +45,7 @@ func CompleteOneOf(values ...string) Completer {
 	}
 }
 
+// BeginningWith returns those of some names that begin with what was typed.
 func BeginningWith(typed string, all []string) []string {
 	var some []string
 	for _, name := range all {

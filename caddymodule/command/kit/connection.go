@@ -116,6 +116,7 @@ func (c *Connection) Use(do func(*client.Client) error) error {
 	return c.InWords(to, do(to))
 }
 
+// IsBlank reports whether a name consists of white space.
 func IsBlank(name string) bool { return strings.TrimSpace(name) == "" }
 
 // InWords returns an error of a server in the words of the command line, with what to do next. The error may be about one of the

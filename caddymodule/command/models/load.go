@@ -112,8 +112,8 @@ func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMes
 	return notFitting(&e)
 }
 
-// TtlSeconds returns the value of --ttl in seconds; 0: for ever.
-func TtlSeconds(text string) (int, error) {
+// TTLSeconds returns the value of --ttl in seconds; 0: for ever.
+func TTLSeconds(text string) (int, error) {
 	if text == "never" {
 		return 0, nil
 	}
@@ -159,7 +159,7 @@ func loadRequest(cmd *cobra.Command, model string) (map[string]any, error) {
 		request["identifier"] = flags.Lookup("identifier").Value.String()
 	}
 	if flags.Changed("ttl") {
-		seconds, err := TtlSeconds(flags.Lookup("ttl").Value.String())
+		seconds, err := TTLSeconds(flags.Lookup("ttl").Value.String())
 		if err != nil {
 			return nil, err
 		}

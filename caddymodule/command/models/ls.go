@@ -28,7 +28,7 @@ import (
 func CompleteModels(c *kit.Connection) kit.Completer {
 	return c.CompleteWith(func(ctx context.Context, to *client.Client) []string {
 		var models resource.Models
-		if list, err := listModels(c, ctx, to, io.Discard); err != nil || json.Unmarshal(list, &models) != nil {
+		if list, err := listModels(ctx, c, to, io.Discard); err != nil || json.Unmarshal(list, &models) != nil {
 			return nil
 		}
 		keys := make([]string, len(models.Models))
@@ -54,8 +54,8 @@ those that a Caddyfile adds (models_dir).`
 		var list json.RawMessage
 		var companions resource.Companions
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			if list, err = listModels(to, ctx, c, cmd.ErrOrStderr()); err == nil && *all {
-				companions, err = listCompanions(to, ctx, c)
+			if list, err = listModels(ctx, to, c, cmd.ErrOrStderr()); err == nil && *all {
+				companions, err = listCompanions(ctx, to, c)
 			}
 			return err
 		})
@@ -82,7 +82,7 @@ those that a Caddyfile adds (models_dir).`
 }
 
 // listCompanions returns the companions that the server has, or else the home's own folder.
-func listCompanions(c *kit.Connection, ctx context.Context, to *client.Client) (resource.Companions, error) {
+func listCompanions(ctx context.Context, c *kit.Connection, to *client.Client) (resource.Companions, error) {
 	list, err := to.Companions(ctx)
 	if _, isDown := errors.AsType[*client.DownError](err); !isDown || c.Host != "" {
 		return list, err
@@ -108,7 +108,7 @@ func below(folder, path string) string {
 }
 
 // listModels returns the list of the server, or else of the home's own folder.
-func listModels(c *kit.Connection, ctx context.Context, to *client.Client, notes io.Writer) (json.RawMessage, error) {
+func listModels(ctx context.Context, c *kit.Connection, to *client.Client, notes io.Writer) (json.RawMessage, error) {
 	var list json.RawMessage
 	err := to.Get(ctx, "/api/v1/models", &list)
 	if _, isDown := errors.AsType[*client.DownError](err); isDown && c.Host == "" {

@@ -58,12 +58,12 @@ func TestGet_Plan(t *testing.T) {
 func TestLoad_Request(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"never": 0, "0": 0, "90": 90, "30m": 1800, "2h": 7200, "1d": 86400, "1.5s": 1} {
-		if got, err := TtlSeconds(text); err != nil || got != want {
+		if got, err := TTLSeconds(text); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "soon", "-5m", "-1", "10ms", "m"} {
-		if got, err := TtlSeconds(text); err == nil {
+		if got, err := TTLSeconds(text); err == nil {
 			t.Errorf("%s: %d", text, got)
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	ollamaListen  = "127.0.0.1:11434"
 )
 
+// DefineServe defines `lmcaddy serve`.
 func DefineServe(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	_ "github.com/caddyserver/caddy/v2/modules/standard" // which configurations in tests name
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
@@ -89,7 +89,7 @@ func TalkTo(t *testing.T, command func(*cobra.Command), answers map[string]strin
 		case strings.HasPrefix(answer, "data:"):
 			w.Header().Set("Content-Type", "text/event-stream")
 		}
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, answer) //nolint:gosec // a test says what it is
 	}))
 	t.Cleanup(server.Close)
 	var out, errs bytes.Buffer
