@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -33,7 +33,7 @@ func serveWithHub(t *testing.T) (*server, *fakehub.Hub) {
 	}
 	server.Add("acme/tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model), "more/tiny-Q8_0.gguf": fakehub.Bytes(model)})
 	s := serve(t, nil, func(c *endpoint.Config, s *node.Settings) {
-		s.Hubs = []fetch.Hub{{URL: server.URL}}
+		s.Hubs = []hub.Config{{URL: server.URL}}
 		c.KeepAlive = 20 * time.Millisecond
 	})
 	return s, server

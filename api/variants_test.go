@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -65,7 +65,7 @@ func TestVariants_WhatFits(t *testing.T) {
 	server := fakehub.Start(t)
 	server.Add("acme/many-GGUF", fakehub.Files{"many-Q4_K_M.gguf": fakehub.Random(1, 4000), "many-Q2_K.gguf": fakehub.Random(3, 2000)})
 	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
-		settings.Hubs = []fetch.Hub{{URL: server.URL}}
+		settings.Hubs = []hub.Config{{URL: server.URL}}
 		settings.MemoryBudget.Bytes = 3000
 	})
 	got := s.do("GET", "/api/v1/models/variants?model=acme/many-GGUF", "")

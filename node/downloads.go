@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -78,9 +79,9 @@ func (n *Node) Downloads() (*fetch.Jobs, error) {
 		return jobs, nil
 	}
 	if err := n.noDownloads.Load(); err != nil {
-		return nil, &fetch.Error{Kind: fetch.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err)}
+		return nil, &hub.Error{Kind: hub.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err)}
 	}
-	return nil, &fetch.Error{Kind: fetch.Internal, Message: "Nothing can be downloaded before the server has started."}
+	return nil, &hub.Error{Kind: hub.Internal, Message: "Nothing can be downloaded before the server has started."}
 }
 
 // DownloadedKey returns the key of the model that a job downloads. While the files are incomplete, or if the catalog

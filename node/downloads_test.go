@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
@@ -28,7 +29,7 @@ func withHub(t *testing.T) (*Node, *fakehub.Hub) {
 	server.Add("acme/Tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Bytes(model)})
 	server.Add("bartowski/Llama-3.2-1B-Instruct-GGUF", fakehub.Files{"Llama-3.2-1B-Instruct-Q4_K_M.gguf": fakehub.Bytes(model)})
 	n := open(t, home.Dir(t.TempDir()))
-	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: server.URL}}})
+	push(t, n, 1, Settings{Hubs: []hub.Config{{URL: server.URL}}})
 	return n, server
 }
 
@@ -121,7 +122,7 @@ func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 	if _, err := n.Downloads(); err == nil {
 		t.Error("there are downloads before there are settings")
 	}
-	push(t, n, 1, Settings{Hubs: []fetch.Hub{{URL: server.URL}}})
+	push(t, n, 1, Settings{Hubs: []hub.Config{{URL: server.URL}}})
 	if done := awaitDownload(t, n, job.ID); done.State != fetch.Completed {
 		t.Errorf("%+v", done)
 	}
@@ -169,7 +170,7 @@ func TestDownloads_WhatAnotherProgramHasIsNotFetched(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			push(t, n, 2, Settings{Hubs: []fetch.Hub{{URL: server.URL}}, ModelsDirs: []string{root}})
+			push(t, n, 2, Settings{Hubs: []hub.Config{{URL: server.URL}}, ModelsDirs: []string{root}})
 			want := fetch.AlreadyDownloaded
 			if name == "another's file" {
 				want = fetch.Downloading

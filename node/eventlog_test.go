@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 func TestEventLog_Positions(t *testing.T) {
@@ -35,7 +36,7 @@ func TestEvents_Downloads(t *testing.T) {
 	t.Parallel()
 	n := &Node{events: newEventLog()}
 	const job = "job_0123456789"
-	tell := func(state fetch.State, kind fetch.Kind) { n.jobChanged(fetch.Job{ID: job, State: state, Kind: kind}) }
+	tell := func(state fetch.State, kind hub.Kind) { n.jobChanged(fetch.Job{ID: job, State: state, Kind: kind}) }
 	tell(fetch.Downloading, 0)
 	for range 50 {
 		tell(fetch.Downloading, 0)
@@ -45,9 +46,9 @@ func TestEvents_Downloads(t *testing.T) {
 	tell(fetch.Downloading, 0)
 	tell(fetch.Paused, 0)
 	tell(fetch.Downloading, 0)
-	tell(fetch.Failed, fetch.NoSpace)
+	tell(fetch.Failed, hub.NoSpace)
 	tell(fetch.Downloading, 0)
-	tell(fetch.Failed, fetch.Cancelled)
+	tell(fetch.Failed, hub.Cancelled)
 	n.jobChanged(fetch.Job{ID: "job_other", State: fetch.Downloading})
 	tell(fetch.Completed, 0)
 	var got []string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -107,7 +108,7 @@ func (n *Node) jobChanged(j fetch.Job) {
 		kind = EventDownloadCompleted
 	case fetch.Failed:
 		kind = EventDownloadFailed
-		if j.Kind == fetch.Cancelled {
+		if j.Kind == hub.Cancelled {
 			kind = EventDownloadCancelled
 		}
 	default:

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
@@ -225,7 +225,7 @@ func (n *Node) instance(id string) (supervisor.Info, bool) {
 func namesOf(name string) []string {
 	names := []string{name}
 	repo, variant, several := strings.Cut(name, "@")
-	for _, other := range append([]string{repo}, fetch.SameModel(repo)...) {
+	for _, other := range append([]string{repo}, hub.SameModel(repo)...) {
 		publisher, bare, _ := strings.Cut(other, "/")
 		key := catalog.Key(publisher, bare)
 		if several {
@@ -264,8 +264,8 @@ func LibraryModel(name string) (id string, ok bool) {
 	if wanted == "" {
 		return "", false
 	}
-	all := fetch.WellKnown()
-	i := slices.IndexFunc(all, func(e fetch.Entry) bool {
+	all := hub.WellKnown()
+	i := slices.IndexFunc(all, func(e hub.Entry) bool {
 		_, bare, _ := strings.Cut(e.ID, "/")
 		return ollama.Squash(bare) == wanted
 	})

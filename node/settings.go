@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -45,7 +45,7 @@ type Settings struct {
 	Gates Gates
 	MCP   MCPSettings
 
-	Hubs []fetch.Hub // where models may be downloaded from; the first serves identifiers that aren't URLs
+	Hubs []hub.Config // where models may be downloaded from; the first serves identifiers that aren't URLs
 
 	Store StoreSettings
 	Warm  WarmSettings

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -80,7 +80,7 @@ func translated(c *Call, err error) *translate.Error {
 		missing *catalog.NotFoundError
 		broken  *node.BrokenModelError
 		refused supervisor.Error
-		fetched *fetch.Error
+		fetched *hub.Error
 		kept    *catalog.RemoveError
 		used    *node.InUseError
 		taken   *node.IDTakenError
@@ -237,26 +237,26 @@ func idTaken(message string) *translate.Error {
 }
 
 // fetchKinds says what clients see of each kind of download error. If no code is given, it is the kind's own.
-var fetchKinds = map[fetch.Kind]struct {
+var fetchKinds = map[hub.Kind]struct {
 	kind translate.Kind
 	code string
 }{
-	fetch.Invalid:        {translate.KindInvalid, "invalid_value"},
-	fetch.NotImplemented: {translate.KindNotImplemented, ""},
-	fetch.ModelNotFound:  {translate.KindModelNotFound, ""},
-	fetch.JobNotFound:    {translate.KindJobNotFound, ""},
-	fetch.Conflict:       {translate.KindConflict, ""},
-	fetch.Denied:         {translate.KindForbidden, "hub_denied"}, // no 401: the client's own token isn't at fault
-	fetch.TooLarge:       {translate.KindInvalid, "model_too_large"},
-	fetch.NoSpace:        {translate.KindDiskFull, ""},
-	fetch.Busy:           {translate.KindHubBusy, ""}, // no 429: that is for clients who ask too much of us
-	fetch.HubFailed:      {translate.KindHubFailed, ""},
-	fetch.Unsafe:         {translate.KindHubFailed, "unsafe_file_name"},
-	fetch.Changed:        {translate.KindHubFailed, "file_changed"},
-	fetch.Cancelled:      {translate.KindConflict, "cancelled"},
+	hub.Invalid:        {translate.KindInvalid, "invalid_value"},
+	hub.NotImplemented: {translate.KindNotImplemented, ""},
+	hub.ModelNotFound:  {translate.KindModelNotFound, ""},
+	hub.JobNotFound:    {translate.KindJobNotFound, ""},
+	hub.Conflict:       {translate.KindConflict, ""},
+	hub.Denied:         {translate.KindForbidden, "hub_denied"}, // no 401: the client's own token isn't at fault
+	hub.TooLarge:       {translate.KindInvalid, "model_too_large"},
+	hub.NoSpace:        {translate.KindDiskFull, ""},
+	hub.Busy:           {translate.KindHubBusy, ""}, // no 429: that is for clients who ask too much of us
+	hub.HubFailed:      {translate.KindHubFailed, ""},
+	hub.Unsafe:         {translate.KindHubFailed, "unsafe_file_name"},
+	hub.Changed:        {translate.KindHubFailed, "file_changed"},
+	hub.Cancelled:      {translate.KindConflict, "cancelled"},
 }
 
-func FetchError(c *Call, e *fetch.Error) *translate.Error {
+func FetchError(c *Call, e *hub.Error) *translate.Error {
 	as := fetchKinds[e.Kind] // the zero value is a fault of ours
 	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -153,7 +154,7 @@ func cancelDownload(c *endpoint.Call) error {
 		job, err := jobs.Cancel(ctx, id)
 		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
 			key := c.Node.DownloadedKey(ctx, now)
-			return job, &fetch.Error{Kind: fetch.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
+			return job, &hub.Error{Kind: hub.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
 				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
 		}
 		return job, err
@@ -203,7 +204,7 @@ func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = native.AppendErrorObject(nil, endpoint.FetchError(c, &fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = native.AppendErrorObject(nil, endpoint.FetchError(c, &hub.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n

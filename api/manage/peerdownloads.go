@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -87,12 +88,12 @@ func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
 	var changed downloadJob
 	switch {
 	case answer.Status == 0:
-		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
+		return true, &hub.Error{Kind: hub.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
 	case answer.Status != http.StatusOK:
 		c.WriteJSON(answer.Status, answer.Body) // an error in the same words
 		return true, nil
 	case json.Unmarshal(answer.Body, &changed) != nil:
-		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + " has given an answer that can't be read."}
+		return true, &hub.Error{Kind: hub.Internal, Message: "The node " + j.Node + " has given an answer that can't be read."}
 	}
 	return true, c.Answer(asShown(c, changed))
 }

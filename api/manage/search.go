@@ -7,6 +7,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -21,8 +22,8 @@ func search(c *endpoint.Call) error {
 	limit := 0
 	if given := query.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
-		if err != nil || n < 1 || n > fetch.MaxResults {
-			return translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be from 1 to %d.`, fetch.MaxResults))
+		if err != nil || n < 1 || n > hub.MaxResults {
+			return translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be from 1 to %d.`, hub.MaxResults))
 		}
 		limit = n
 	}
@@ -30,7 +31,7 @@ func search(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	found, err := jobs.Search(c.Request.Context(), fetch.Query{
+	found, err := jobs.Search(c.Request.Context(), hub.Query{
 		Words: query.Get("query"), Limit: limit, May: func(folder string) bool { return c.Identity.MayFetch(folder, "", false) },
 	})
 	if err != nil {
@@ -43,7 +44,7 @@ func search(c *endpoint.Call) error {
 	return c.Answer(answer)
 }
 
-func foundModel(c *endpoint.Call, r *fetch.Result) resource.FoundModel {
+func foundModel(c *endpoint.Call, r *hub.Result) resource.FoundModel {
 	m := resource.FoundModel{
 		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated), Gated: r.Gated,
 		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Knows(r.Folder),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -94,7 +95,7 @@ func pulled(c *endpoint.Call, streams bool, updates <-chan fetch.Job) error {
 			case job.State == fetch.Paused:
 				return &translate.Error{Kind: translate.KindConflict, Message: "The download is paused. Whoever began it can pull the model again to continue."}
 			case job.State == fetch.Failed:
-				return endpoint.FetchError(c, &fetch.Error{Kind: job.Kind, Message: job.Reason})
+				return endpoint.FetchError(c, &hub.Error{Kind: job.Kind, Message: job.Reason})
 			default:
 				tell(pulling(job))
 			}

@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // InForce returns what the configuration says, and what is in force where it says nothing. The hubs are those of the node's settings.
-func (s *Settings) InForce(hubs []fetch.Hub) resource.Configuration {
+func (s *Settings) InForce(hubs []hub.Config) resource.Configuration {
 	c := resource.Configuration{
 		Home: s.home(), ModelsDirs: append([]string{}, s.ModelsDirs...), Settings: option.InForce(s), Engines: []resource.Block{},
 		Models: []resource.Block{},
@@ -62,7 +62,7 @@ func (s *Settings) home() string {
 }
 
 // hubsInForce are the addresses of the hubs, without their tokens.
-func (s *Settings) hubsInForce(hubs []fetch.Hub) resource.Setting {
+func (s *Settings) hubsInForce(hubs []hub.Config) resource.Setting {
 	set := resource.Setting{Name: "hub", Source: resource.FromFile}
 	switch {
 	case len(s.Hubs) > 0:

@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -165,17 +165,17 @@ func (s *Settings) hubs(to *node.Settings, log *slog.Logger, replace *caddy.Repl
 		if h.Token != "" && token == "" {
 			log.Warn("the hub is asked without a token: its placeholder is empty", "hub", address)
 		}
-		to.Hubs = append(to.Hubs, fetch.Hub{URL: address, Token: token, Stall: time.Duration(h.StallTimeout)})
+		to.Hubs = append(to.Hubs, hub.Config{URL: address, Token: token, Stall: time.Duration(h.StallTimeout)})
 	}
 	if len(s.Hubs) > 0 {
 		return nil
 	}
 	mirror := os.Getenv(hubVariable)
-	h := fetch.Hub{URL: cmp.Or(mirror, fetch.PublicHub), Token: os.Getenv(tokenVariable), Mirror: mirror != ""}
+	h := hub.Config{URL: cmp.Or(mirror, hub.PublicHub), Token: os.Getenv(tokenVariable), Mirror: mirror != ""}
 	if err := h.Validate(); err != nil {
 		return fmt.Errorf("the environment variable %s: %w", hubVariable, err)
 	}
-	to.Hubs = []fetch.Hub{h}
+	to.Hubs = []hub.Config{h}
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // TestHubs_TheConfigurationGoesBeforeTheEnvironment, and placeholders are replaced at the start alone.
@@ -18,20 +18,20 @@ func TestHubs_TheConfigurationGoesBeforeTheEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		hubs            []Hub
 		endpoint, token string
-		want            []fetch.Hub
+		want            []hub.Config
 		fails           string
 	}{
-		"nothing is said":    {want: []fetch.Hub{{URL: fetch.PublicHub}}},
-		"a token":            {token: "hf_1", want: []fetch.Hub{{URL: fetch.PublicHub, Token: "hf_1"}}},
-		"a mirror":           {endpoint: "https://mirror.example", token: "hf_1", want: []fetch.Hub{{URL: "https://mirror.example", Token: "hf_1", Mirror: true}}},
+		"nothing is said":    {want: []hub.Config{{URL: hub.PublicHub}}},
+		"a token":            {token: "hf_1", want: []hub.Config{{URL: hub.PublicHub, Token: "hf_1"}}},
+		"a mirror":           {endpoint: "https://mirror.example", token: "hf_1", want: []hub.Config{{URL: "https://mirror.example", Token: "hf_1", Mirror: true}}},
 		"a mirror over http": {endpoint: "http://mirror.example", fails: "HF_ENDPOINT"},
 		"configured": {
-			hubs: []Hub{{URL: "https://{env.TEST_HUB}", Token: "{env.TEST_TOKEN}", StallTimeout: caddy.Duration(time.Second)}, {URL: fetch.PublicHub}}, endpoint: "https://mirror.example", token: "hf_1",
-			want: []fetch.Hub{{URL: "https://hub.example", Token: "s3cret", Stall: time.Second}, {URL: fetch.PublicHub, Stall: time.Minute}},
+			hubs: []Hub{{URL: "https://{env.TEST_HUB}", Token: "{env.TEST_TOKEN}", StallTimeout: caddy.Duration(time.Second)}, {URL: hub.PublicHub}}, endpoint: "https://mirror.example", token: "hf_1",
+			want: []hub.Config{{URL: "https://hub.example", Token: "s3cret", Stall: time.Second}, {URL: hub.PublicHub, Stall: time.Minute}},
 		},
-		"a token that is empty":       {hubs: []Hub{{URL: fetch.PublicHub, Token: "{env.TEST_NONE}"}}, want: []fetch.Hub{{URL: fetch.PublicHub, Stall: time.Minute}}},
+		"a token that is empty":       {hubs: []Hub{{URL: hub.PublicHub, Token: "{env.TEST_NONE}"}}, want: []hub.Config{{URL: hub.PublicHub, Stall: time.Minute}}},
 		"an address that is empty":    {hubs: []Hub{{URL: "{env.TEST_NONE}"}}, fails: "hub {env.TEST_NONE}"},
-		"a placeholder that is wrong": {hubs: []Hub{{URL: fetch.PublicHub, Token: "{envy.X}"}}, fails: "token"},
+		"a placeholder that is wrong": {hubs: []Hub{{URL: hub.PublicHub, Token: "{envy.X}"}}, fails: "token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HF_ENDPOINT", c.endpoint)

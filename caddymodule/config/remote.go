@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
@@ -135,5 +135,5 @@ func (h *Hub) Check() error {
 	if strings.Contains(h.URL, "{") {
 		return nil
 	}
-	return fetch.Hub{URL: h.URL}.Validate()
+	return hub.Config{URL: h.URL}.Validate()
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -80,7 +81,7 @@ func download(b *testing.B, server *fakehub.Hub, lanes int) time.Duration {
 	b.Helper()
 	home := b.TempDir()
 	jobs, err := Open(Options{
-		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: server.URL}},
+		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []hub.Config{{URL: server.URL}},
 		Parallel: lanes, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package fetch
 
-import "os"
+import (
+	"os"
+)
 
 // childIfAsked makes the process download, for tests that kill it. It is the test binary, started again.
 func childIfAsked() {

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // readBlock is the number of bytes hashed at a time.
@@ -26,7 +28,7 @@ type digest struct {
 	buf   []byte
 }
 
-func newDigest(want remoteFile) *digest {
+func newDigest(want hub.RemoteFile) *digest {
 	d := &digest{grew: make(chan struct{}, 1), ended: make(chan struct{})}
 	switch {
 	case want.SHA256 != "":

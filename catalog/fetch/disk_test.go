@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -38,11 +39,11 @@ func TestDisk_APartOfAnotherVersionIsThrownAway(t *testing.T) {
 			w := newWorld(t)
 			part := w.path(tiny + "/" + tinyFile)
 			checkpoint := strings.Replace(checkpoint, "SUM", fakehub.Sum(fakehub.Random(1, tinySize)), 1)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(part), 0o700), os.WriteFile(part+partSuffix, []byte("other"), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(part), 0o700), os.WriteFile(part+hub.PartSuffix, []byte("other"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			if checkpoint != "" {
-				if err := os.WriteFile(part+checkpointSuffix, []byte(checkpoint), 0o600); err != nil {
+				if err := os.WriteFile(part+hub.CheckpointSuffix, []byte(checkpoint), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -60,7 +61,7 @@ func TestDisk_DamageOnTheDiskIsMended(t *testing.T) {
 	job := w.start(tiny)
 	w.await(job.ID, func(j Job) bool { return j.DownloadedBytes >= 200<<10 })
 	w.close()
-	f, err := os.OpenFile(w.path(tiny+"/"+tinyFile+partSuffix), os.O_RDWR, 0)
+	f, err := os.OpenFile(w.path(tiny+"/"+tinyFile+hub.PartSuffix), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestDisk_RoomForAllJobs(t *testing.T) {
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", StallAtOnce: true})
 	job := w.start(tiny)
 	_, err := w.jobs.Start(t.Context(), Request{Model: "acme/other"})
-	if kindOf(err) != NoSpace || err == nil || !strings.Contains(err.Error(), "beside 1.4 MB of other downloads") {
+	if kindOf(err) != hub.NoSpace || err == nil || !strings.Contains(err.Error(), "beside 1.4 MB of other downloads") {
 		t.Error(err)
 	}
 	w.hub.Mend()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -23,8 +24,8 @@ func TestDisk_NothingIsWrittenThroughLinks(t *testing.T) {
 	}{
 		"the publisher":   {"acme", "acme in the models folder is a link"},
 		"the repository":  {tiny, tiny + " in the models folder is a link"},
-		"the part":        {tiny + "/" + tinyFile + partSuffix, ""},
-		"the checkpoint":  {tiny + "/" + tinyFile + checkpointSuffix, ""},
+		"the part":        {tiny + "/" + tinyFile + hub.PartSuffix, ""},
+		"the checkpoint":  {tiny + "/" + tinyFile + hub.CheckpointSuffix, ""},
 		"the file itself": {tiny + "/" + tinyFile, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +81,8 @@ func TestDisk_ALinkedModelIsThere(t *testing.T) {
 func TestDisk_Full(t *testing.T) {
 	t.Parallel()
 	err := diskError("writing a.part", &os.PathError{Op: "write", Path: "a.part", Err: syscall.ENOSPC})
-	f, ok := errors.AsType[*fault](err)
-	if !ok || f.again || kindOf(err) != NoSpace || !strings.Contains(err.Error(), "resume the download") {
+	f, ok := errors.AsType[*hub.Fault](err)
+	if !ok || f.Retry || kindOf(err) != hub.NoSpace || !strings.Contains(err.Error(), "resume the download") {
 		t.Error(err)
 	}
 }

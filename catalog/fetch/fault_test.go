@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
 // stalling makes a stall noticed soon. On a busy machine there may be false alarms.
 func stalling(w *world) {
-	w.tune.stall, w.tune.attempts, w.tune.tries = 2*time.Second, 1000, 8
+	w.tune.Stall, w.tune.attempts, w.tune.Tries = 2*time.Second, 1000, 8
 }
 
 // fewTries makes a job fail soon.
@@ -214,28 +215,28 @@ func TestFault_BeforeTheJob(t *testing.T) {
 		fault  fakehub.Fault
 		prep   func(*world)
 		model  string // below the hub's URL
-		kind   Kind
+		kind   hub.Kind
 		reason string
 	}{
-		"no such repository":   {model: "acme/none", kind: ModelNotFound, reason: "there is no such model"},
-		"no such revision":     {model: tiny + "/tree/v2", kind: ModelNotFound, reason: "there is no such model, or no such file or revision"},
-		"private":              {prep: func(w *world) { w.hub.RequireToken("hf_x") }, model: tiny, kind: Denied, reason: "it is gated. Accept its terms"},
-		"a wrong token":        {prep: func(w *world) { w.hub.RequireToken("hf_x"); withToken(w) }, model: tiny, kind: Denied, reason: "Make a new one"},
-		"no JSON":              {fault: fakehub.Fault{Path: "/tree/", Redirect: "/acme/tiny-GGUF/resolve/main/README.md#"}, model: tiny, kind: HubFailed, reason: "doesn't answer in the way of a hub"},
-		"always 500":           {fault: fakehub.Fault{Path: "/api/", Status: 500}, model: tiny, kind: HubFailed, reason: "try again later"},
-		"429":                  {fault: fakehub.Fault{Path: "/api/", Status: 429, Header: map[string]string{"Retry-After": "30"}}, model: tiny, kind: Busy, reason: "too many requests"},
-		"the hub is down":      {prep: func(w *world) { w.hub.Kill() }, model: tiny, kind: HubFailed, reason: "Check the network and the hub's URL"},
-		"a name leads outside": {prep: withFile("../../evil.gguf"), model: tiny, kind: Unsafe, reason: `the name ".." leads elsewhere`},
-		"an absolute name":     {prep: withFile("/etc/evil.gguf"), model: tiny, kind: Unsafe, reason: `the name "" leads elsewhere`},
-		"a backslash":          {prep: withFile(`..\evil.gguf`), model: tiny, kind: Unsafe, reason: "means something to a system"},
-		"a drive":              {prep: withFile("C:evil.gguf"), model: tiny, kind: Unsafe, reason: "means something to a system"},
-		"a device":             {prep: withFile("aux.gguf"), model: tiny, kind: Unsafe, reason: "is a device's"},
-		"control characters":   {prep: withFile("a\x1b[31m.gguf"), model: tiny, kind: Unsafe, reason: "control characters"},
-		"a negative size":      {prep: func(w *world) { w.hub.Lie(tiny, tinyFile, -5) }, model: tiny, kind: HubFailed, reason: "has -5 bytes"},
-		"no models":            {prep: func(w *world) { w.hub.Add(tiny, fakehub.Files{"a.txt": fakehub.Text("x")}) }, model: tiny, kind: ModelNotFound, reason: "holds no model"},
-		"a part is missing":    {prep: withOnly("a-Q4_K_M-00001-of-00002.gguf"), model: tiny, kind: HubFailed, reason: "lacks parts of Q4_K_M"},
-		"the disk is full":     {prep: func(w *world) { w.opts.Free = func(string) (int64, error) { return 70 << 20 / 20, nil } }, model: tiny, kind: NoSpace, reason: "3.7 MB are free, of which 67 MB have to stay free. Free some space"},
-		"the memory is small":  {prep: func(w *world) { w.opts.Memory = func() int64 { return 1 << 20 } }, model: tiny, kind: TooLarge, reason: "There are: Q4_K_M (1.4 MB)"},
+		"no such repository":   {model: "acme/none", kind: hub.ModelNotFound, reason: "there is no such model"},
+		"no such revision":     {model: tiny + "/tree/v2", kind: hub.ModelNotFound, reason: "there is no such model, or no such file or revision"},
+		"private":              {prep: func(w *world) { w.hub.RequireToken("hf_x") }, model: tiny, kind: hub.Denied, reason: "it is gated. Accept its terms"},
+		"a wrong token":        {prep: func(w *world) { w.hub.RequireToken("hf_x"); withToken(w) }, model: tiny, kind: hub.Denied, reason: "Make a new one"},
+		"no JSON":              {fault: fakehub.Fault{Path: "/tree/", Redirect: "/acme/tiny-GGUF/resolve/main/README.md#"}, model: tiny, kind: hub.HubFailed, reason: "doesn't answer in the way of a hub"},
+		"always 500":           {fault: fakehub.Fault{Path: "/api/", Status: 500}, model: tiny, kind: hub.HubFailed, reason: "try again later"},
+		"429":                  {fault: fakehub.Fault{Path: "/api/", Status: 429, Header: map[string]string{"Retry-After": "30"}}, model: tiny, kind: hub.Busy, reason: "too many requests"},
+		"the hub is down":      {prep: func(w *world) { w.hub.Kill() }, model: tiny, kind: hub.HubFailed, reason: "Check the network and the hub's URL"},
+		"a name leads outside": {prep: withFile("../../evil.gguf"), model: tiny, kind: hub.Unsafe, reason: `the name ".." leads elsewhere`},
+		"an absolute name":     {prep: withFile("/etc/evil.gguf"), model: tiny, kind: hub.Unsafe, reason: `the name "" leads elsewhere`},
+		"a backslash":          {prep: withFile(`..\evil.gguf`), model: tiny, kind: hub.Unsafe, reason: "means something to a system"},
+		"a drive":              {prep: withFile("C:evil.gguf"), model: tiny, kind: hub.Unsafe, reason: "means something to a system"},
+		"a device":             {prep: withFile("aux.gguf"), model: tiny, kind: hub.Unsafe, reason: "is a device's"},
+		"control characters":   {prep: withFile("a\x1b[31m.gguf"), model: tiny, kind: hub.Unsafe, reason: "control characters"},
+		"a negative size":      {prep: func(w *world) { w.hub.Lie(tiny, tinyFile, -5) }, model: tiny, kind: hub.HubFailed, reason: "has -5 bytes"},
+		"no models":            {prep: func(w *world) { w.hub.Add(tiny, fakehub.Files{"a.txt": fakehub.Text("x")}) }, model: tiny, kind: hub.ModelNotFound, reason: "holds no model"},
+		"a part is missing":    {prep: withOnly("a-Q4_K_M-00001-of-00002.gguf"), model: tiny, kind: hub.HubFailed, reason: "lacks parts of Q4_K_M"},
+		"the disk is full":     {prep: func(w *world) { w.opts.Free = func(string) (int64, error) { return 70 << 20 / 20, nil } }, model: tiny, kind: hub.NoSpace, reason: "3.7 MB are free, of which 67 MB have to stay free. Free some space"},
+		"the memory is small":  {prep: func(w *world) { w.opts.Memory = func() int64 { return 1 << 20 } }, model: tiny, kind: hub.TooLarge, reason: "There are: Q4_K_M (1.4 MB)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,8 +251,8 @@ func TestFault_BeforeTheJob(t *testing.T) {
 			if kindOf(err) != c.kind || err == nil || !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%+v, kind %d: %v", job, kindOf(err), err)
 			}
-			if c.kind == Busy && asError(err).RetryAfter != 30*time.Second {
-				t.Errorf("to be tried again after %v", asError(err).RetryAfter)
+			if c.kind == hub.Busy && hub.AsError(err).RetryAfter != 30*time.Second {
+				t.Errorf("to be tried again after %v", hub.AsError(err).RetryAfter)
 			}
 			if all := w.jobs.List(); len(all) > 0 {
 				t.Errorf("there are jobs: %+v", all)

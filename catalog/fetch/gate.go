@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -50,7 +51,7 @@ type gates struct {
 	all map[string]*gate
 }
 
-func (g *gates) of(h *hub) *gate {
+func (g *gates) of(h *hub.Hub) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all == nil {

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	getter "github.com/hashicorp/go-getter/v2"
+	"github.com/hashicorp/go-getter/v2"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // ranges is a go-getter Getter that downloads one file into a part, by byte ranges.
@@ -21,15 +23,15 @@ import (
 // go-getter's checksum isn't used either, since it hashes the whole file before and after in a step that can't be interrupted.
 // The go-getter client has no other getter, no decompressors, and follows no links.
 type ranges struct {
-	hub    *hub
+	hub    *hub.Hub
 	client *http.Client
 	tune   tuning
 	part   *part
 	repo   string
-	lanes  int          // number of parallel ranges
-	meter  func(n int)  // called with the number of bytes received
-	retry  func(*Error) // called with the reason of each retry
-	gate   *gate        // the hub's
+	lanes  int              // number of parallel ranges
+	meter  func(n int)      // called with the number of bytes received
+	retry  func(*hub.Error) // called with the reason of each retry
+	gate   *gate            // the hub's
 
 	whole atomic.Bool // the server doesn't support ranges
 }
@@ -42,10 +44,10 @@ func (r *ranges) get(ctx context.Context, address string) error {
 		DisableSymlinks: true,
 	}
 	// go-getter gives these a meaning of its own
-	if strings.Contains(strings.TrimPrefix(address, r.hub.base.Scheme+"://"), "//") || strings.Contains(address, "::") {
-		return fatal(Unsafe, "%s is an address that won't be fetched.", address)
+	if strings.Contains(strings.TrimPrefix(address, r.hub.Base.Scheme+"://"), "//") || strings.Contains(address, "::") {
+		return hub.Permanent(hub.Unsafe, "%s is an address that won't be fetched.", address)
 	}
-	_, err := client.Get(ctx, &getter.Request{Src: address, Dst: r.part.name + partSuffix, GetMode: getter.ModeFile})
+	_, err := client.Get(ctx, &getter.Request{Src: address, Dst: r.part.name + hub.PartSuffix, GetMode: getter.ModeFile})
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // State is the state of a download. The words are those of the native v1 API.
@@ -29,7 +31,7 @@ type Job struct {
 	State State
 	// Reason says why a job failed and what to do next, or why a request is being retried. It may be empty.
 	Reason string
-	Kind   Kind // of the failure; 0 if it hasn't failed
+	Kind   hub.Kind // of the failure; 0 if it hasn't failed
 
 	Model        string   // as requested
 	Owner        string   // who requested it first; may be empty
@@ -65,7 +67,7 @@ func (j Job) Ended() bool { return j.State == Completed || j.State == Failed }
 
 // file is a file of a job.
 type file struct {
-	remoteFile
+	hub.RemoteFile
 	Local string `json:"local"` // path below the models folder, with slashes
 	// Early says that the file is renamed as soon as it is complete, since it doesn't make a model by itself.
 	Early bool `json:"early,omitempty"`
@@ -85,7 +87,7 @@ type record struct {
 	ID           string    `json:"id"`
 	State        State     `json:"state"`
 	Reason       string    `json:"reason,omitempty"`
-	Kind         Kind      `json:"kind,omitempty"`
+	Kind         hub.Kind  `json:"kind,omitempty"`
 	Model        string    `json:"model"`
 	Asked        string    `json:"asked_quantization,omitempty"`
 	Owner        string    `json:"owner,omitempty"`
@@ -143,8 +145,8 @@ func (j *job) snapshot() Job {
 func (j *job) now() Job {
 	r := &j.record
 	s := Job{
-		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Hub: r.Hub, Repo: r.Repo, Revision: r.Revision, Quantization: r.Quantization,
-		Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
+		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Hub: r.Hub, Repo: r.Repo,
+		Revision: r.Revision, Quantization: r.Quantization, Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
 	}
 	for _, f := range r.Files {
 		s.Files = append(s.Files, f.Local)
@@ -191,7 +193,7 @@ func (j *job) average(downloaded int64, now time.Time) float64 {
 }
 
 // set changes the state, saves it, and notifies subscribers. why is nil unless the job failed. j.mu is held.
-func (j *job) set(state State, why *Error) {
+func (j *job) set(state State, why *hub.Error) {
 	if j.record.State == Downloading && state != Downloading {
 		if speed := j.average(j.now().DownloadedBytes, time.Now()); speed >= 1 {
 			j.jobs.speed.Store(int64(speed))

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 const (
@@ -30,7 +31,7 @@ type Options struct {
 	Models string // the models folder; absolute
 	State  string // the folder for saved jobs; absolute
 	// Hubs are the hubs to download from. The first one serves names without a URL. huggingface.co is added if it is missing.
-	Hubs []Hub
+	Hubs []hub.Config
 	// Memory returns the number of bytes available to a model, for choosing one that fits. It may be nil or return 0: unknown.
 	Memory func() int64
 	// Formats returns those that an engine on this machine runs now; models in others are rejected. It is called for each request.
@@ -61,7 +62,7 @@ type Options struct {
 
 // Jobs manages the downloads into one models folder. Its methods may be called from any goroutine.
 type Jobs struct {
-	*finder
+	*hub.Finder
 
 	models    string
 	root      *os.Root // the models folder
@@ -92,13 +93,13 @@ type Jobs struct {
 func Open(o Options) (*Jobs, error) { return open(o, standard) }
 
 func open(o Options, tune tuning) (*Jobs, error) {
-	f, err := newFinder(o.Hubs, tune.limits)
+	f, err := hub.NewFinder(o.Hubs, tune.Limits)
 	if err != nil {
 		return nil, err
 	}
-	f.memory, f.formats, f.prefers = o.Memory, o.Formats, o.Prefers
+	f.Memory, f.Formats, f.Prefers = o.Memory, o.Formats, o.Prefers
 	s := &Jobs{
-		finder: f, models: o.Models, listed: o.Listed, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed,
+		Finder: f, models: o.Models, listed: o.Listed, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, jobs: map[string]*job{},
 	}
 	s.SetAtOnce(o.AtOnce)
@@ -140,7 +141,7 @@ func (s *Jobs) Close() error {
 	all := s.sorted()
 	s.mu.Unlock()
 	s.running.Wait()
-	s.transport.CloseIdleConnections()
+	s.Transport.CloseIdleConnections()
 	for _, j := range all {
 		j.mu.Lock()
 		for c := range j.subscribers {
@@ -198,8 +199,8 @@ func (s *Jobs) find(id string) (*job, error) {
 }
 
 // NoJob returns the error for an unknown job.
-func NoJob(id string) *Error {
-	return errorf(JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
+func NoJob(id string) *hub.Error {
+	return hub.Errorf(hub.JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
 }
 
 // Subscribe returns a channel that receives the state of a job at once and after each change. Only the latest state is kept.

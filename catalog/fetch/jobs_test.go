@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -229,7 +230,7 @@ func TestPauseAndResume(t *testing.T) {
 	for name, err := range map[string]error{
 		"pause": second(w.jobs.Pause(t.Context(), job.ID)), "resume": second(w.jobs.Resume(job.ID)), "cancel": second(w.jobs.Cancel(t.Context(), job.ID)),
 	} {
-		if kindOf(err) != Conflict {
+		if kindOf(err) != hub.Conflict {
 			t.Errorf("%s of a completed job: %v", name, err)
 		}
 	}
@@ -291,7 +292,7 @@ func TestCancel_OfAJobWhoseFilesAreInPlace(t *testing.T) {
 			}
 			if tt.isListed {
 				w.completes(job)
-				if _, err := w.jobs.Cancel(t.Context(), job.ID); kindOf(err) != Conflict || !strings.Contains(err.Error(), "complete") {
+				if _, err := w.jobs.Cancel(t.Context(), job.ID); kindOf(err) != hub.Conflict || !strings.Contains(err.Error(), "complete") {
 					t.Error(err)
 				}
 				w.holds("acme/two/m-00001-of-00002.gguf", fakehub.Random(1, 1000))
@@ -318,7 +319,7 @@ func TestJobs_AreKnownById(t *testing.T) {
 		"get": second(jobs.Get("job_x")), "pause": second(jobs.Pause(t.Context(), "job_x")), "resume": second(jobs.Resume("job_x")),
 		"cancel": second(jobs.Cancel(t.Context(), "../x")), "watch": watched,
 	} {
-		if kindOf(err) != JobNotFound || err == nil {
+		if kindOf(err) != hub.JobNotFound || err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -22,7 +23,7 @@ func child(home, server, model string) int {
 	tune := quick
 	tune.attempts = 1000
 	jobs, err := open(Options{
-		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: server}},
+		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []hub.Config{{URL: server}},
 	}, tune)
 	if err != nil {
 		fmt.Println("open:", err)
@@ -120,7 +121,7 @@ func (w *world) progresses(name string, than int64) {
 	w.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		var c checkpoint
-		text, err := os.ReadFile(w.path(name + checkpointSuffix))
+		text, err := os.ReadFile(w.path(name + hub.CheckpointSuffix))
 		if err == nil && json.Unmarshal(text, &c) == nil && c.Done.bytes() > than {
 			return
 		}
@@ -136,7 +137,7 @@ func (w *world) progresses(name string, than int64) {
 // checkpointed returns the spans in a checkpoint, after checking that their bytes are right.
 func (w *world) checkpointed(name string, want fakehub.Content) spans {
 	w.Helper()
-	text, err := os.ReadFile(w.path(name + checkpointSuffix))
+	text, err := os.ReadFile(w.path(name + hub.CheckpointSuffix))
 	if err != nil {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (w *world) checkpointed(name string, want fakehub.Content) spans {
 	if err := json.Unmarshal(text, &c); err != nil {
 		w.Fatalf("the checkpoint: %v", err)
 	}
-	part, err := os.ReadFile(w.path(name + partSuffix))
+	part, err := os.ReadFile(w.path(name + hub.PartSuffix))
 	if err != nil {
 		w.Fatal(err)
 	}

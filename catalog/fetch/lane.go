@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -44,8 +45,8 @@ func (l *lane) run(ctx context.Context) error {
 		case errors.Is(err, errNoRanges):
 			return err
 		}
-		f, ok := errors.AsType[*fault](err)
-		if !ok || !f.again {
+		f, ok := errors.AsType[*hub.Fault](err)
+		if !ok || !f.Retry {
 			return err
 		}
 		if err := l.again(ctx, f); err != nil {
@@ -62,22 +63,23 @@ func (l *lane) progress() {
 }
 
 // again waits before a retry, or returns the reason for giving up.
-func (l *lane) again(ctx context.Context, f *fault) error {
+func (l *lane) again(ctx context.Context, f *hub.Fault) error {
 	l.progress()
 	l.failures++
 	if l.failures > l.tune.attempts {
-		return &fault{why: &Error{
-			Kind: f.why.Kind, RetryAfter: f.why.RetryAfter, cause: f.why,
-			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is fixed.", l.failures, f.why.Message),
+		return &hub.Fault{Why: &hub.Error{
+			Kind: f.Why.Kind, RetryAfter: f.Why.RetryAfter, Cause: f.Why,
+			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is "+
+				"fixed.", l.failures, f.Why.Message),
 		}}
 	}
-	wait := min(l.tune.lastRetry, l.tune.firstRetry<<min(l.failures-1, 30))
+	wait := min(l.tune.lastRetry, l.tune.FirstRetry<<min(l.failures-1, 30))
 	wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // so that many don't come back at once
-	if f.why.RetryAfter > 0 {
-		wait = f.why.RetryAfter
+	if f.Why.RetryAfter > 0 {
+		wait = f.Why.RetryAfter
 		l.gate.shut(time.Now().Add(wait))
 	}
-	l.retry(f.why)
+	l.retry(f.Why)
 	return outbound.Sleep(ctx, wait)
 }
 
@@ -86,7 +88,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	if err := l.gate.wait(ctx); err != nil {
 		return err
 	}
-	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(l.hub.stall, l.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(l.hub.Stall, l.tune.Stall))
 	defer dog.Stop()
 	whole := l.whole.Load()
 	if whole && l.part.have.Load() > 0 {
@@ -96,7 +98,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address, nil)
 	if err != nil {
-		return fatal(Internal, "asking for %s: %w", l.part.want.Path, err)
+		return hub.Permanent(hub.Internal, "asking for %s: %w", l.part.want.Path, err)
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	partial := !whole && s != span{0, l.part.want.Size}
@@ -108,7 +110,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	}
 	response, err := l.client.Do(request)
 	if err != nil {
-		return noAnswer(ctx, l.hub, err)
+		return hub.NoAnswer(ctx, l.hub, err)
 	}
 	defer response.Body.Close()
 	if s, err = l.accept(response, s, partial); err != nil {
@@ -127,12 +129,12 @@ func (l *lane) accept(response *http.Response, s span, partial bool) (span, erro
 	switch response.StatusCode {
 	case http.StatusPartialContent:
 		if !partial {
-			return s, passing(HubFailed, "%s sends a part of %s that nobody asked for. Try again later.", l.hub.name(), want.Path)
+			return s, hub.Temporary(hub.HubFailed, "%s sends a part of %s that nobody asked for. Try again later.", l.hub.Name(), want.Path)
 		}
 		from, to, total, ok := contentRange(response.Header.Get("Content-Range"))
 		if !ok || from != s.From || to > s.To || to <= from {
-			return s, passing(HubFailed, "%s answers for bytes %d to %d of %s with others (%q). Try again later.",
-				l.hub.name(), s.From, s.To-1, want.Path, response.Header.Get("Content-Range"))
+			return s, hub.Temporary(hub.HubFailed, "%s answers for bytes %d to %d of %s with others (%q). Try again later.",
+				l.hub.Name(), s.From, s.To-1, want.Path, response.Header.Get("Content-Range"))
 		}
 		if total >= 0 && total != want.Size {
 			return s, l.otherSize(total)
@@ -156,16 +158,17 @@ func (l *lane) accept(response *http.Response, s span, partial bool) (span, erro
 		}
 		return span{0, want.Size}, nil
 	default:
-		return s, refused(l.hub, want.Path+" of "+l.repo, l.repo, response)
+		return s, hub.Refused(l.hub, want.Path+" of "+l.repo, l.repo, response)
 	}
 }
 
 func (l *lane) otherSize(size int64) error {
-	return moved(otherSize, "%s sends %d bytes for %s, but its list says %d: the file has changed, or the hub is wrong.", l.hub.name(), size, l.part.want.Path, l.part.want.Size)
+	return hub.Differs(hub.OtherSize, "%s sends %d bytes for %s, but its list says %d: the file has changed, or the hub is wrong.",
+		l.hub.Name(), size, l.part.want.Path, l.part.want.Size)
 }
 
 func (l *lane) otherVersion() error {
-	return moved(otherTag, "%s sends another version of %s than before: the file has changed.", l.hub.name(), l.part.want.Path)
+	return hub.Differs(hub.OtherTag, "%s sends another version of %s than before: the file has changed.", l.hub.Name(), l.part.want.Path)
 }
 
 var contentRangeForm = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)$`)
@@ -205,13 +208,14 @@ func (l *lane) copy(ctx context.Context, dog *outbound.Watchdog, response *http.
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%d bytes are missing at the end", s.To-at)
 		}
-		return noAnswer(ctx, l.hub, err)
+		return hub.NoAnswer(ctx, l.hub, err)
 	}
 	// without a Content-Length the body may be longer
 	if response.ContentLength < 0 && s.To == l.part.want.Size {
 		if n, _ := io.ReadFull(response.Body, (*block)[:1]); n > 0 {
-			return moved(otherSize, "%s sends more than the %d bytes that its list says for %s: the file has changed, or the hub is wrong.",
-				l.hub.name(), l.part.want.Size, l.part.want.Path)
+			return hub.Differs(hub.OtherSize,
+				"%s sends more than the %d bytes that its list says for %s: the file has changed, or the hub is wrong.",
+				l.hub.Name(), l.part.want.Size, l.part.want.Path)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
@@ -29,7 +30,7 @@ const (
 type part struct {
 	root *os.Root
 	name string // of the complete file
-	want remoteFile
+	want hub.RemoteFile
 	have *atomic.Int64 // bytes downloaded, for other goroutines
 
 	saving sync.Mutex // held while a checkpoint is written
@@ -48,7 +49,7 @@ type part struct {
 
 // checkpoint is the content of the .part.json file.
 type checkpoint struct {
-	remoteFile
+	hub.RemoteFile
 	ETag     string    `json:"etag,omitempty"`
 	Done     spans     `json:"done"`
 	Verified bool      `json:"verified,omitempty"` // the checksum was right when the file's time was Changed
@@ -56,20 +57,20 @@ type checkpoint struct {
 }
 
 // openPart opens or creates a part. It discards data of another version, and sets have to the number of bytes downloaded.
-func openPart(root *os.Root, name string, want remoteFile, have *atomic.Int64) (*part, error) {
+func openPart(root *os.Root, name string, want hub.RemoteFile, have *atomic.Int64) (*part, error) {
 	p := &part{root: root, name: name, want: want, have: have}
 	if err := root.MkdirAll(filepath.Dir(name), folderMode); err != nil {
 		return nil, folderError(root, filepath.Dir(name), err)
 	}
-	if info, err := root.Lstat(name + partSuffix); err == nil && !info.Mode().IsRegular() {
-		if err := root.Remove(name + partSuffix); err != nil { // a link would lead the data elsewhere
-			return nil, diskError("clearing away "+name+partSuffix, err)
+	if info, err := root.Lstat(name + hub.PartSuffix); err == nil && !info.Mode().IsRegular() {
+		if err := root.Remove(name + hub.PartSuffix); err != nil { // a link would lead the data elsewhere
+			return nil, diskError("clearing away "+name+hub.PartSuffix, err)
 		}
 	}
 	c, known := readCheckpoint(root, name, want)
-	file, err := root.OpenFile(name+partSuffix, os.O_RDWR|os.O_CREATE, fileMode)
+	file, err := root.OpenFile(name+hub.PartSuffix, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, diskError("writing "+name+partSuffix, err)
+		return nil, diskError("writing "+name+hub.PartSuffix, err)
 	}
 	p.file, p.sum = file, newDigest(want)
 	if known {
@@ -86,14 +87,14 @@ func openPart(root *os.Root, name string, want remoteFile, have *atomic.Int64) (
 }
 
 // readCheckpoint reads the checkpoint of a file. It reports false for another version, or if the data doesn't match.
-func readCheckpoint(root *os.Root, name string, want remoteFile) (checkpoint, bool) {
-	info, err := root.Lstat(name + partSuffix)
+func readCheckpoint(root *os.Root, name string, want hub.RemoteFile) (checkpoint, bool) {
+	info, err := root.Lstat(name + hub.PartSuffix)
 	if err != nil || !info.Mode().IsRegular() {
 		return checkpoint{}, false
 	}
-	text, err := root.ReadFile(name + checkpointSuffix)
+	text, err := root.ReadFile(name + hub.CheckpointSuffix)
 	var c checkpoint
-	if err != nil || json.Unmarshal(text, &c) != nil || c.remoteFile != want {
+	if err != nil || json.Unmarshal(text, &c) != nil || c.RemoteFile != want {
 		return checkpoint{}, false
 	}
 	c.Done = c.Done.within(min(want.Size, info.Size()))
@@ -110,7 +111,7 @@ func (p *part) reset() error {
 	p.sum = newDigest(p.want)
 	p.have.Store(0)
 	if err := p.file.Truncate(0); err != nil {
-		return diskError("emptying "+p.name+partSuffix, err)
+		return diskError("emptying "+p.name+hub.PartSuffix, err)
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (p *part) giveBack(s span) {
 // write writes bytes at an offset.
 func (p *part) write(b []byte, at int64) error {
 	if _, err := p.file.WriteAt(b, at); err != nil {
-		return diskError("writing "+p.name+partSuffix, err)
+		return diskError("writing "+p.name+hub.PartSuffix, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +215,7 @@ func (p *part) verify(ctx context.Context) error {
 	go func() { flushed <- p.file.Sync() }() // meanwhile: both take about as long
 	got, ok, err := p.sum.holds(ctx, p.file, p.want.Size)
 	if failed := <-flushed; failed != nil {
-		return diskError("writing "+p.name+partSuffix, failed) // it is told only once
+		return diskError("writing "+p.name+hub.PartSuffix, failed) // it is told only once
 	}
 	if err != nil {
 		return err
@@ -225,7 +226,8 @@ func (p *part) verify(ctx context.Context) error {
 			return err
 		}
 		p.resumed = resumed // reset has cleared it, but the caller needs it
-		return moved(otherSum, "%s has the checksum %s, but the hub says %s: it was damaged on the way, or the hub is wrong. Nothing of it was kept.", p.want.Path, got, p.sum.want)
+		return hub.Differs(hub.OtherSum, "%s has the checksum %s, but the hub says %s: it was damaged on the way, or the hub is wrong. "+
+			"Nothing of it was kept.", p.want.Path, got, p.sum.want)
 	}
 	p.mu.Lock()
 	p.verified, p.changed = true, true
@@ -238,7 +240,7 @@ func (p *part) save() error {
 	p.saving.Lock()
 	defer p.saving.Unlock()
 	p.mu.Lock()
-	c := checkpoint{remoteFile: p.want, ETag: p.etag, Done: append(spans(nil), p.done...), Verified: p.verified}
+	c := checkpoint{RemoteFile: p.want, ETag: p.etag, Done: append(spans(nil), p.done...), Verified: p.verified}
 	changed := p.changed
 	p.changed = false
 	p.mu.Unlock()
@@ -246,17 +248,17 @@ func (p *part) save() error {
 		return nil
 	}
 	if err := p.file.Sync(); err != nil {
-		return diskError("writing "+p.name+partSuffix, err)
+		return diskError("writing "+p.name+hub.PartSuffix, err)
 	}
 	if c.Verified {
 		info, err := p.file.Stat()
 		if err != nil {
-			return diskError("looking at "+p.name+partSuffix, err)
+			return diskError("looking at "+p.name+hub.PartSuffix, err)
 		}
 		c.Changed = info.ModTime()
 	}
 	write := func(w io.Writer) error { return json.NewEncoder(w).Encode(c) }
-	if err := atomicfile.Write(p.root, p.name+checkpointSuffix, 0o600, write); err != nil {
+	if err := atomicfile.Write(p.root, p.name+hub.CheckpointSuffix, 0o600, write); err != nil {
 		return diskError("writing the checkpoint of "+p.name, err)
 	}
 	return nil
@@ -270,17 +272,17 @@ func (p *part) close() error {
 
 // installFile renames a verified part to its final name. The part must be closed.
 func installFile(root *os.Root, name string) error {
-	if err := root.Rename(name+partSuffix, name); err != nil {
-		return diskError("renaming "+name+partSuffix, err)
+	if err := root.Rename(name+hub.PartSuffix, name); err != nil {
+		return diskError("renaming "+name+hub.PartSuffix, err)
 	}
-	_ = root.Remove(name + checkpointSuffix) // it means nothing without the part
+	_ = root.Remove(name + hub.CheckpointSuffix) // it means nothing without the part
 	return nil
 }
 
 // removePart deletes the data and the checkpoint of an incomplete file.
 func removePart(root *os.Root, name string) error {
 	var errs error
-	for _, suffix := range []string{partSuffix, checkpointSuffix} {
+	for _, suffix := range []string{hub.PartSuffix, hub.CheckpointSuffix} {
 		if err := root.Remove(name + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = errors.Join(errs, err)
 		}
@@ -298,16 +300,18 @@ func (s *Jobs) isThere(f file) bool {
 // diskError describes a failure of the disk, and whether it is full.
 func diskError(doing string, err error) error {
 	if isDiskFull(err) {
-		return fatal(NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.", doing)
+		return hub.Permanent(hub.NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.",
+			doing)
 	}
-	return fatal(Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
+	return hub.Permanent(hub.Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
 }
 
 // folderError describes why a model's folder can't be created.
 func folderError(root *os.Root, dir string, err error) error {
 	for ; dir != "." && !isDiskFull(err); dir = filepath.Dir(dir) {
 		if info, lstat := root.Lstat(dir); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return fatal(Internal, "%s in the models folder is a link that leads outside of it, and nothing is written through one. Put a folder in its place, and resume the download.", dir)
+			return hub.Permanent(hub.Internal, "%s in the models folder is a link that leads outside of it, and nothing is written "+
+				"through one. Put a folder in its place, and resume the download.", dir)
 		}
 	}
 	return diskError("making the model's folder", err)

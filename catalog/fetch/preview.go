@@ -1,6 +1,8 @@
 package fetch
 
-import "context"
+import (
+	"context"
+)
 
 // Preview is what a request would download.
 type Preview struct {

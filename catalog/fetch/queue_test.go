@@ -20,7 +20,8 @@ func TestQueue_AFewAreDownloadedAtOnce(t *testing.T) {
 			w.hub.Fault(fakehub.Fault{Path: file, StallAtOnce: true})
 		}
 		jobs = append(jobs, w.start(repo))
-		if job := jobs[n]; job.State != Downloading || job.Waiting != (n >= 2) || job.Waiting && (job.BytesPerSecond != 0 || !job.EstimatedCompletion.IsZero()) {
+		if job := jobs[n]; job.State != Downloading || job.Waiting != (n >= 2) || job.Waiting && (job.BytesPerSecond != 0 ||
+			!job.EstimatedCompletion.IsZero()) {
 			t.Errorf("the download %d began as %+v", n, job)
 		}
 	}

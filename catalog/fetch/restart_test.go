@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -40,7 +41,8 @@ func TestRestart_GoesOnWithWhatWasDownloading(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 	for id, want := range map[string]State{job.ID: Completed, other.ID: Paused, third.ID: Completed} {
 		got, err := w.jobs.Get(id)
-		if err != nil || got.State != want || got.TotalBytes == 0 || got.DownloadedBytes == 0 || want == Completed && got.DownloadedBytes != got.TotalBytes {
+		if err != nil || got.State != want || got.TotalBytes == 0 || got.DownloadedBytes == 0 || want == Completed &&
+			got.DownloadedBytes != got.TotalBytes {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -88,7 +90,7 @@ func TestListed_IsWaitedFor(t *testing.T) {
 	}
 	answer <- errors.New("it is no model")
 	failed := w.await(job.ID, Job.Ended)
-	if failed.State != Failed || failed.Kind != Internal || !strings.Contains(failed.Reason, "it is no model") {
+	if failed.State != Failed || failed.Kind != hub.Internal || !strings.Contains(failed.Reason, "it is no model") {
 		t.Errorf("it is %+v", failed)
 	}
 	if _, err := w.jobs.Resume(job.ID); err != nil {

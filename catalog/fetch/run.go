@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // Reasons for ending a run early.
@@ -78,7 +80,7 @@ func (j *job) end(ctx context.Context, err error) {
 	log := j.jobs.log.With("job", j.record.ID, "model", j.record.Model)
 	if err != nil {
 		log.Warn("a download has failed", "reason", err)
-		j.set(Failed, asError(err))
+		j.set(Failed, hub.AsError(err))
 		return
 	}
 	log.Info("a download is completed", "folder", j.jobs.dir(j.record.Folder))
@@ -88,7 +90,7 @@ func (j *job) end(ctx context.Context, err error) {
 // run is one attempt at a job.
 type run struct {
 	*job
-	hub     *hub
+	hub     *hub.Hub
 	relists int
 }
 
@@ -118,7 +120,8 @@ func (r *run) all(ctx context.Context) error {
 	defer cancel()
 	files := r.files()
 	if err := r.jobs.listed(ctx, r.jobs.dir(files[len(files)-1].Local)); err != nil {
-		return errorf(Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and resume the download to try again.", err)
+		return hub.Errorf(hub.Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and "+
+			"resume the download to try again.", err)
 	}
 	return nil
 }
@@ -126,7 +129,7 @@ func (r *run) all(ctx context.Context) error {
 // fetch downloads every incomplete file. errRelisted means that the list of files has changed.
 func (r *run) fetch(ctx context.Context) error {
 	var err error
-	if r.hub, err = r.jobs.hubOf(r.record.Hub); err != nil {
+	if r.hub, err = r.jobs.HubOf(r.record.Hub); err != nil {
 		return err
 	}
 	if err := r.jobs.checkSpace(r.job); err != nil {
@@ -166,7 +169,7 @@ func (r *run) file(ctx context.Context, i int) error {
 		f.have.Store(f.Size)
 		return removePart(r.jobs.root, f.name())
 	}
-	p, err := openPart(r.jobs.root, f.name(), f.remoteFile, f.have)
+	p, err := openPart(r.jobs.root, f.name(), f.RemoteFile, f.have)
 	if err != nil {
 		return err
 	}
@@ -190,8 +193,8 @@ func (r *run) file(ctx context.Context, i int) error {
 func (r *run) part(ctx context.Context, p *part) error {
 	for {
 		err := r.gather(ctx, p)
-		f, ok := errors.AsType[*fault](err)
-		if !ok || f.moved == notMoved {
+		f, ok := errors.AsType[*hub.Fault](err)
+		if !ok || f.Difference == hub.NoDifference {
 			return err
 		}
 		resumed := p.resumed
@@ -202,9 +205,9 @@ func (r *run) part(ctx context.Context, p *part) error {
 			return err
 		}
 		switch { // the list hasn't changed
-		case f.moved == otherTag:
+		case f.Difference == hub.OtherTag:
 			p.ignoreTags() // the checksum decides
-		case f.moved == otherSum && resumed:
+		case f.Difference == hub.OtherSum && resumed:
 			p.resumed = false // it may consist of two versions, so download it once more at once
 		default:
 			return err
@@ -220,10 +223,10 @@ func (r *run) gather(ctx context.Context, p *part) error {
 			lanes = r.jobs.lanes
 		}
 		g := &ranges{
-			hub: r.hub, client: r.hub.client(r.jobs.transport), tune: r.jobs.tune, part: p, repo: r.record.Repo, lanes: lanes,
+			hub: r.hub, client: r.hub.Client(r.jobs.Transport), tune: r.jobs.tune, part: p, repo: r.record.Repo, lanes: lanes,
 			gate: r.jobs.gates.of(r.hub), meter: r.count, retry: r.retrying,
 		}
-		if err := g.get(ctx, r.hub.resolve(r.record.Repo, r.revision(), p.want.Path)); err != nil {
+		if err := g.get(ctx, r.hub.Resolve(r.record.Repo, r.revision(), p.want.Path)); err != nil {
 			return err
 		}
 	}
@@ -240,7 +243,7 @@ func (r *run) count(n int) {
 }
 
 // retrying records why a request is being retried, for the job's state.
-func (r *run) retrying(why *Error) {
+func (r *run) retrying(why *hub.Error) {
 	r.jobs.log.Debug("a download is tried again", "job", r.record.ID, "reason", why)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,19 +255,20 @@ var errRelisted = errors.New("the hub's files have changed")
 
 // relist reads the hub's list again. If it has changed, the job takes the new list, and the error is errRelisted.
 func (r *run) relist(ctx context.Context) error {
-	l, err := r.jobs.list(ctx, r.hub, r.record.Repo, r.record.Branch)
+	l, err := r.jobs.ListFiles(ctx, r.hub, r.record.Repo, r.record.Branch)
 	if err != nil {
 		return err
 	}
 	files := slices.Clone(r.files())
-	changed := l.revision != r.revision() // the old one may have been deleted
+	changed := l.Revision != r.revision() // the old one may have been deleted
 	for i := range files {
-		at := slices.IndexFunc(l.files, func(n remoteFile) bool { return n.Path == files[i].Path })
+		at := slices.IndexFunc(l.Files, func(n hub.RemoteFile) bool { return n.Path == files[i].Path })
 		if at < 0 {
-			return errorf(ModelNotFound, "%s has no %s of %s any more: its publisher has taken it away. Start the download anew to see what there is.", r.hub.name(), files[i].Path, r.record.Repo)
+			return hub.Errorf(hub.ModelNotFound, "%s has no %s of %s any more: its publisher has taken it away. Start the download anew "+
+				"to see what there is.", r.hub.Name(), files[i].Path, r.record.Repo)
 		}
-		if !l.files[at].sameContent(files[i].remoteFile) {
-			files[i].remoteFile, files[i].Replace, changed = l.files[at], true, true
+		if !l.Files[at].SameContent(files[i].RemoteFile) {
+			files[i].RemoteFile, files[i].Replace, changed = l.Files[at], true, true
 			files[i].have.Store(0)
 		}
 	}
@@ -273,7 +277,7 @@ func (r *run) relist(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.record.Files, r.record.Revision = files, l.revision
+	r.record.Files, r.record.Revision = files, l.Revision
 	r.jobs.save(&r.record)
 	r.jobs.log.Info("the hub's files have changed, so the new ones are fetched", "job", r.record.ID, "repo", r.record.Repo)
 	return errRelisted
@@ -284,7 +288,7 @@ func (r *run) install() error {
 	files := r.files()
 	isInstalled := make([]bool, len(files))
 	for i, f := range files {
-		_, err := r.jobs.root.Lstat(f.name() + partSuffix)
+		_, err := r.jobs.root.Lstat(f.name() + hub.PartSuffix)
 		isInstalled[i] = err != nil && r.jobs.isThere(f)
 	}
 	r.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -33,7 +34,7 @@ func withShelf(w *world) {
 	add("acme/qwen3-4b-tuned-GGUF", fakehub.Card{Downloads: 100_000}, "q-Q5_K_M.gguf")
 }
 
-func names(results []Result) []string {
+func names(results []hub.Result) []string {
 	var all []string
 	for _, r := range results {
 		all = append(all, fmt.Sprintf("%s %s %d %v", r.Name, r.Quantization, r.SizeBytes, r.Fits))
@@ -45,41 +46,41 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*world)
-		query  Query
+		query  hub.Query
 		want   []string
 	}{
 		"most downloaded first, and what can be run": {
-			nil, Query{Words: "tiny"}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true", fmt.Sprintf("acme/tiny-GGUF Q4_K_M %d true", tinySize)},
+			nil, hub.Query{Words: "tiny"}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true", fmt.Sprintf("acme/tiny-GGUF Q4_K_M %d true", tinySize)},
 		},
-		"in any case and order": {nil, Query{Words: "  LARGE   tiny"}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true"}},
-		"as many as are wanted": {nil, Query{Words: "tiny", Limit: 1}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true"}},
+		"in any case and order": {nil, hub.Query{Words: "  LARGE   tiny"}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true"}},
+		"as many as are wanted": {nil, hub.Query{Words: "tiny", Limit: 1}, []string{"acme/tiny-large-GGUF Q4_K_M 1000 true"}},
 		"well-known ones first": {
-			nil, Query{Words: "qwen3-4b"}, []string{"qwen/qwen3-4b Q4_K_M 1000 true", "acme/qwen3-4b-tuned-GGUF Q5_K_M 1000 true"},
+			nil, hub.Query{Words: "qwen3-4b"}, []string{"qwen/qwen3-4b Q4_K_M 1000 true", "acme/qwen3-4b-tuned-GGUF Q5_K_M 1000 true"},
 		},
-		"by the name of a well-known one": {nil, Query{Words: "qwen/qwen3-4b"}, []string{"qwen/qwen3-4b Q4_K_M 1000 true"}},
+		"by the name of a well-known one": {nil, hub.Query{Words: "qwen/qwen3-4b"}, []string{"qwen/qwen3-4b Q4_K_M 1000 true"}},
 		"what doesn't fit": {
 			func(w *world) { w.opts.Memory = func() int64 { return 1 << 20 } },
-			Query{Words: "tiny"},
+			hub.Query{Words: "tiny"},
 			[]string{"acme/tiny-large-GGUF Q4_K_M 1000 true", fmt.Sprintf("acme/tiny-GGUF Q4_K_M %d false", tinySize)},
 		},
 		"another format": {
 			func(w *world) {
 				w.opts.Formats = func() []catalog.Format { return []catalog.Format{catalog.FormatMLX} }
 			},
-			Query{Words: "tiny"},
+			hub.Query{Words: "tiny"},
 			[]string{"acme/tiny-mlx  3000 true"},
 		},
 		"what may be seen": {
 			nil,
-			Query{Words: "tiny", May: func(folder string) bool { return folder == "acme/tiny-GGUF" }},
+			hub.Query{Words: "tiny", May: func(folder string) bool { return folder == "acme/tiny-GGUF" }},
 			[]string{fmt.Sprintf("acme/tiny-GGUF Q4_K_M %d true", tinySize)},
 		},
 		"what the hub doesn't say": {
 			func(w *world) { w.hub.Fault(fakehub.Fault{Path: "/tree/", Status: http.StatusForbidden}) },
-			Query{Words: "large"},
+			hub.Query{Words: "large"},
 			[]string{"acme/tiny-large-GGUF  -1 true"},
 		},
-		"nothing": {nil, Query{Words: "zebra"}, nil},
+		"nothing": {nil, hub.Query{Words: "zebra"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,18 +105,18 @@ func TestSearch_TellsWhatTheHubSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	withShelf(w)
-	found, err := w.open().Search(t.Context(), Query{Words: "tiny-gguf"})
+	found, err := w.open().Search(t.Context(), hub.Query{Words: "tiny-gguf"})
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	want := Result{
+	want := hub.Result{
 		Name: tiny, Repo: tiny, Hub: w.hub.URL, Folder: tiny, Downloads: 50, Likes: 3, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Format: catalog.FormatGGUF, Quantization: "Q4_K_M", SizeBytes: tinySize, Fits: true,
 	}
 	if diff := cmp.Diff(want, found[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	known, err := w.jobs.Search(t.Context(), Query{Words: "qwen3-4b", Limit: 1})
+	known, err := w.jobs.Search(t.Context(), hub.Query{Words: "qwen3-4b", Limit: 1})
 	if err != nil || len(known) != 1 || !known[0].IsWellKnown || !known[0].Gated || known[0].Downloads != 5 {
 		t.Errorf("%+v, %v", known, err)
 	}
@@ -129,9 +130,9 @@ func TestSearch_OfSeveralHubs(t *testing.T) {
 	second.Add("acme/tiny-other-GGUF", fakehub.Files{"o-Q4_K_M.gguf": fakehub.Random(1, 7)})
 	w.hub.RequireToken("first")
 	second.RequireToken("second")
-	w.opts.Hubs = []Hub{{URL: w.hub.URL, Token: "first"}, {URL: second.URL, Token: "second"}}
+	w.opts.Hubs = []hub.Config{{URL: w.hub.URL, Token: "first"}, {URL: second.URL, Token: "second"}}
 	want := []string{fmt.Sprintf("acme/tiny-GGUF Q4_K_M %d true", tinySize), second.URL + "/acme/tiny-other-GGUF Q4_K_M 7 true"}
-	found, err := w.open().Search(t.Context(), Query{Words: "tiny"})
+	found, err := w.open().Search(t.Context(), hub.Query{Words: "tiny"})
 	if diff := cmp.Diff(want, names(found)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -143,7 +144,7 @@ func TestSearch_OfSeveralHubs(t *testing.T) {
 		}
 	}
 	second.Kill()
-	if found, err = w.jobs.Search(t.Context(), Query{Words: "tiny"}); len(found) != 1 || err != nil {
+	if found, err = w.jobs.Search(t.Context(), hub.Query{Words: "tiny"}); len(found) != 1 || err != nil {
 		t.Errorf("without the second: %v, %v", names(found), err)
 	}
 }
@@ -153,17 +154,17 @@ func TestSearch_Errors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault fakehub.Fault
 		words string
-		kind  Kind
+		kind  hub.Kind
 		says  string
 	}{
-		"no words":        {fakehub.Fault{}, " \n", Invalid, "some words"},
-		"a control":       {fakehub.Fault{}, "a\x1b[2J", Invalid, "some words"},
-		"too many words":  {fakehub.Fault{}, strings.Repeat("tiny ", 50), Invalid, "some words"},
-		"no such search":  {fakehub.Fault{Path: "/api/models", Status: 404}, "tiny", HubFailed, "has no search"},
-		"refused":         {fakehub.Fault{Path: "/api/models", Status: 401}, "tiny", Denied, "a token"},
-		"broken":          {fakehub.Fault{Path: "/api/models", Status: 500}, "tiny", HubFailed, "try again later"},
-		"busy":            {fakehub.Fault{Path: "/api/models", Status: 429, Header: map[string]string{"Retry-After": "3600"}}, "tiny", Busy, "too many requests"},
-		"no hub's answer": {fakehub.Fault{Path: "/api/models", Redirect: "/acme/tiny-GGUF/resolve/main/README.md"}, "tiny", HubFailed, "Check the hub's URL"},
+		"no words":        {fakehub.Fault{}, " \n", hub.Invalid, "some words"},
+		"a control":       {fakehub.Fault{}, "a\x1b[2J", hub.Invalid, "some words"},
+		"too many words":  {fakehub.Fault{}, strings.Repeat("tiny ", 50), hub.Invalid, "some words"},
+		"no such search":  {fakehub.Fault{Path: "/api/models", Status: 404}, "tiny", hub.HubFailed, "has no search"},
+		"refused":         {fakehub.Fault{Path: "/api/models", Status: 401}, "tiny", hub.Denied, "a token"},
+		"broken":          {fakehub.Fault{Path: "/api/models", Status: 500}, "tiny", hub.HubFailed, "try again later"},
+		"busy":            {fakehub.Fault{Path: "/api/models", Status: 429, Header: map[string]string{"Retry-After": "3600"}}, "tiny", hub.Busy, "too many requests"},
+		"no hub's answer": {fakehub.Fault{Path: "/api/models", Redirect: "/acme/tiny-GGUF/resolve/main/README.md"}, "tiny", hub.HubFailed, "Check the hub's URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,8 +172,8 @@ func TestSearch_Errors(t *testing.T) {
 			if tt.fault.Path != "" {
 				w.hub.Fault(tt.fault)
 			}
-			_, err := w.open().Search(t.Context(), Query{Words: tt.words})
-			if kindOf(err) != tt.kind || !strings.Contains(fmt.Sprint(err), tt.says) || strings.Contains(fmt.Sprint(err), "the search for \"") && tt.kind == HubFailed && name == "no such search" {
+			_, err := w.open().Search(t.Context(), hub.Query{Words: tt.words})
+			if kindOf(err) != tt.kind || !strings.Contains(fmt.Sprint(err), tt.says) || strings.Contains(fmt.Sprint(err), "the search for \"") && tt.kind == hub.HubFailed && name == "no such search" {
 				t.Errorf("%v", err)
 			}
 		})
@@ -183,9 +184,9 @@ func TestSearch_Errors(t *testing.T) {
 func TestSearch_OfAHubThatHangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.tune.search = 50 * time.Millisecond
+	w.tune.Search = 50 * time.Millisecond
 	w.hub.Fault(fakehub.Fault{Path: "/api/models", StallAtOnce: true})
-	if _, err := w.open().Search(t.Context(), Query{Words: "tiny"}); kindOf(err) != HubFailed || !strings.Contains(fmt.Sprint(err), "within 50ms") {
+	if _, err := w.open().Search(t.Context(), hub.Query{Words: "tiny"}); kindOf(err) != hub.HubFailed || !strings.Contains(fmt.Sprint(err), "within 50ms") {
 		t.Errorf("%v", err)
 	}
 }
@@ -210,10 +211,10 @@ func TestSearch_OfAHubThatLies(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			w := newWorld(t)
-			w.opts.Hubs = []Hub{{URL: server.URL}}
-			found, err := w.open().Search(t.Context(), Query{Words: "tiny"})
+			w.opts.Hubs = []hub.Config{{URL: server.URL}}
+			found, err := w.open().Search(t.Context(), hub.Query{Words: "tiny"})
 			if tt.says != "" {
-				if kindOf(err) != HubFailed || !strings.Contains(fmt.Sprint(err), tt.says) || strings.Contains(fmt.Sprint(err), "struct") {
+				if kindOf(err) != hub.HubFailed || !strings.Contains(fmt.Sprint(err), tt.says) || strings.Contains(fmt.Sprint(err), "struct") {
 					t.Errorf("%v", err)
 				}
 				return
@@ -283,7 +284,7 @@ func TestStart_WithAQuantizationInTheName(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for model, says := range map[string]string{tiny + "@": "one quantization", tiny + "@a@b": "one quantization", tiny + "@q2_k": "There are: Q4_K_M"} {
-		if _, err := w.jobs.Start(t.Context(), Request{Model: model}); kindOf(err) != Invalid || !strings.Contains(fmt.Sprint(err), says) {
+		if _, err := w.jobs.Start(t.Context(), Request{Model: model}); kindOf(err) != hub.Invalid || !strings.Contains(fmt.Sprint(err), says) {
 			t.Errorf("%s: %v", model, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -26,7 +28,7 @@ const patience = 60 * time.Second
 
 // quick is the tuning of tests.
 var quick = tuning{
-	limits:       limits{stall: 10 * time.Second, firstRetry: 2 * time.Millisecond, tries: 3, patience: time.Second, search: patience},
+	Limits:       hub.Limits{Stall: 10 * time.Second, FirstRetry: 2 * time.Millisecond, Tries: 3, Patience: time.Second, Search: patience},
 	lastRetry:    20 * time.Millisecond,
 	attempts:     6,
 	checkpoint:   5 * time.Millisecond,
@@ -56,10 +58,13 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, hub: fakehub.Start(t), home: t.TempDir(), tune: quick}
 	w.opts = Options{
-		Models: filepath.Join(w.home, "models"), State: filepath.Join(w.home, "downloads"), Hubs: []Hub{{URL: w.hub.URL}},
+		Models: filepath.Join(w.home, "models"), State: filepath.Join(w.home, "downloads"), Hubs: []hub.Config{{URL: w.hub.URL}},
 		Log: slog.New(slog.DiscardHandler),
 	}
-	w.hub.Add(tiny, fakehub.Files{tinyFile: fakehub.Random(1, tinySize), "README.md": fakehub.Text("tiny"), ".gitattributes": fakehub.Text("*.gguf")})
+	w.hub.Add(tiny, fakehub.Files{
+		tinyFile: fakehub.Random(1, tinySize), "README.md": fakehub.Text("tiny"),
+		".gitattributes": fakehub.Text("*.gguf"),
+	})
 	return w
 }
 
@@ -181,4 +186,12 @@ func (w *world) files() []string {
 // hubFiles is a repository with one small model.
 func (w *world) hubFiles() fakehub.Files {
 	return fakehub.Files{"m-Q4_K_M.gguf": fakehub.Random(4, 10<<10)}
+}
+
+// kindOf returns the kind of an error of a method; 0 if it has none.
+func kindOf(err error) hub.Kind {
+	if e, ok := errors.AsType[*hub.Error](err); ok {
+		return e.Kind
+	}
+	return 0
 }

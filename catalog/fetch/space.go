@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"github.com/shirou/gopsutil/v3/disk"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // spareBytes is the space to leave free on the disk.
@@ -52,8 +54,9 @@ func (s *Jobs) checkSpace(j *job) error {
 	}
 	beside := ""
 	if r.others > 0 {
-		beside = ", beside " + sized(r.others) + " of other downloads"
+		beside = ", beside " + hub.FormatSize(r.others) + " of other downloads"
 	}
-	return errorf(NoSpace, "The disk has too little room: %s are to be fetched%s, and %s are free, of which %s have to stay free. "+
-		"Free some space, or put the models folder on another disk.", sized(r.need), beside, sized(r.free), sized(spareBytes))
+	return hub.Errorf(hub.NoSpace, "The disk has too little room: %s are to be fetched%s, and %s are free, of which %s have to stay free. "+
+		"Free some space, or put the models folder on another disk.", hub.FormatSize(r.need), beside,
+		hub.FormatSize(r.free), hub.FormatSize(spareBytes))
 }

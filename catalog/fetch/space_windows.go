@@ -8,5 +8,6 @@ import (
 
 // isDiskFull reports whether the disk or the user's quota is full.
 func isDiskFull(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err,
+		windows.ERROR_DISK_QUOTA_EXCEEDED)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -50,7 +51,7 @@ func TestStart_TakesAnotherRepositoryOfTheModel(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"nobody/nothing", "google/gemma-3-4b-GGUF", w.hub.URL + "/google/gemma-3-4b"} {
-		if _, err := w.jobs.Preview(t.Context(), Request{Model: name}); kindOf(err) != ModelNotFound {
+		if _, err := w.jobs.Preview(t.Context(), Request{Model: name}); kindOf(err) != hub.ModelNotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

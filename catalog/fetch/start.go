@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -42,20 +43,21 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 
 // prepare chooses the files for a request. If the model is on disk, there is no record, but the answer.
 func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, error) {
-	r, err := s.known.Load().parse(request.Model)
+	r, err := s.Parse(request.Model)
 	if err != nil {
 		return nil, Job{}, err
 	}
-	if r.mlx != "" && s.machine().prefersMLX() {
-		r.repo = r.mlx
+	if r.Mlx != "" && s.Machine().PrefersMLX() {
+		r.Repo = r.Mlx
 	}
-	if request.Quantization != "" && !r.fromURL {
-		return nil, Job{}, errorf(NotImplemented, "\"quantization\" is for a model's URL only. Give %s instead of %q, or %s@%s without \"quantization\".",
-			r.hub.page(r.repo), request.Model, request.Model, request.Quantization).about("quantization")
+	if request.Quantization != "" && !r.FromURL {
+		return nil, Job{}, hub.Errorf(hub.NotImplemented,
+			"\"quantization\" is for a model's URL only. Give %s instead of %q, or %s@%s without \"quantization\".",
+			r.Hub.Page(r.Repo), request.Model, request.Model, request.Quantization).About("quantization")
 	}
-	request.Quantization = cmp.Or(request.Quantization, strings.TrimSpace(r.quantization))
+	request.Quantization = cmp.Or(request.Quantization, strings.TrimSpace(r.Quantization))
 	if request.May != nil {
-		if err := request.May(r.folder, request.Quantization, false); err != nil {
+		if err := request.May(r.Folder, request.Quantization, false); err != nil {
 			return nil, Job{}, err
 		}
 	}
@@ -68,12 +70,12 @@ func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, erro
 		}
 		return nil, there, err
 	}
-	listed, err := s.locate(ctx, &r, s.machine(), s.log)
+	listed, err := s.Locate(ctx, &r, s.Machine(), s.log)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, Job{}, context.Cause(ctx)
 		}
-		return nil, Job{}, asError(err)
+		return nil, Job{}, hub.AsError(err)
 	}
 	rec, err := s.plan(request, r, listed)
 	if err == nil && request.May != nil {
@@ -100,17 +102,17 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 
 // isHere finds the model in the catalog by the names of the repository. Only names of the first hub are looked up, since other
 // hubs may have other models of the same name.
-func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
-	if s.here == nil || r.dir != "" || r.hub.String() != s.known.Load().all[0].String() {
+func (s *Jobs) isHere(ctx context.Context, request Request, r hub.Ref) (Job, bool) {
+	if s.here == nil || r.Dir != "" || r.Hub.String() != s.First().String() {
 		return Job{}, false
 	}
-	folders := []string{r.folder}
-	if r.revision == "" {
-		folders = append(folders, namesOf(r.repo)...)
+	folders := []string{r.Folder}
+	if r.Revision == "" {
+		folders = append(folders, hub.NamesOf(r.Repo)...)
 	}
 	for _, folder := range folders {
-		if dir, is, ok := s.here(ctx, folder, request.Quantization, r.file); ok {
-			return Job{State: AlreadyDownloaded, Model: request.Model, Repo: r.repo, Quantization: is, Folder: folder, Dir: dir}, true
+		if dir, is, ok := s.here(ctx, folder, request.Quantization, r.File); ok {
+			return Job{State: AlreadyDownloaded, Model: request.Model, Repo: r.Repo, Quantization: is, Folder: folder, Dir: dir}, true
 		}
 	}
 	return Job{}, false
@@ -118,7 +120,10 @@ func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
 
 // already returns the answer for a model on disk.
 func (s *Jobs) already(r *record) Job {
-	job := Job{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
+	job := Job{
+		State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder,
+		Dir: cmp.Or(r.elsewhere, s.dir(r.Folder)),
+	}
 	for _, f := range r.Files {
 		job.Files = append(job.Files, f.Local)
 	}
@@ -130,38 +135,38 @@ func (s *Jobs) areThere(files []file) bool {
 }
 
 // plan chooses the files of a new job.
-func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
-	folders := r.foldersIn(&l)
-	folder, elsewhere := r.folder, ""
-	m := s.machine()
-	m.have = func(files []remoteFile) bool {
+func (s *Jobs) plan(request Request, r hub.Ref, l hub.Listing) (*record, error) {
+	folders := r.FoldersIn(&l)
+	folder, elsewhere := r.Folder, ""
+	m := s.Machine()
+	m.Have = func(files []hub.RemoteFile) bool {
 		for _, f := range folders {
 			if s.areThere(filesIn(f, files)) {
 				folder = f
 				return true
 			}
 		}
-		elsewhere = s.hasElsewhere(l.repo, files)
+		elsewhere = s.hasElsewhere(l.Repo, files)
 		return elsewhere != ""
 	}
-	chosen, err := choose(l, wish{quantization: request.Quantization, file: r.file, dir: r.dir}, m)
+	chosen, err := hub.Choose(l, hub.Wish{Quantization: request.Quantization, File: r.File, Dir: r.Dir}, m)
 	if err != nil {
-		return nil, asError(err)
+		return nil, hub.AsError(err)
 	}
-	m.have(chosen.files)
+	m.Have(chosen.Files)
 	rec := &record{
-		Model: request.Model, Asked: request.Quantization, Owner: request.Owner, Hub: r.hub.String(), Repo: l.repo, Revision: l.revision, Branch: r.revision,
-		Quantization: chosen.quantization, Folder: folder, Files: filesIn(folder, chosen.files), State: Downloading,
+		Model: request.Model, Asked: request.Quantization, Owner: request.Owner, Hub: r.Hub.String(), Repo: l.Repo, Revision: l.Revision,
+		Branch: r.Revision, Quantization: chosen.Quantization, Folder: folder, Files: filesIn(folder, chosen.Files), State: Downloading,
 		elsewhere: elsewhere,
 	}
-	if err := rec.check(r.hub); err != nil {
+	if err := rec.check(r.Hub); err != nil {
 		return nil, err
 	}
 	return rec, nil
 }
 
 // hasElsewhere returns another folder that has the files, or "".
-func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
+func (s *Jobs) hasElsewhere(repo string, files []hub.RemoteFile) string {
 	if s.elsewhere == nil {
 		return ""
 	}
@@ -173,28 +178,30 @@ func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
 }
 
 // filesIn assigns files to a folder.
-func filesIn(folder string, all []remoteFile) []file {
+func filesIn(folder string, all []hub.RemoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: roleOf(f.Path) == filename.Projector})
+		files = append(files, file{RemoteFile: f, Local: localOf(folder, f), Early: hub.RoleOf(f.Path) == filename.Projector})
 	}
 	return files
 }
 
 // check rejects files that can't be stored.
-func (r *record) check(h *hub) error {
+func (r *record) check(h *hub.Hub) error {
 	total := int64(0)
 	places := map[string]bool{}
 	for _, f := range r.Files {
-		if _, err := localPath(f.Local); err != nil {
-			return errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched.", h.name(), r.Repo, err)
+		if _, err := hub.LocalPath(f.Local); err != nil {
+			return hub.Errorf(hub.Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched.", h.Name(), r.Repo, err)
 		}
 		if places[f.Local] {
-			return errorf(HubFailed, "%s has several files named %s, which can't lie in one folder. Give the URL of one of them.", r.Repo, path.Base(f.Path))
+			return hub.Errorf(hub.HubFailed, "%s has several files named %s, which can't lie in one folder. Give the URL of one of them.",
+				r.Repo, path.Base(f.Path))
 		}
 		places[f.Local] = true
 		if f.Size > math.MaxInt64/2-total {
-			return errorf(HubFailed, "%s says that %s has more bytes than there can be. Try again later, or another hub.", h.name(), r.Repo)
+			return hub.Errorf(hub.HubFailed, "%s says that %s has more bytes than there can be. Try again later, or another hub.", h.Name(),
+				r.Repo)
 		}
 		total += f.Size
 	}
@@ -259,7 +266,7 @@ func (s *Jobs) join(j *job, rec *record) (Job, bool) {
 		}
 		files := slices.Clone(j.record.Files) // the last run may still read them
 		for i := range files {                // as the hub lists them now
-			files[i].remoteFile = rec.Files[i].remoteFile
+			files[i].RemoteFile = rec.Files[i].RemoteFile
 			files[i].have.Store(s.haveOf(files[i], Downloading))
 		}
 		j.record.Files, j.record.Revision = files, rec.Revision
@@ -275,7 +282,7 @@ func (s *Jobs) add(j *job) (Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
-		return Job{}, errorf(Conflict, "lmcaddy is stopping: start the download when it runs again.")
+		return Job{}, hub.Errorf(hub.Conflict, "lmcaddy is stopping: start the download when it runs again.")
 	}
 	if joined, ok := s.joinAny(&j.record); ok {
 		return joined, nil

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
 // Pause stops a download until it is resumed. It keeps the downloaded data, and returns when the download has stopped.
@@ -30,14 +32,14 @@ func (s *Jobs) stop(ctx context.Context, id string, to State, cause error) (Job,
 	switch {
 	case from == Completed && cancelled:
 		j.mu.Unlock()
-		return Job{}, errorf(Conflict, "The download %s is complete, so it can't be cancelled: delete its model instead.", id)
+		return Job{}, hub.Errorf(hub.Conflict, "The download %s is complete, so it can't be cancelled: delete its model instead.", id)
 	case from == Completed, from == Failed && !cancelled:
 		j.mu.Unlock()
-		return Job{}, errorf(Conflict, "The download %s is %s: only one that is downloading can be paused.", id, from)
+		return Job{}, hub.Errorf(hub.Conflict, "The download %s is %s: only one that is downloading can be paused.", id, from)
 	case from != to || cancelled:
-		var why *Error
+		var why *hub.Error
 		if cancelled {
-			why = errorf(Cancelled, "It was cancelled.")
+			why = hub.Errorf(hub.Cancelled, "It was cancelled.")
 		}
 		j.set(to, why)
 		if j.cancel != nil {
@@ -122,10 +124,10 @@ func (s *Jobs) Resume(id string) (Job, error) {
 	defer j.mu.Unlock()
 	switch j.record.State {
 	case Completed:
-		return Job{}, errorf(Conflict, "The download %s is completed: there is nothing to resume.", id)
+		return Job{}, hub.Errorf(hub.Conflict, "The download %s is completed: there is nothing to resume.", id)
 	case Paused, Failed:
 		if err := s.ctx.Err(); err != nil {
-			return Job{}, errorf(Conflict, "lmcaddy is stopping: resume the download when it runs again.")
+			return Job{}, hub.Errorf(hub.Conflict, "lmcaddy is stopping: resume the download when it runs again.")
 		}
 		j.start()
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
@@ -88,23 +89,23 @@ func (s *Jobs) read(id string) (*job, error) {
 // validate checks a saved record. Its names are checked like those from a hub.
 func (r *record) validate(id string) error {
 	publisher, repo, _ := strings.Cut(r.Folder, "/")
-	if err := checkRepo(publisher, repo); err != nil {
+	if err := hub.CheckRepo(publisher, repo); err != nil {
 		return err
 	}
 	switch r.State {
 	case Downloading, Paused, Completed, Failed:
 	default:
-		return errorf(Internal, "its state %q is none", r.State)
+		return hub.Errorf(hub.Internal, "its state %q is none", r.State)
 	}
 	if r.ID != id || len(r.Files) == 0 {
-		return errorf(Internal, "it is of another job, or of none")
+		return hub.Errorf(hub.Internal, "it is of another job, or of none")
 	}
 	for _, f := range r.Files {
-		if _, err := localPath(f.Local); err != nil {
+		if _, err := hub.LocalPath(f.Local); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(f.Local, r.Folder+"/") || f.Size < 0 {
-			return errorf(Internal, "its file %q is not in its folder", f.Local)
+			return hub.Errorf(hub.Internal, "its file %q is not in its folder", f.Local)
 		}
 	}
 	return nil
@@ -115,7 +116,7 @@ func (s *Jobs) haveOf(f file, state State) int64 {
 	if state == Completed || !f.Replace && s.isThere(f) {
 		return f.Size
 	}
-	if c, ok := readCheckpoint(s.root, f.name(), f.remoteFile); ok {
+	if c, ok := readCheckpoint(s.root, f.name(), f.RemoteFile); ok {
 		return c.Done.bytes()
 	}
 	return 0
@@ -141,7 +142,7 @@ func (s *Jobs) forget() {
 
 // localOf returns the path of a file below the models folder. All GGUF files of a repository go into one folder, because the
 // catalog looks there for parts and projectors. A drafter in a folder for drafters may have its model's name, and stays there.
-func localOf(folder string, f remoteFile) string {
+func localOf(folder string, f hub.RemoteFile) string {
 	if dir := path.Base(path.Dir(f.Path)); filename.IsGGUF(f.Path) && filename.FolderRole(dir) == filename.Drafter {
 		return folder + "/" + dir + "/" + path.Base(f.Path)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
@@ -80,7 +81,7 @@ func TestToken_ThePagesAreTheHubs(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/tree/", Header: map[string]string{"Link": `<https://evil.example/api>; rel="next"`}})
 	_, err := w.open().Start(t.Context(), Request{Model: w.hub.URL + "/" + tiny})
-	if kindOf(err) != HubFailed || !strings.Contains(err.Error(), "isn't the same hub") {
+	if kindOf(err) != hub.HubFailed || !strings.Contains(err.Error(), "isn't the same hub") {
 		t.Error(err)
 	}
 }
@@ -91,7 +92,7 @@ func TestHubs_SecondAndChanged(t *testing.T) {
 	w := newWorld(t)
 	second := fakehub.Start(t)
 	second.Add("acme/second", fakehub.Files{"second-Q4_0.gguf": fakehub.Random(9, 1000)})
-	w.opts.Hubs = append(w.opts.Hubs, Hub{URL: second.URL + "/"})
+	w.opts.Hubs = append(w.opts.Hubs, hub.Config{URL: second.URL + "/"})
 	job, err := w.open().Start(t.Context(), Request{Model: second.URL + "/acme/second"})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestHubs_SecondAndChanged(t *testing.T) {
 	if _, err := w.jobs.Pause(t.Context(), job.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.jobs.SetHubs([]Hub{{URL: second.URL}}); err != nil {
+	if err := w.jobs.SetHubs([]hub.Config{{URL: second.URL}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.jobs.Resume(job.ID); err != nil {
@@ -112,7 +113,7 @@ func TestHubs_SecondAndChanged(t *testing.T) {
 	if failed := w.await(job.ID, Job.Ended); !strings.Contains(failed.Reason, "is configured no more") {
 		t.Errorf("%+v", failed)
 	}
-	if err := w.jobs.SetHubs([]Hub{{URL: "http://example.com"}}); err == nil {
+	if err := w.jobs.SetHubs([]hub.Config{{URL: "http://example.com"}}); err == nil {
 		t.Error("a hub without https is taken")
 	}
 }

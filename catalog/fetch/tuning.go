@@ -1,10 +1,14 @@
 package fetch
 
-import "time"
+import (
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
+)
 
 // tuning holds the numbers that tests change.
 type tuning struct {
-	limits
+	hub.Limits
 
 	// lastRetry is the longest delay between retries, and attempts their number without a byte before the job fails. That takes about five
 	// minutes, enough for a hub to restart or a router to be plugged in again.
@@ -21,7 +25,7 @@ type tuning struct {
 }
 
 var standard = tuning{
-	limits:       defaultLimits,
+	Limits:       hub.DefaultLimits,
 	lastRetry:    60 * time.Second,
 	attempts:     12,
 	checkpoint:   time.Second,

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -102,22 +101,6 @@ func TestRate_IsOfTheLastSeconds(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]time.Duration{
-		"": 0, "120": 2 * time.Minute, " 7 ": 7 * time.Second, "-5": 0, "soon": 0, "99999999999999": 0,
-		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat): 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}); got != want {
-			t.Errorf("%q: %v", value, got)
-		}
-	}
-	later := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
-	if got := retryAfter(http.Header{"Retry-After": {later}}); got < 59*time.Minute || got > time.Hour {
-		t.Errorf("in an hour: %v", got)
-	}
-}
-
 func TestContentRange(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string][3]int64{"bytes 0-9/10": {0, 10, 10}, "bytes 5-5/*": {5, 6, -1}} {
@@ -133,21 +116,10 @@ func TestContentRange(t *testing.T) {
 	}
 }
 
-func TestNextPage(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]string{
-		`<https://h/api?cursor=a>; rel="next"`: "https://h/api?cursor=a", `</x>; rel="prev", </y>; rel = "next"`: "/y", `</x>; rel="prev"`: "", "": "", "next": "",
-	} {
-		if got := nextPage(http.Header{"Link": {value}}); got != want {
-			t.Errorf("%q: %q", value, got)
-		}
-	}
-}
-
 // TestRetry_AfterProgressWaitsASecondAtMost, which the API promises.
 func TestRetry_AfterProgressWaitsASecondAtMost(t *testing.T) {
 	t.Parallel()
-	if standard.firstRetry > time.Second {
-		t.Errorf("it waits %v", standard.firstRetry)
+	if standard.FirstRetry > time.Second {
+		t.Errorf("it waits %v", standard.FirstRetry)
 	}
 }

@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"cmp"
@@ -26,12 +26,12 @@ const (
 	maxFileBytes = 1 << 45
 )
 
-// listing is the list of a repository's files.
-type listing struct {
-	repo     string // as the hub spells it
-	revision string // for requesting the files: a commit, if the hub returns one
+// Listing is the list of a repository's files.
+type Listing struct {
+	Repo     string // as the hub spells it
+	Revision string // for requesting the files: a commit, if the hub returns one
 	library  string // that the model is for, such as "transformers"; empty: the hub doesn't say
-	files    []remoteFile
+	Files    []RemoteFile
 }
 
 // mlx is the name of the library of MLX models, which their tags have as well.
@@ -39,14 +39,14 @@ const mlx = "mlx"
 
 // api is a client of a hub's API.
 type api struct {
-	hub    *hub
+	hub    *Hub
 	client *http.Client
-	limits limits
+	limits Limits
 }
 
 // list requests the list of a repository's files. It pins the commit, so that the files downloaded later are those listed. If
 // the hub doesn't accept the commit, the revision's name is used.
-func (a *api) list(ctx context.Context, repo, revision string) (listing, error) {
+func (a *api) list(ctx context.Context, repo, revision string) (Listing, error) {
 	var info struct {
 		ID  string `json:"id"`
 		SHA string `json:"sha"`
@@ -61,24 +61,24 @@ func (a *api) list(ctx context.Context, repo, revision string) (listing, error) 
 		revision = defaultRevision
 	}
 	if _, err := a.get(ctx, address, repo, &info); err != nil {
-		return listing{}, err
+		return Listing{}, err
 	}
-	l := listing{repo: repo, revision: revision, library: info.Library}
+	l := Listing{Repo: repo, Revision: revision, library: info.Library}
 	if slices.Contains(info.Tags, mlx) {
 		l.library = mlx
 	}
 	if strings.EqualFold(info.ID, repo) {
-		l.repo = info.ID
+		l.Repo = info.ID
 	}
 	var err error
 	if commit.MatchString(info.SHA) && info.SHA != revision {
-		if l.files, err = a.tree(ctx, repo, info.SHA); kindOf(err) == ModelNotFound && err != nil {
-			l.files, err = a.tree(ctx, repo, revision)
+		if l.Files, err = a.tree(ctx, repo, info.SHA); kindOf(err) == ModelNotFound && err != nil {
+			l.Files, err = a.tree(ctx, repo, revision)
 		} else {
-			l.revision = info.SHA
+			l.Revision = info.SHA
 		}
 	} else {
-		l.files, err = a.tree(ctx, repo, revision)
+		l.Files, err = a.tree(ctx, repo, revision)
 	}
 	return l, err
 }
@@ -99,9 +99,9 @@ type entry struct {
 }
 
 // tree requests the list of all files of a revision, page by page.
-func (a *api) tree(ctx context.Context, repo, revision string) ([]remoteFile, error) {
+func (a *api) tree(ctx context.Context, repo, revision string) ([]RemoteFile, error) {
 	address := a.hub.at("api", "models", repo) + "/tree/" + url.PathEscape(revision) + "?recursive=true"
-	var all []remoteFile
+	var all []RemoteFile
 	seen := map[string]bool{}
 	for range maxPages {
 		var entries []entry
@@ -133,15 +133,15 @@ func (a *api) tree(ctx context.Context, repo, revision string) ([]remoteFile, er
 			break
 		}
 	}
-	return nil, errorf(HubFailed, "%s lists more files of %s than can be right. Check the URL.", a.hub.name(), repo)
+	return nil, Errorf(HubFailed, "%s lists more files of %s than can be right. Check the URL.", a.hub.Name(), repo)
 }
 
 // hexDigits matches checksums in hex.
 var hexDigits = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // file converts an entry. An unsafe name is an error for a model file; other files with such names are skipped.
-func (e entry) file(h *hub, repo string) (remoteFile, error) {
-	f := remoteFile{Path: e.Path, Size: e.Size}
+func (e entry) file(h *Hub, repo string) (RemoteFile, error) {
+	f := RemoteFile{Path: e.Path, Size: e.Size}
 	if e.LFS != nil {
 		f.Size = e.LFS.Size
 		for _, sum := range []string{e.LFS.OID, e.LFS.SHA256} {
@@ -153,16 +153,18 @@ func (e entry) file(h *hub, repo string) (remoteFile, error) {
 	} else if hexDigits.MatchString(strings.ToLower(e.OID)) && len(e.OID) == 40 {
 		f.GitSHA1 = strings.ToLower(e.OID)
 	}
-	_, err := localPath(e.Path)
+	_, err := LocalPath(e.Path)
 	lower := strings.ToLower(e.Path)
 	isModel := strings.HasSuffix(lower, ".gguf") || strings.HasSuffix(lower, ".safetensors")
 	switch {
 	case err != nil && isModel:
-		return remoteFile{}, errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched; don't trust this repository.", h.name(), repo, err)
+		return RemoteFile{}, Errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched; don't trust this repository.",
+			h.Name(), repo, err)
 	case err != nil:
-		return remoteFile{}, nil
+		return RemoteFile{}, nil
 	case f.Size < 0, f.Size > maxFileBytes:
-		return remoteFile{}, errorf(HubFailed, "%s says that %s of %s has %d bytes. Try again later, or another hub.", h.name(), e.Path, repo, f.Size)
+		return RemoteFile{}, Errorf(HubFailed, "%s says that %s of %s has %d bytes. Try again later, or another hub.", h.Name(), e.Path,
+			repo, f.Size)
 	}
 	return f, nil
 }
@@ -189,8 +191,9 @@ func (a *api) follow(from, next string) (string, error) {
 		return "", err
 	}
 	to, err := base.Parse(next)
-	if err != nil || !outbound.SameOrigin(to, a.hub.base) {
-		return "", errorf(HubFailed, "%s continues its list of files at %s, which isn't the same hub. Check the hub's URL.", a.hub.name(), next)
+	if err != nil || !outbound.SameOrigin(to, a.hub.Base) {
+		return "", Errorf(HubFailed, "%s continues its list of files at %s, which isn't the same hub. Check the hub's URL.", a.hub.Name(),
+			next)
 	}
 	return to.String(), nil
 }
@@ -202,47 +205,47 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if err == nil {
 			return header, nil
 		}
-		wait := max(a.limits.firstRetry<<(try-1), err.why.RetryAfter)
-		if !err.again || try >= a.limits.tries || wait > a.limits.patience {
-			return nil, err.why
+		wait := max(a.limits.FirstRetry<<(try-1), err.Why.RetryAfter)
+		if !err.Retry || try >= a.limits.Tries || wait > a.limits.Patience {
+			return nil, err.Why
 		}
 		if canceled := outbound.Sleep(ctx, wait); canceled != nil {
 			if errors.Is(context.Cause(ctx), outbound.ErrStalled) { // the time for all tries is up
-				return nil, err.why
+				return nil, err.Why
 			}
 			return nil, canceled
 		}
 	}
 }
 
-func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
-	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.stall, a.limits.stall))
+func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *Fault) {
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.Stall, a.limits.Stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fatal(Internal, "asking for %s: %w", repo, err)
+		return nil, Permanent(Internal, "asking for %s: %w", repo, err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := a.client.Do(request)
 	if err != nil {
-		return nil, noAnswer(ctx, a.hub, err)
+		return nil, NoAnswer(ctx, a.hub, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, refused(a.hub, repo, repo, response)
+		return nil, Refused(a.hub, repo, repo, response)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxPageBytes+1))
 	switch {
 	case err != nil:
-		return nil, noAnswer(ctx, a.hub, err)
+		return nil, NoAnswer(ctx, a.hub, err)
 	case len(body) > maxPageBytes:
-		return nil, fatal(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.name(), repo)
+		return nil, Permanent(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.Name(), repo)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has types of Go
 			err = fmt.Errorf("it sends another kind of value (%s) than is expected", other.Value)
 		}
-		return nil, fatal(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.name(), repo, err)
+		return nil, Permanent(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.Name(), repo, err)
 	}
 	return response.Header, nil
 }

@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ type Error struct {
 	Message string // what is wrong and what to do next, in whole sentences
 	// RetryAfter is the delay that the hub asked for; 0: none.
 	RetryAfter time.Duration
-	cause      error
+	Cause      error
 }
 
 // Kind classifies errors by what can be done about them.
@@ -61,15 +61,16 @@ func (k *Kind) UnmarshalText(word []byte) error {
 func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause, or nil.
-func (e *Error) Unwrap() error { return e.cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
-func errorf(kind Kind, format string, args ...any) *Error {
+// Errorf returns an error whose message is formatted as by [fmt.Errorf], which may wrap a cause.
+func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Message: err.Error(), cause: errors.Unwrap(err)}
+	return &Error{Kind: kind, Message: err.Error(), Cause: errors.Unwrap(err)}
 }
 
-// about sets the request's field that is wrong.
-func (e *Error) about(param string) *Error {
+// About sets the request's field that is wrong.
+func (e *Error) About(param string) *Error {
 	e.Param = param
 	return e
 }
@@ -82,10 +83,10 @@ func kindOf(err error) Kind {
 	return Internal
 }
 
-// asError converts any error to an [*Error].
-func asError(err error) *Error {
+// AsError converts any error to an [*Error].
+func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Kind: Internal, Message: err.Error(), cause: err}
+	return &Error{Kind: Internal, Message: err.Error(), Cause: err}
 }

@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"cmp"
@@ -54,10 +54,11 @@ type Query struct {
 
 // Search finds models that can be run here, at all hubs: those of the built-in list first, then the most downloaded. The names of models
 // match all words of the query. The error is an [*Error] or that of the context; it isn't returned if one of several hubs has answered.
-func (s *finder) Search(ctx context.Context, q Query) ([]Result, error) {
+func (s *Finder) Search(ctx context.Context, q Query) ([]Result, error) {
 	words := strings.Join(strings.Fields(q.Words), " ")
 	if words == "" || len(words) > maxQuery || strings.ContainsFunc(words, filename.IsInvisible) {
-		return nil, errorf(Invalid, "A search needs some words of a model's name, such as \"qwen3 4b\", of at most %d characters.", maxQuery).about("query")
+		return nil, Errorf(Invalid, "A search needs some words of a model's name, such as \"qwen3 4b\", of at most %d characters.",
+			maxQuery).About("query")
 	}
 	limit := min(cmp.Or(max(0, q.Limit), 10), MaxResults)
 	select {
@@ -66,7 +67,7 @@ func (s *finder) Search(ctx context.Context, q Query) ([]Result, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	m := s.machine()
+	m := s.Machine()
 	found, err := s.candidates(ctx, words, limit, m)
 	if err != nil {
 		return nil, err
@@ -77,8 +78,8 @@ func (s *finder) Search(ctx context.Context, q Query) ([]Result, error) {
 
 // inTime returns a context for a step of a search, which ends like one of a server that sends nothing: a client is waiting, and so are
 // the other searches.
-func (s *finder) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.limits.search, fmt.Errorf("%w within %v", outbound.ErrStalled, s.limits.search))
+func (s *Finder) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.limits.Search, fmt.Errorf("%w within %v", outbound.ErrStalled, s.limits.Search))
 }
 
 // atMost is how many candidates are asked for and looked at for a number of results, since some can't be run.
@@ -87,18 +88,21 @@ func atMost(limit int) int { return 2*limit + 8 }
 // candidate is a Result in the making.
 type candidate struct {
 	Result
-	hub  *hub
+	hub  *Hub
 	tags []string
 }
 
 // candidates returns the models that may be results, best first.
-func (s *finder) candidates(ctx context.Context, words string, limit int, m machine) ([]candidate, error) {
+func (s *Finder) candidates(ctx context.Context, words string, limit int, m Machine) ([]candidate, error) {
 	known := s.known.Load()
 	var found []candidate
 	for _, e := range WellKnown() {
 		if matches(e.ID+" "+e.Repo, words) {
-			c := candidate{hub: known.all[0], Result: Result{Name: e.ID, Repo: e.Repo, Folder: e.ID, IsWellKnown: true, Downloads: -1, Likes: -1}}
-			if e.MLX != "" && m.prefersMLX() {
+			c := candidate{hub: known.all[0], Result: Result{
+				Name: e.ID, Repo: e.Repo, Folder: e.ID, IsWellKnown: true, Downloads: -1,
+				Likes: -1,
+			}}
+			if e.MLX != "" && m.PrefersMLX() {
 				c.Repo = e.MLX
 			}
 			found = append(found, c)
@@ -131,7 +135,7 @@ func (s *finder) candidates(ctx context.Context, words string, limit int, m mach
 		return nil, ctx.Err()
 	}
 	if len(all) == 0 && len(failures) > 0 {
-		return nil, asError(failures[0])
+		return nil, AsError(failures[0])
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.Downloads, a.Downloads), cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Hub, b.Hub))
@@ -147,7 +151,8 @@ func merged(found, all []candidate) []candidate {
 		case i < 0:
 			found = append(found, c)
 		case found[i].IsWellKnown:
-			found[i].Downloads, found[i].Likes, found[i].Updated, found[i].Gated, found[i].tags = c.Downloads, c.Likes, c.Updated, c.Gated, c.tags
+			known := &found[i]
+			known.Downloads, known.Likes, known.Updated, known.Gated, known.tags = c.Downloads, c.Likes, c.Updated, c.Gated, c.tags
 		}
 	}
 	return found
@@ -167,7 +172,7 @@ var unrunnable = []string{
 }
 
 // ask has a hub search for models of a format. isFirst says that names without a URL are those of this hub.
-func (s *finder) ask(ctx context.Context, h *hub, isFirst bool, f catalog.Format, words string, limit int) ([]candidate, error) {
+func (s *Finder) ask(ctx context.Context, h *Hub, isFirst bool, f catalog.Format, words string, limit int) ([]candidate, error) {
 	query := url.Values{
 		"search": {words}, "filter": {string(f)}, "sort": {"downloads"}, "direction": {"-1"}, "limit": {strconv.Itoa(atMost(limit))},
 		"expand[]": {"downloads", "likes", "lastModified", "gated", "tags", "pipeline_tag"},
@@ -187,12 +192,12 @@ func (s *finder) ask(ctx context.Context, h *hub, isFirst bool, f catalog.Format
 	var found []candidate
 	for _, e := range list {
 		publisher, repo, ok := strings.Cut(e.ID, "/")
-		if !ok || checkRepo(publisher, repo) != nil || slices.Contains(unrunnable, e.Task) {
+		if !ok || CheckRepo(publisher, repo) != nil || slices.Contains(unrunnable, e.Task) {
 			continue
 		}
 		name := e.ID
 		if !isFirst {
-			name = h.page(e.ID)
+			name = h.Page(e.ID)
 		}
 		c := candidate{hub: h, tags: e.Tags, Result: Result{
 			Name: name, Repo: e.ID, Hub: h.String(), Folder: e.ID, Downloads: e.Downloads, Likes: e.Likes, Updated: e.Updated,
@@ -206,12 +211,12 @@ func (s *finder) ask(ctx context.Context, h *hub, isFirst bool, f catalog.Format
 }
 
 // notSearched is the error of a hub that doesn't answer a search.
-func notSearched(h *hub, err error) error {
+func notSearched(h *Hub, err error) error {
 	switch kindOf(err) {
 	case ModelNotFound:
-		return errorf(HubFailed, "%s has no search. Give a model's name there as publisher/repository, or its URL.", h.name())
+		return Errorf(HubFailed, "%s has no search. Give a model's name there as publisher/repository, or its URL.", h.Name())
 	case Denied:
-		return errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.", h.name(), h)
+		return Errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.", h.Name(), h)
 	default:
 		return err
 	}
@@ -219,7 +224,7 @@ func notSearched(h *hub, err error) error {
 
 // lookAt asks the hubs what would be downloaded of each candidate, and returns as many as fit the limit. Those that turn out to have
 // no model that can be run are left out.
-func (s *finder) lookAt(ctx context.Context, found []candidate, limit int, m machine) ([]Result, error) {
+func (s *Finder) lookAt(ctx context.Context, found []candidate, limit int, m Machine) ([]Result, error) {
 	inTime, stop := s.inTime(ctx)
 	defer stop()
 	usable := make([]bool, len(found))
@@ -265,28 +270,28 @@ func count(all []bool) int {
 
 // measure finds out what would be downloaded of a candidate. It returns false if there is nothing that can be run. If the hub doesn't
 // say, such as of a gated model, the size stays unknown.
-func (s *finder) measure(ctx context.Context, c *candidate, m machine) bool {
+func (s *Finder) measure(ctx context.Context, c *candidate, m Machine) bool {
 	c.Hub, c.SizeBytes, c.Fits = c.hub.String(), -1, true
-	l := listing{repo: c.Repo}
+	l := Listing{Repo: c.Repo}
 	if slices.Contains(c.tags, mlx) {
 		l.library = mlx
 	}
 	var err error
-	if l.files, err = s.api(c.hub).tree(ctx, c.Repo, defaultRevision); err != nil {
+	if l.Files, err = s.api(c.hub).tree(ctx, c.Repo, defaultRevision); err != nil {
 		c.Format = cmp.Or(c.Format, catalog.FormatGGUF)
 		return kindOf(err) != ModelNotFound && kindOf(err) != Unsafe
 	}
-	m.have = func([]remoteFile) bool { return false }
-	chosen, err := choose(l, wish{}, m)
+	m.Have = func([]RemoteFile) bool { return false }
+	chosen, err := Choose(l, Wish{}, m)
 	if kindOf(err) == TooLarge && err != nil {
-		c.Fits, m.memory = false, 0
-		chosen, err = choose(l, wish{}, m)
+		c.Fits, m.Memory = false, 0
+		chosen, err = Choose(l, Wish{}, m)
 	}
 	if err != nil {
 		return false
 	}
-	c.Quantization, c.SizeBytes, c.Format = chosen.quantization, 0, catalog.FormatMLX
-	for _, f := range chosen.files {
+	c.Quantization, c.SizeBytes, c.Format = chosen.Quantization, 0, catalog.FormatMLX
+	for _, f := range chosen.Files {
 		c.SizeBytes += f.Size
 		if filename.IsGGUF(f.Path) {
 			c.Format = catalog.FormatGGUF

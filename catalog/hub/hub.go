@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ const PublicHub = "https://huggingface.co"
 // publicAliases are other hosts of the public hub.
 var publicAliases = []string{"hf.co", "www.huggingface.co"}
 
-// Hub is a server with the API of huggingface.co.
-type Hub struct {
+// Config is a server with the API of huggingface.co.
+type Config struct {
 	URL   string // such as https://huggingface.co; its models are at URL/publisher/repository
 	Token string // sent to this host only; empty: none
 	// Mirror says that the hub replaces huggingface.co, like HF_ENDPOINT: models with URLs there are downloaded from this hub.
@@ -28,20 +28,20 @@ type Hub struct {
 }
 
 // Validate checks the hub's URL.
-func (h Hub) Validate() error {
+func (h Config) Validate() error {
 	_, err := newHub(h)
 	return err
 }
 
-// hub is a validated Hub.
-type hub struct {
-	base   *url.URL // without a trailing slash
+// Hub is a validated Hub.
+type Hub struct {
+	Base   *url.URL // without a trailing slash
 	token  string
 	mirror bool
-	stall  time.Duration // 0: that of limits
+	Stall  time.Duration // 0: that of limits
 }
 
-func newHub(h Hub) (*hub, error) {
+func newHub(h Config) (*Hub, error) {
 	base, err := url.Parse(strings.TrimRight(strings.TrimSpace(h.URL), "/"))
 	if err != nil {
 		return nil, fmt.Errorf("hub %s: %w", h.URL, err)
@@ -55,19 +55,19 @@ func newHub(h Hub) (*hub, error) {
 	if base.RawQuery != "" || base.Fragment != "" || strings.Contains(base.Path, "//") {
 		return nil, fmt.Errorf("hub %s: an address with a host and perhaps a path is needed, and no more", h.URL)
 	}
-	return &hub{base: base, token: strings.TrimSpace(h.Token), mirror: h.Mirror, stall: h.Stall}, nil
+	return &Hub{Base: base, token: strings.TrimSpace(h.Token), mirror: h.Mirror, Stall: h.Stall}, nil
 }
 
-func (h *hub) String() string { return h.base.String() }
+func (h *Hub) String() string { return h.Base.String() }
 
-// name returns the hub's host, by which users know it.
-func (h *hub) name() string { return h.base.Host }
+// Name returns the hub's host, by which users know it.
+func (h *Hub) Name() string { return h.Base.Host }
 
-// page returns the URL of a repository for people.
-func (h *hub) page(repo string) string { return h.String() + "/" + repo }
+// Page returns the URL of a repository for people.
+func (h *Hub) Page(repo string) string { return h.String() + "/" + repo }
 
 // at returns a URL below the hub. It escapes the segments.
-func (h *hub) at(segments ...string) string {
+func (h *Hub) at(segments ...string) string {
 	var b strings.Builder
 	b.WriteString(h.String())
 	for _, segment := range segments {
@@ -78,22 +78,22 @@ func (h *hub) at(segments ...string) string {
 	return b.String()
 }
 
-// resolve returns the URL of a file. A slash in the name of the revision is escaped.
-func (h *hub) resolve(repo, revision, file string) string {
+// Resolve returns the URL of a file. A slash in the name of the revision is escaped.
+func (h *Hub) Resolve(repo, revision, file string) string {
 	return h.at(repo, "resolve") + "/" + url.PathEscape(revision) + h.tail(file)
 }
 
-func (h *hub) tail(file string) string { return strings.TrimPrefix(h.at(file), h.String()) }
+func (h *Hub) tail(file string) string { return strings.TrimPrefix(h.at(file), h.String()) }
 
-// client returns a client for the hub. It uses https, follows safe redirects only, and sends the token to nobody but the hub.
-func (h *hub) client(transport http.RoundTripper) *http.Client {
+// Client returns a client for the hub. It uses https, follows safe redirects only, and sends the token to nobody but the hub.
+func (h *Hub) Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: &bearer{hub: h, next: transport}, CheckRedirect: outbound.CheckRedirect}
 }
 
 // bearer adds the hub's token to requests to the hub. It isn't set as a header of the request, because net/http forwards
 // headers to subdomains and other ports on redirects.
 type bearer struct {
-	hub  *hub
+	hub  *Hub
 	next http.RoundTripper
 }
 
@@ -103,7 +103,7 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request.Header.Del("Authorization")
 	request.Header.Del("Referer") // don't tell other hosts the hub's address
 	request.Header.Set("User-Agent", outbound.UserAgent)
-	if b.hub.token != "" && outbound.SameOrigin(request.URL, b.hub.base) {
+	if b.hub.token != "" && outbound.SameOrigin(request.URL, b.hub.Base) {
 		request.Header.Set("Authorization", "Bearer "+b.hub.token)
 	}
 	return b.next.RoundTrip(request)
@@ -111,12 +111,12 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // hubs is the list of configured hubs.
 type hubs struct {
-	all []*hub // the first serves repositories that are requested without a URL
+	all []*Hub // the first serves repositories that are requested without a URL
 	// searched are those whose models a search finds: the configured ones, or else the public hub.
-	searched []*hub
+	searched []*Hub
 }
 
-func newHubs(configured []Hub) (*hubs, error) {
+func newHubs(configured []Config) (*hubs, error) {
 	var all hubs
 	for _, c := range configured {
 		h, err := newHub(c)
@@ -127,7 +127,7 @@ func newHubs(configured []Hub) (*hubs, error) {
 	}
 	all.searched = all.all
 	if all.find(PublicHub) == nil {
-		public, err := newHub(Hub{URL: PublicHub})
+		public, err := newHub(Config{URL: PublicHub})
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func newHubs(configured []Hub) (*hubs, error) {
 }
 
 // find returns the hub with exactly this base URL, or nil.
-func (hs *hubs) find(base string) *hub {
+func (hs *hubs) find(base string) *Hub {
 	for _, h := range hs.all {
 		if h.String() == base {
 			return h
@@ -150,18 +150,18 @@ func (hs *hubs) find(base string) *hub {
 }
 
 // of returns the hub that a URL belongs to, and the path below the hub, still escaped. It returns nil for an unknown hub.
-func (hs *hubs) of(u *url.URL) (*hub, string) {
-	var best *hub
+func (hs *hubs) of(u *url.URL) (*Hub, string) {
+	var best *Hub
 	for _, h := range hs.all {
-		under := u.EscapedPath() == h.base.EscapedPath() || strings.HasPrefix(u.EscapedPath(), h.base.EscapedPath()+"/")
-		if under && outbound.SameOrigin(u, h.base) && (best == nil || len(h.base.Path) > len(best.base.Path)) {
+		under := u.EscapedPath() == h.Base.EscapedPath() || strings.HasPrefix(u.EscapedPath(), h.Base.EscapedPath()+"/")
+		if under && outbound.SameOrigin(u, h.Base) && (best == nil || len(h.Base.Path) > len(best.Base.Path)) {
 			best = h
 		}
 	}
 	if best == nil {
 		return nil, ""
 	}
-	rest := strings.TrimPrefix(u.EscapedPath(), best.base.EscapedPath())
+	rest := strings.TrimPrefix(u.EscapedPath(), best.Base.EscapedPath())
 	if best.String() == PublicHub && best.token == "" {
 		for _, h := range hs.all {
 			if h.mirror {

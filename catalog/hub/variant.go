@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// remoteFile is a file of a repository, as its hub lists it.
-type remoteFile struct {
+// RemoteFile is a file of a repository, as its hub lists it.
+type RemoteFile struct {
 	Path   string `json:"path"` // with slashes, below the repository
 	Size   int64  `json:"size"` // in bytes
 	SHA256 string `json:"sha256,omitempty"`
@@ -21,8 +21,8 @@ type remoteFile struct {
 	GitSHA1 string `json:"git_sha1,omitempty"`
 }
 
-// sameContent reports whether two files have the same size and checksums.
-func (f remoteFile) sameContent(g remoteFile) bool {
+// SameContent reports whether two files have the same size and checksums.
+func (f RemoteFile) SameContent(g RemoteFile) bool {
 	return f.Size == g.Size && f.SHA256 == g.SHA256 && f.GitSHA1 == g.GitSHA1
 }
 
@@ -30,7 +30,7 @@ func (f remoteFile) sameContent(g remoteFile) bool {
 type variant struct {
 	name         string // of its file with its folder, without extension and part number
 	quantization string // empty if unknown
-	files        []remoteFile
+	files        []RemoteFile
 }
 
 func (v variant) size() int64 {
@@ -45,11 +45,11 @@ func (v variant) size() int64 {
 func (v variant) label() string { return cmp.Or(v.quantization, v.name) }
 
 func (v variant) String() string {
-	return fmt.Sprintf("%s (%s)", v.label(), sized(v.size()))
+	return fmt.Sprintf("%s (%s)", v.label(), FormatSize(v.size()))
 }
 
-// sized formats a number of bytes for users.
-func sized(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
+// FormatSize formats a number of bytes for users.
+func FormatSize(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
 
 // list formats variants for users.
 func list(all []variant) string {
@@ -60,8 +60,8 @@ func list(all []variant) string {
 	return strings.Join(words, ", ")
 }
 
-// roleOf returns the role of a file of a repository by its name; "" for a model. There are projectors and the like without a model, too.
-func roleOf(path string) string {
+// RoleOf returns the role of a file of a repository by its name; "" for a model. There are projectors and the like without a model, too.
+func RoleOf(path string) string {
 	if !filename.IsGGUF(path) {
 		return ""
 	}
@@ -71,8 +71,8 @@ func roleOf(path string) string {
 
 // modelsOf returns the GGUF files that are models, or their parts. What a name tells of drafters isn't sure: in a repository without other
 // models they are what it is for.
-func modelsOf(files []remoteFile) (models []remoteFile) {
-	var perhaps []remoteFile
+func modelsOf(files []RemoteFile) (models []RemoteFile) {
+	var perhaps []RemoteFile
 	for _, f := range files {
 		if !filename.IsGGUF(f.Path) {
 			continue
@@ -92,9 +92,9 @@ func modelsOf(files []remoteFile) (models []remoteFile) {
 
 // variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
 // returned separately.
-func variants(files []remoteFile) (whole, incomplete []variant, projectors []remoteFile) {
+func variants(files []RemoteFile) (whole, incomplete []variant, projectors []RemoteFile) {
 	for _, f := range files {
-		if roleOf(f.Path) == filename.Projector {
+		if RoleOf(f.Path) == filename.Projector {
 			projectors = append(projectors, f)
 		}
 	}
@@ -103,7 +103,7 @@ func variants(files []remoteFile) (whole, incomplete []variant, projectors []rem
 }
 
 // grouped puts parts together.
-func grouped(files []remoteFile) (whole, incomplete []variant) {
+func grouped(files []RemoteFile) (whole, incomplete []variant) {
 	type group struct {
 		name  string
 		parts int // 0: not split
@@ -120,7 +120,7 @@ func grouped(files []remoteFile) (whole, incomplete []variant) {
 		v.files = append(v.files, f)
 	}
 	for key, v := range groups {
-		slices.SortFunc(v.files, func(a, b remoteFile) int { return cmp.Compare(a.Path, b.Path) })
+		slices.SortFunc(v.files, func(a, b RemoteFile) int { return cmp.Compare(a.Path, b.Path) })
 		if len(v.files) == max(key.parts, 1) {
 			whole = append(whole, *v)
 		} else {
@@ -134,12 +134,12 @@ func grouped(files []remoteFile) (whole, incomplete []variant) {
 
 // projectorFor returns the projector for a variant: preferably one named after the model, in the same folder, of 16 bits, which
 // suits every quantization, and small. Its path is empty if there is none.
-func projectorFor(v variant, all []remoteFile) remoteFile {
+func projectorFor(v variant, all []RemoteFile) RemoteFile {
 	if len(all) == 0 {
-		return remoteFile{}
+		return RemoteFile{}
 	}
 	model := filename.ModelName(path.Base(v.name))
-	misfit := func(f remoteFile) (n int) {
+	misfit := func(f RemoteFile) (n int) {
 		if filename.CompanionName(filename.Stem(f.Path)) != model {
 			n += 4
 		}
@@ -151,7 +151,7 @@ func projectorFor(v variant, all []remoteFile) remoteFile {
 		}
 		return n
 	}
-	return slices.MinFunc(all, func(a, b remoteFile) int {
+	return slices.MinFunc(all, func(a, b RemoteFile) int {
 		return cmp.Or(cmp.Compare(misfit(a), misfit(b)), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Path, b.Path))
 	})
 }

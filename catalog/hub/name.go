@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 
 // The endings of files that are being downloaded, and of those that say how far.
 const (
-	partSuffix       = ".part"
-	checkpointSuffix = ".part.json"
+	PartSuffix       = ".part"
+	CheckpointSuffix = ".part.json"
 )
 
-// localPath converts a file's path in a repository into a path below the folder of a model. It rejects unsafe paths, and the
+// LocalPath converts a file's path in a repository into a path below the folder of a model. It rejects unsafe paths, and the
 // names of partial files.
-func localPath(path string) (string, error) {
+func LocalPath(path string) (string, error) {
 	for name := range strings.SplitSeq(strings.ToLower(path), "/") {
-		if strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, checkpointSuffix) {
+		if strings.HasSuffix(name, PartSuffix) || strings.HasSuffix(name, CheckpointSuffix) {
 			return "", fmt.Errorf("the name %q is one of a partial file", name)
 		}
 	}
 	return filename.Local(path)
 }
 
-// checkRepo checks that publisher/repository is a valid repository of a hub, and a valid folder.
-func checkRepo(publisher, repo string) error {
+// CheckRepo checks that publisher/repository is a valid repository of a hub, and a valid folder.
+func CheckRepo(publisher, repo string) error {
 	if err := filename.CheckFolder(publisher); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	_ "embed" // for wellknown.json
@@ -32,8 +32,8 @@ var WellKnown = sync.OnceValue(func() []Entry {
 	return all
 })
 
-// namesOf returns the names by which a repository can be requested without a URL: its own, and those in the list.
-func namesOf(repo string) []string {
+// NamesOf returns the names by which a repository can be requested without a URL: its own, and those in the list.
+func NamesOf(repo string) []string {
 	names := []string{repo}
 	for _, e := range WellKnown() {
 		if strings.EqualFold(e.Repo, repo) || strings.EqualFold(e.MLX, repo) {

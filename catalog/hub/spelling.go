@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"context"
@@ -27,11 +27,11 @@ func spellings(name string) []string {
 	})
 }
 
-// elsewhere returns the repositories in which a model may be as GGUF files, in the order in which they are asked for. It has the publisher's own
-// last, since most have none.
-func (r *ref) elsewhere() []string {
-	publisher, name, _ := strings.Cut(r.folder, "/")
-	if r.fromURL || r.revision != "" || filename.TrimEnding(name, "-gguf", "_gguf") != name {
+// elsewhere returns the repositories in which a model may be as GGUF files, in the order in which they are asked for. It has the
+// publisher's own last, since most have none.
+func (r *Ref) elsewhere() []string {
+	publisher, name, _ := strings.Cut(r.Folder, "/")
+	if r.FromURL || r.Revision != "" || filename.TrimEnding(name, "-gguf", "_gguf") != name {
 		return nil
 	}
 	var all []string
@@ -46,7 +46,7 @@ func (r *ref) elsewhere() []string {
 	}
 	return slices.DeleteFunc(all, func(repo string) bool {
 		publisher, name, _ := strings.Cut(repo, "/")
-		return strings.EqualFold(repo, r.repo) || checkRepo(publisher, name) != nil
+		return strings.EqualFold(repo, r.Repo) || CheckRepo(publisher, name) != nil
 	})
 }
 
@@ -56,14 +56,14 @@ func isAnotherName(err error) bool {
 	return err != nil && (kind == ModelNotFound || kind == NotImplemented || kind == Denied)
 }
 
-// locate lists the repository that a request means. If the hub doesn't have it, or it holds nothing that runs here, such as a publisher's own
-// with the weights for other programs, it is another repository of the same model, which the request then means.
-func (s *finder) locate(ctx context.Context, r *ref, m machine, log *slog.Logger) (listing, error) {
-	api := s.api(r.hub)
-	first, err := api.list(ctx, r.repo, r.revision)
+// Locate lists the repository that a request means. If the hub doesn't have it, or it holds nothing that runs here, such as a publisher's
+// own with the weights for other programs, it is another repository of the same model, which the request then means.
+func (s *Finder) Locate(ctx context.Context, r *Ref, m Machine, log *slog.Logger) (Listing, error) {
+	api := s.api(r.Hub)
+	first, err := api.list(ctx, r.Repo, r.Revision)
 	why := err
 	if err == nil {
-		_, why = allChoices(first, r.dir, m)
+		_, why = AllChoices(first, r.Dir, m)
 	}
 	if !isAnotherName(why) {
 		return first, err
@@ -71,12 +71,12 @@ func (s *finder) locate(ctx context.Context, r *ref, m machine, log *slog.Logger
 	for _, repo := range r.elsewhere() {
 		l, failed := api.list(ctx, repo, "")
 		if failed == nil {
-			_, failed = allChoices(l, "", m)
+			_, failed = AllChoices(l, "", m)
 		}
 		switch {
 		case failed == nil:
-			log.Info("a model is taken from another repository", "model", r.folder, "repo", l.repo)
-			r.repo, r.folder = l.repo, strings.ToLower(r.folder)
+			log.Info("a model is taken from another repository", "model", r.Folder, "repo", l.Repo)
+			r.Repo, r.Folder = l.Repo, strings.ToLower(r.Folder)
 			return l, nil
 		case !isAnotherName(failed):
 			return first, failed

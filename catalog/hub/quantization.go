@@ -1,4 +1,4 @@
-package fetch
+package hub
 
 import (
 	"cmp"
@@ -33,8 +33,8 @@ func normalQuantization(name string) string {
 	return prefix + name
 }
 
-// bitsOf returns the approximate bits per weight of a quantization; 0 if unknown.
-func bitsOf(quantization string) int {
+// BitsOf returns the approximate bits per weight of a quantization; 0 if unknown.
+func BitsOf(quantization string) int {
 	name := strings.TrimPrefix(normalQuantization(quantization), "UD-")
 	switch {
 	case strings.Contains(name, "FP4"):
@@ -68,7 +68,7 @@ func compareVariants(a, b variant) int {
 }
 
 func tier(v variant) int {
-	switch bits := bitsOf(v.quantization); {
+	switch bits := BitsOf(v.quantization); {
 	case bits == 0:
 		return 3
 	case bits == 4:
@@ -91,7 +91,7 @@ func fourBitRank(v variant) int {
 }
 
 func distance(v variant) int {
-	d := bitsOf(v.quantization) - 4
+	d := BitsOf(v.quantization) - 4
 	return max(d, -d)
 }
 

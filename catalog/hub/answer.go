@@ -1,0 +1,165 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
+)
+
+// Fault says why a request to a hub, or to a server that it redirects to, failed.
+type Fault struct {
+	Why   *Error
+	Retry bool // the same request may succeed later
+	// Difference isn't NoDifference if the hub's file differs from its list, which has to be read again.
+	Difference Difference
+}
+
+// Difference is how a hub's file differs from what its list says.
+type Difference uint8
+
+// The differences.
+const (
+	NoDifference Difference = iota
+	OtherTag                // the server's ETag changed during the download
+	OtherSize
+	OtherSum
+	gone
+)
+
+func (f *Fault) Error() string { return f.Why.Message }
+
+// Unwrap lets callers find the [*Error].
+func (f *Fault) Unwrap() error { return f.Why }
+
+// Permanent returns a fault that a retry won't mend.
+func Permanent(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Why: Errorf(kind, format, args...)}
+}
+
+// Temporary returns a fault after which the same request may succeed.
+func Temporary(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Why: Errorf(kind, format, args...), Retry: true}
+}
+
+// Differs returns a fault of a file that isn't as its hub's list says.
+func Differs(how Difference, format string, args ...any) *Fault {
+	return &Fault{Why: Errorf(Changed, format, args...), Difference: how}
+}
+
+// NoAnswer makes a fault of a request that got no response, or whose response broke off.
+func NoAnswer(ctx context.Context, h *Hub, err error) *Fault {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, outbound.ErrStalled) {
+		return &Fault{Why: &Error{Kind: Internal, Message: cause.Error(), Cause: cause}} // canceled on purpose
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // its text contains the URL, which may be signed
+	}
+	if insecure, ok := errors.AsType[*outbound.InsecureError](err); ok {
+		return Permanent(HubFailed, "%s: %w.", h.Name(), insecure)
+	}
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, wrongHost := errors.AsType[x509.HostnameError](err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	if unknown || invalid || wrongHost || noTLS {
+		return Permanent(HubFailed, "No safe connection to %s: %w. Check the hub's URL, this machine's clock and its certificates.",
+			h.Name(), err)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok { // its text contains the name server's address
+		return Temporary(HubFailed, "No address was found for %s: %s. Check the network and the hub's URL.", dns.Name, dns.Err)
+	}
+	return Temporary(HubFailed, "The connection to %s failed: %w. Check the network and the hub's URL.", h.Name(), err)
+}
+
+// maxRetryAfter is the longest Retry-After that is waited for. A longer one counts as a refusal.
+const maxRetryAfter = 15 * time.Minute
+
+// Refused makes a fault of a response other than a success. what names the repository or file that was requested.
+func Refused(h *Hub, what, repo string, response *http.Response) *Fault {
+	own := outbound.SameOrigin(response.Request.URL, h.Base)
+	host := cmp.Or(response.Request.URL.Host, h.Name())
+	status := fmt.Sprintf("%s answered %d %s for %s", host, response.StatusCode, http.StatusText(response.StatusCode), what)
+	word := response.Header.Get("X-Error-Message")
+	quotesToken := h.token != "" && strings.Contains(word, h.token)
+	if word != "" && len(word) < 300 && !strings.ContainsFunc(word, filename.IsInvisible) && !quotesToken {
+		status += " (" + word + ")"
+	}
+	switch code := response.StatusCode; {
+	case !own && code < 500 && code != http.StatusTooManyRequests && code != http.StatusRequestedRangeNotSatisfiable:
+		return Temporary(HubFailed, "%s, where %s redirects to.", status, h.Name()) // usually a signed URL that has expired
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return denied(h, status, repo, response)
+	case code == http.StatusNotFound, code == http.StatusGone:
+		f := Permanent(ModelNotFound, "%s: there is no such model, or no such file or revision of it. Check the spelling at %s.", status,
+			h.Page(repo))
+		f.Difference = gone
+		f.Why.Param = "model"
+		return f
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		return Differs(OtherSize, "%s: the file is shorter than it was.", status)
+	case code == http.StatusTooManyRequests:
+		return putOff(h, status, response)
+	case code == http.StatusRequestTimeout, code >= 500:
+		f := Temporary(HubFailed, "%s. That is the hub's fault: try again later.", status)
+		f.Why.RetryAfter = min(retryAfter(response.Header), maxRetryAfter)
+		return f
+	default:
+		return Permanent(HubFailed, "%s. Check the hub's URL: does it speak the API of huggingface.co?", status)
+	}
+}
+
+func denied(h *Hub, status, repo string, response *http.Response) *Fault {
+	remedy := "it may be gated or private, or not exist. Check the name; accept the model's terms at " + h.Page(repo) +
+		", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
+	switch gated := response.Header.Get("X-Error-Code") == "GatedRepo"; {
+	case h.token != "" && response.StatusCode == http.StatusUnauthorized:
+		remedy = "the hub takes the token that is configured for no valid one. Make a new one at the hub."
+	case h.token != "":
+		remedy = "the configured token has no access to it. Accept the model's terms at " + h.Page(repo) + ", or use another token."
+	case gated:
+		remedy = "it is gated. Accept its terms at " + h.Page(repo) + ", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
+	}
+	f := Permanent(Denied, "%s: %s", status, remedy)
+	f.Why.Param = "model"
+	return f
+}
+
+func putOff(h *Hub, status string, response *http.Response) *Fault {
+	wait := retryAfter(response.Header)
+	if wait > maxRetryAfter {
+		f := Permanent(Busy, "%s: too many requests, and it wants %v of rest. Start the download again then; a token for %s may raise "+
+			"the limit.", status, wait.Round(time.Second), h.Name())
+		f.Why.RetryAfter = wait
+		return f
+	}
+	f := Temporary(Busy, "%s: too many requests. Try again later; a token for %s may raise the limit.", status, h.Name())
+	f.Why.RetryAfter = wait
+	return f
+}
+
+// retryAfter reads the Retry-After header, which holds seconds or a date. It returns 0 if there is none.
+func retryAfter(header http.Header) time.Duration {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return max(0, time.Duration(seconds)*time.Second)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}

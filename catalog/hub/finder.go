@@ -1,0 +1,105 @@
+// Package hub finds models on servers with the API of huggingface.co, and chooses what can be run here of a repository's files. It writes
+// no files.
+//
+// A [Finder] knows the configured hubs. It interprets the names that clients request, lists repositories, and searches. [Choose] picks the
+// files of a request; [AllChoices] says what else there is.
+package hub
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
+)
+
+// Finder finds models at the configured hubs, and chooses what this machine can run.
+type Finder struct {
+	limits    Limits
+	known     atomic.Pointer[hubs]
+	searching chan struct{} // a semaphore of searches
+
+	Transport *http.Transport
+	// Memory returns the number of bytes available to a model; nil or 0: unknown.
+	Memory func() int64
+	// Formats returns those that an engine on this machine runs now; nil or none: all.
+	Formats func() []catalog.Format
+	Prefers catalog.Format // that is chosen where there are several, if an engine runs it; empty: GGUF
+}
+
+// Limits bound requests to hubs; tests change them.
+type Limits struct {
+	// Stall is how long a server may send nothing before the connection is closed.
+	Stall time.Duration
+	// FirstRetry is the delay of the first retry, which doubles with each; it must be one second at most. Tries and Patience bound the
+	// retries while a client waits.
+	FirstRetry time.Duration
+	Tries      int
+	Patience   time.Duration
+	// Search is how long each step of a search may take: the question to all hubs, and the look at what they found.
+	Search time.Duration
+}
+
+// DefaultLimits are those of a running server.
+var DefaultLimits = Limits{
+	Stall:      60 * time.Second,
+	FirstRetry: 500 * time.Millisecond,
+	Tries:      3,
+	Patience:   5 * time.Second,
+	Search:     15 * time.Second,
+}
+
+// NewFinder returns a finder for some hubs. huggingface.co is added if it is missing.
+func NewFinder(configured []Config, l Limits) (*Finder, error) {
+	f := &Finder{limits: l, Transport: outbound.NewTransport(), searching: make(chan struct{}, searches)}
+	return f, f.SetHubs(configured)
+}
+
+// SetHubs replaces the hubs. Running downloads are not affected.
+func (s *Finder) SetHubs(configured []Config) error {
+	known, err := newHubs(configured)
+	if err != nil {
+		return err
+	}
+	s.known.Store(known)
+	return nil
+}
+
+// Parse interprets a requested name: the URL of a known hub, an entry of the built-in list, or publisher/repository.
+func (s *Finder) Parse(model string) (Ref, error) { return s.known.Load().parse(model) }
+
+// First returns the hub that serves names without a URL.
+func (s *Finder) First() *Hub { return s.known.Load().all[0] }
+
+// HubOf returns the hub with a base URL.
+func (s *Finder) HubOf(base string) (*Hub, error) {
+	if h := s.known.Load().find(base); h != nil {
+		return h, nil
+	}
+	return nil, Errorf(Invalid,
+		"The hub %s that this model comes from is configured no more. Add it with `hub %s`, and resume the download.",
+		base, base)
+}
+
+func (s *Finder) api(h *Hub) *api {
+	return &api{hub: h, client: h.Client(s.Transport), limits: s.limits}
+}
+
+// ListFiles returns the files of a repository, in a revision or, if that is empty, in the default one.
+func (s *Finder) ListFiles(ctx context.Context, h *Hub, repo, revision string) (Listing, error) {
+	return s.api(h).list(ctx, repo, revision)
+}
+
+// Machine returns what is known of this machine now, except the files that it has.
+func (s *Finder) Machine() Machine {
+	m := Machine{prefers: s.Prefers}
+	if s.Formats != nil {
+		m.formats = s.Formats()
+	}
+	if s.Memory != nil {
+		m.Memory = s.Memory()
+	}
+	return m
+}
