@@ -128,8 +128,8 @@ func PeerTTL(header http.Header) *time.Duration {
 	return &ttl
 }
 
-// PeerKeep returns how long another node, whose request this is, wants the model to stay loaded after it; nil: as before.
-func PeerKeep(header http.Header) *supervisor.Keep { return remote.ParseKeep(header) }
+// PeerRetention returns how long another node, whose request this is, wants the model to stay loaded after it; nil: as before.
+func PeerRetention(header http.Header) *supervisor.Retention { return remote.ParseRetention(header) }
 
 // LooksLikePeerKey reports whether something that was sent as a token is the key of a node, of this cluster or another.
 func LooksLikePeerKey(secret string) bool { return strings.HasPrefix(secret, peerPrefix) }

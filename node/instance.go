@@ -29,12 +29,12 @@ func (n Need) context() supervisor.ContextNeed {
 // instance with a longer context, which the next Acquire will prefer.
 func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
-	if t.Instance != "" || length == 0 || length < d.context.Likely && d.outgrown {
+	if t.Instance != "" || length == 0 || length < d.Context.Likely && d.outgrown {
 		return false
 	}
 	for _, in := range n.supervisor.Instances() {
 		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() && in.Away == "" {
-			d.context.Likely, d.outgrown = length+1, true
+			d.Context.Likely, d.outgrown = length+1, true
 			return true
 		}
 	}
@@ -47,7 +47,7 @@ func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 		return false
 	}
 	return slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool {
-		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" && !slices.Contains(d.Avoid, in.Gen)
+		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" && !slices.Contains(d.Tried, in.Gen)
 	})
 }
 

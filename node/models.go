@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -75,40 +74,26 @@ func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 	return caps
 }
 
-// Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest.
+// Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest. Its key, instance and spec
+// are those of the [Target] that is acquired; its prompt is made with [Node.PromptKey].
 type Demand struct {
-	Slots         int            // sequences to generate in parallel; 0: one
-	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
-	TTL           *time.Duration // idle time before the model is unloaded, if this request loads it; 0: never unloaded
-	Owner         string         // see [Identity]; owners share a queue fairly, loads record them, and prompts may be kept apart by them
-	Draft         string         // the draft model for speculative decoding, by any of its names
+	supervisor.Demand
 
-	Priority bool                 // passes other waiters, within bounds: for a chat that comes back with a tool's result
-	Notify   *supervisor.Notifier // receives the progress of the wait; may be nil
+	ContextLength int                  // tokens of context, if this request loads the model; 0: the settings' choice
+	Notify        *supervisor.Notifier // receives the progress of the wait; may be nil
 
-	Prompt       prefix.Chain     // made with [Node.PromptKey]; nil: any slot will do
-	Conversation string           // the first response of the stored conversation that it belongs to; empty: none
-	Unsaved      bool             // the state of its slot is never written to a file
-	Head         uint64           // see [supervisor.Demand]
-	Local        bool             // only this machine may serve it, since another node of the cluster has sent it
-	Keep         *supervisor.Keep // see [supervisor.Demand]
-	Avoid        []uint64         // see [supervisor.Demand]
-
-	context  supervisor.ContextNeed // see Needs
-	outgrown bool                   // an instance has refused the prompt as too long
+	outgrown bool // an instance has refused the prompt as too long
 }
 
 // Needs records the context that a request takes, which decides between several instances of a model.
-func (d *Demand) Needs(need Need) { d.context = need.context() }
+func (d *Demand) Needs(need Need) { d.Context = need.context() }
 
 // Acquire waits for slots of a target. It loads the model first if necessary, and if the settings allow it. The error is
 // one of the supervisor's, one of Find's, the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
-	want := supervisor.Demand{
-		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
-		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Avoid: d.Avoid, Head: d.Head, Local: d.Local, TTL: d.TTL, Keep: d.Keep,
-	}
+	want := d.Demand
+	want.Key, want.Instance, want.Draft, want.Hops = t.Model.Key, t.Instance, "", supervisor.Via(ctx)
+	want.MayLoad = n.settings.Load().JIT && !t.Model.IsRemote
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {
 		return nil, err
@@ -119,7 +104,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	if d.Draft != "" && want.Spec.Draft != nil {
 		want.Draft = want.Spec.Draft.Key
 	}
-	lease, err := n.supervisor.Acquire(ctx, want)
+	lease, err := n.supervisor.Acquire(ctx, want, d.Notify)
 	if err != nil {
 		return nil, err
 	}

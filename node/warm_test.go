@@ -110,7 +110,7 @@ func TestSpec_Slots(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, owner := range []string{"", "ann"} { // the second Spec is made of a cached one
-				spec, err := n.firstUse(t.Context(), &target.Model, Demand{Owner: owner})
+				spec, err := n.firstUse(t.Context(), &target.Model, Demand{Demand: supervisor.Demand{Owner: owner}})
 				if err != nil {
 					t.Fatal(err)
 				}

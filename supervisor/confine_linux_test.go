@@ -164,7 +164,7 @@ func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 			s, fake := startWith(t, script, Options{}, func(p process.Program) process.Program { return writer{p, func() string { return fake.Dir }} })
 			wanted := want("m", 1)
 			wanted.Spec.Unconfined = c.unconfined
-			_, err := s.Acquire(t.Context(), wanted)
+			_, err := s.Acquire(t.Context(), wanted, nil)
 			var refused schedule.Error
 			if !errors.As(err, &refused) || strings.Contains(refused.Message, "`sandbox off`") != c.want {
 				t.Errorf("error %v; the sandbox is to be named: %t", err, c.want)

@@ -43,7 +43,7 @@ func works(t *testing.T, s *Supervisor) *Lease {
 // refusal waits for a load to fail, and returns the reason.
 func refusal(t *testing.T, s *Supervisor) schedule.Error {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), want("m", 1))
+	_, err := s.Acquire(t.Context(), want("m", 1), nil)
 	var refused schedule.Error
 	if !errors.As(err, &refused) || refused.Kind != schedule.LoadFailed {
 		t.Fatalf("error %v, want one of a load that failed", err)
@@ -314,7 +314,7 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
 			go func() {
-				lease, err := s.Acquire(ctx, want("m", 1))
+				lease, err := s.Acquire(ctx, want("m", 1), nil)
 				if err == nil {
 					_, err = chat(ctx, lease)
 					lease.Release()
@@ -324,7 +324,7 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 			fake.Wait(t, fakeengine.At("there"))
 			waiting, leave := context.WithCancel(t.Context())
 			go func() {
-				_, err := s.Acquire(waiting, want("m", 1))
+				_, err := s.Acquire(waiting, want("m", 1), nil)
 				ended <- err
 			}()
 			eventually(t, "another waits", func() bool { return s.Overview().Waiting["m"] > 0 })
@@ -368,7 +368,7 @@ func TestFault_GivingUpAsItIsGranted(t *testing.T) {
 	s, _ := start(t, nil)
 	works(t, s)
 	for range 20 { // whether the answer or the end of the context is seen first is left to chance
-		if lease, err := s.Acquire(&goneAtOnce{Context: t.Context()}, want("m", 1)); err == nil {
+		if lease, err := s.Acquire(&goneAtOnce{Context: t.Context()}, want("m", 1), nil); err == nil {
 			lease.Release()
 		}
 		if all := s.Instances(); len(all) != 1 || all[0].InUse != 0 {

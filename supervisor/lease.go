@@ -23,9 +23,6 @@ type Lease struct {
 	upstream   upstream
 	process    *process.Process // nil: the lease is of a remote's instance
 	grant      schedule.Grant
-	owner      string         // of the request
-	ttl        *time.Duration // see Demand
-	keep       *Keep          // see Demand
 	answered   atomic.Bool
 	release    sync.Once
 

@@ -100,14 +100,14 @@ func BenchmarkSupervisor_Lease(b *testing.B) {
 	s := New(map[string]process.Program{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	w := want("m", 8)
-	lease, err := s.Acquire(b.Context(), w)
+	lease, err := s.Acquire(b.Context(), w, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	lease.Release()
 	b.ReportAllocs()
 	for b.Loop() {
-		lease, err := s.Acquire(context.Background(), w)
+		lease, err := s.Acquire(context.Background(), w, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -18,6 +18,9 @@ type (
 	DeviceMemory = schedule.DeviceMemory
 	Outlook      = schedule.Outlook
 
+	Demand      = schedule.Demand
+	Route       = schedule.Route
+	Retention   = schedule.Retention
 	ContextNeed = schedule.ContextNeed
 	Use         = schedule.Use
 	Forgot      = schedule.Forgot
@@ -82,8 +85,8 @@ const (
 // UnknownInstance is the error of an order about an instance that there is not.
 func UnknownInstance(id string) Error { return schedule.UnknownInstance(id) }
 
-// HeadOf returns the number by which nodes are ranked for something that texts identify; never 0.
-func HeadOf(first []byte, more ...[]byte) uint64 { return schedule.HeadOf(first, more...) }
+// AffinityOf returns the number by which nodes are ranked for something that texts identify; never 0.
+func AffinityOf(first []byte, more ...[]byte) uint64 { return schedule.AffinityOf(first, more...) }
 
 // What callers name of engines and their processes.
 type (

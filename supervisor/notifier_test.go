@@ -55,9 +55,8 @@ func TestNotifier_SeesALoad(t *testing.T) {
 		}
 	}
 	wanted := want("m", 1)
-	wanted.Notify = second
 	go func() {
-		lease, err := s.Acquire(t.Context(), wanted)
+		lease, err := s.Acquire(t.Context(), wanted, second)
 		if err == nil {
 			lease.Release()
 		}
@@ -81,17 +80,16 @@ func TestNotifier_SeesWhoIsAhead(t *testing.T) {
 	var notifiers []*Notifier
 	served := make(chan error)
 	for n := range 3 {
-		w := want("m", 1)
-		w.Notify = NewNotifier()
-		notifiers = append(notifiers, w.Notify)
+		notifier := NewNotifier()
+		notifiers = append(notifiers, notifier)
 		go func() {
-			lease, err := s.Acquire(t.Context(), w)
+			lease, err := s.Acquire(t.Context(), want("m", 1), notifier)
 			if err == nil {
 				lease.Release()
 			}
 			served <- err
 		}()
-		if p := <-w.Notify.C(); p.Ahead != n || p.Instance != "" {
+		if p := <-notifier.C(); p.Ahead != n || p.Instance != "" {
 			t.Errorf("the waiter number %d sees %+v", n, p)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -17,10 +16,8 @@ type Payload struct {
 	Pieces [][]byte         // sent one after the other
 	Memory http1.RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
-	// What only other nodes of a cluster are told of the request, see [Demand]
-	Owner string
-	TTL   *time.Duration
-	Keep  *Keep
+	// Demand is what the request demands, of which other nodes of a cluster are told; nil: nothing.
+	Demand *Demand
 
 	pin    *pin   // the slot that it is pinned to; nil: none
 	moving func() // called as a large one is sent, by the transport; may be nil

@@ -39,7 +39,7 @@ var errSilent = errors.New("the remote has sent nothing for too long")
 type link struct {
 	supervisor *Supervisor
 	server     Server
-	lease      *Lease
+	demand     *Demand     // of the request
 	silent     atomic.Bool // an answer has stalled
 }
 
@@ -58,7 +58,7 @@ func (k *link) Post(ctx context.Context, _ uint64, path string, body http1.Body)
 	}
 	watch.resume()
 	resp, err := k.server.Post(ctx, path, Payload{
-		Pieces: body.Pieces, Memory: body.Memory, Owner: k.lease.owner, TTL: k.lease.ttl, Keep: k.lease.keep, moving: watch.renew,
+		Pieces: body.Pieces, Memory: body.Memory, Demand: k.demand, moving: watch.renew,
 	})
 	if err != nil {
 		end()

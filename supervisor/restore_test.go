@@ -88,7 +88,7 @@ func TestWarm_ADeathAtARestoreIsNotTheFaultOfOthers(t *testing.T) {
 		{Path: "/v1/chat/completions", Nth: 1, Contains: "bystander", Gate: "never"},
 	}
 	h, _ := withSaved(t, &fakeengine.Script{Rules: rules}, 2)
-	other, err := h.Acquire(t.Context(), h.saidBy("bob", "bystander"))
+	other, err := h.Acquire(t.Context(), h.saidBy("bob", "bystander"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestWarm_TheClientDisconnectsDuringARestore(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := h.Acquire(ctx, h.saidBy("ann", "system", "one", "answer", "two"))
+		_, err := h.Acquire(ctx, h.saidBy("ann", "system", "one", "answer", "two"), nil)
 		ended <- err
 	}()
 	h.fake.Wait(t, fakeengine.At("restoring"))

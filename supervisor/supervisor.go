@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -83,43 +82,12 @@ func New(engines map[string]process.Program, options Options, log *slog.Logger) 
 	return s
 }
 
-// Demand is what a request needs from an instance.
-type Demand struct {
-	Key      string
-	Instance string // only this instance; empty: any of the key
-	Draft    string // the key of the draft model that the instance must have; empty: none, or that of the Spec
-	Context  schedule.ContextNeed
-	Slots    int            // capped at the slots of the instance
-	Owner    string         // of the request: owners share the queue fairly, and isolated instances give each its own slots
-	Spec     *schedule.Spec // how to load the model
-	MayLoad  bool           // whether to load the model if it isn't loaded
-	Priority bool           // go before requests without priority, each of which is overtaken at most maxOvertakes times
-	Notify   *Notifier      // told of the progress of the wait; nil: nobody
-
-	Prompt       prefix.Chain // by which the slot with the best state is found; nil: any slot
-	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
-	Unsaved      bool         // the state of its slot is never saved
-
-	Via   []string // the ids of the servers that it has passed, as [Via]
-	Avoid []uint64 // instances of remotes that have failed to answer it, by generation
-
-	Head  uint64         // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
-	Local bool           // only this machine may serve it
-	TTL   *time.Duration // how long another node keeps the model loaded that it loads for the request; nil: as its settings say
-	Keep  *Keep          // how long another node keeps the model loaded after the request, wherever it was loaded; nil: as before
-}
-
-// Keep is what a request says of the instance that answers it: for how long it stays loaded without requests from now on.
-type Keep struct {
-	TTL time.Duration // 0: unlimited
-	Own bool          // only if the owner of the request has loaded it
-}
-
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
-// Release the lease. The error is an [Error] or that of the context.
-func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
+// Release the lease. The notifier, which may be nil, is told of the progress of the wait. The error is an [Error] or that of the context.
+func (s *Supervisor) Acquire(ctx context.Context, d Demand, notifier *Notifier) (*Lease, error) {
+	d.Slots = max(1, d.Slots)
 	for deaths := 0; ; deaths++ {
-		lease, err := s.lease(ctx, &d)
+		lease, err := s.lease(ctx, &d, notifier)
 		if err != nil || deaths == maxDeaths {
 			return lease, err
 		}
@@ -134,21 +102,17 @@ func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
 }
 
 // lease waits for slots.
-func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
-	a, err := s.wait(ctx, d.Notify, schedule.Waiter{
-		Kind: schedule.WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
-		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via, Avoid: d.Avoid, Head: d.Head, Local: d.Local,
-	})
+func (s *Supervisor) lease(ctx context.Context, d *Demand, notifier *Notifier) (*Lease, error) {
+	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitSlots, Demand: *d})
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, keep: d.Keep, supervisor: s, process: a.process, upstream: a.process, grant: a.grant}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, upstream: a.process, grant: a.grant}
 	if lease.pins = lease.only[:min(len(a.loans), 1)]; len(a.loans) > 1 {
 		lease.pins = make([]pin, len(a.loans))
 	}
 	if remote := a.info.Spec.Remote; remote != nil {
-		lease.upstream = &link{supervisor: s, server: remote.Server.(Server), lease: lease}
+		lease.upstream = &link{supervisor: s, server: remote.Server.(Server), demand: d}
 	}
 	for i, l := range a.loans {
 		lease.pins[i].Loan = l
@@ -162,20 +126,20 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 // Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx
 // ends, unless Limits.Abandon is set.
 func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *Notifier) (Info, error) {
-	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitLoad, Key: spec.Model.Key, Spec: spec})
+	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitLoad, Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec}})
 	return a.info, err
 }
 
 // Ensure loads a model unless it is loaded or loading, and waits until it is ready.
 func (s *Supervisor) Ensure(ctx context.Context, spec *schedule.Spec) (Info, error) {
-	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded, Key: spec.Model.Key, Spec: spec, MayLoad: true})
+	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded, Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec, MayLoad: true}})
 	return a.info, err
 }
 
 // Unload stops an instance and waits until its process has exited. Requests under way finish first; the instance gets no new
 // ones. The unload continues when ctx ends.
 func (s *Supervisor) Unload(ctx context.Context, id string) error {
-	_, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitUnload, Instance: id})
+	_, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitUnload, Demand: schedule.Demand{Instance: id}})
 	return err
 }
 

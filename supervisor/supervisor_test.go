@@ -60,7 +60,7 @@ func want(key string, parallel int) Demand {
 
 func acquire(t *testing.T, s *Supervisor, d Demand) *Lease {
 	t.Helper()
-	lease, err := s.Acquire(t.Context(), d)
+	lease, err := s.Acquire(t.Context(), d, nil)
 	if err != nil {
 		t.Fatalf("acquiring %s: %v", d.Key, err)
 	}
@@ -163,10 +163,10 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 	var waits []*Notifier
 	for range 100 {
 		wanted := want("m", 2)
-		wanted.Notify = NewNotifier()
-		waits = append(waits, wanted.Notify)
+		notifier := NewNotifier()
+		waits = append(waits, notifier)
 		all.Go(func() {
-			lease, err := s.Acquire(t.Context(), wanted)
+			lease, err := s.Acquire(t.Context(), wanted, notifier)
 			if err != nil {
 				t.Error(err)
 				return
@@ -199,7 +199,7 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 func TestSupervisor_AFailedLoadTellsTheEnginesReason(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Fail: fakeengine.LoadError("unknown model architecture: 'foobar'")}})
-	_, err := s.Acquire(t.Context(), want("m", 1))
+	_, err := s.Acquire(t.Context(), want("m", 1), nil)
 	var refused schedule.Error
 	if !errors.As(err, &refused) || refused.Kind != schedule.LoadFailed || !strings.Contains(refused.Message, "unknown model architecture: 'foobar'") {
 		t.Fatalf("error %v", err)
@@ -226,7 +226,7 @@ func TestSupervisor_NoEngineIsAnErrorThatSaysSo(t *testing.T) {
 	engine := LlamaServer(func() (string, error) { return "", errors.New("nowhere to be found") })
 	s := New(map[string]process.Program{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
-	_, err := s.Acquire(t.Context(), want("m", 1))
+	_, err := s.Acquire(t.Context(), want("m", 1), nil)
 	if err == nil || !strings.Contains(err.Error(), "nowhere to be found") {
 		t.Errorf("error %v", err)
 	}
@@ -257,7 +257,7 @@ func TestSupervisor_GivingUpFreesWhatWasWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gaveUp := make(chan error)
 	go func() {
-		_, err := s.Acquire(ctx, want("m", 1))
+		_, err := s.Acquire(ctx, want("m", 1), nil)
 		gaveUp <- err
 	}()
 	fake.Wait(t, fakeengine.At("load"))
@@ -369,7 +369,7 @@ func TestSupervisor_CloseEndsWaitsAndRequests(t *testing.T) {
 	}()
 	fake.Wait(t, fakeengine.At("never"))
 	go func() {
-		_, err := s.Acquire(t.Context(), want("m", 1))
+		_, err := s.Acquire(t.Context(), want("m", 1), nil)
 		ended <- err
 	}()
 	s.Close()
@@ -378,7 +378,7 @@ func TestSupervisor_CloseEndsWaitsAndRequests(t *testing.T) {
 			t.Error("a wait or a request ended well, though the engine is gone")
 		}
 	}
-	if _, err := s.Acquire(t.Context(), want("m", 1)); !errors.Is(err, error(schedule.ErrClosing)) {
+	if _, err := s.Acquire(t.Context(), want("m", 1), nil); !errors.Is(err, error(schedule.ErrClosing)) {
 		t.Errorf("after the end: %v", err)
 	}
 	s.Close() // once more does no harm

@@ -133,7 +133,7 @@ type reply struct {
 // say has a conversation go on, and checks that the answer isn't made of a wrong state.
 func (h *home) say(owner string, messages ...string) reply {
 	h.t.Helper()
-	lease, err := h.Acquire(h.t.Context(), h.saidBy(owner, messages...))
+	lease, err := h.Acquire(h.t.Context(), h.saidBy(owner, messages...), nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (k *KeepAlive) Apply(rq *Request) {
 		rq.Demand.TTL = limitTTL(k.call, &ttl, rq.Target.Model.Key)
 	}
 	if k.asked != nil {
-		rq.Demand.Keep = &supervisor.Keep{TTL: k.ttl(rq.Target.Model.Key), Own: !k.call.Identity.May(node.ScopeModelsManage)}
+		rq.Demand.Retention = &supervisor.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(node.ScopeModelsManage)}
 	}
 }
 
@@ -50,7 +50,7 @@ func (k *KeepAlive) ttl(key string) time.Duration {
 }
 
 // peerKeepAlive is what another node of the cluster says in the header of its request.
-func peerKeepAlive(c *endpoint.Call, keep *supervisor.Keep) *KeepAlive {
+func peerKeepAlive(c *endpoint.Call, keep *supervisor.Retention) *KeepAlive {
 	if keep == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func peerKeepAlive(c *endpoint.Call, keep *supervisor.Keep) *KeepAlive {
 	if keep.TTL == 0 { // unlimited
 		k.asked = new(time.Duration(-1))
 	}
-	k.anyone = !keep.Own
+	k.anyone = !keep.OnlyOwned
 	c.Ends = append(c.Ends, k.End)
 	return k
 }

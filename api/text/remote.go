@@ -81,7 +81,7 @@ func (rq *Request) elsewhere(demand *node.Demand, by *supervisor.Info, must bool
 	if rq.Target.Instance != "" || !must && !rq.Call.Node.HasOther(rq.Target, demand, by) {
 		return false
 	}
-	demand.Avoid = append(demand.Avoid, by.Gen)
+	demand.Tried = append(demand.Tried, by.Gen)
 	return true
 }
 

@@ -106,11 +106,11 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	if rq.Demand, err = readDemand(body); err != nil {
 		return nil, err
 	}
-	rq.Demand.Owner, rq.Demand.Local = c.Owner(), c.Identity.IsNode()
+	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
 	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false" // other values are the default, or ignored
 	if c.Identity.IsNode() {
 		rq.Demand.TTL = node.PeerTTL(c.Request.Header)
-		rq.keepAlive = peerKeepAlive(c, node.PeerKeep(c.Request.Header))
+		rq.keepAlive = peerKeepAlive(c, node.PeerRetention(c.Request.Header))
 	}
 	if rq.Target, err = findModel(c, body); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	}
 	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
 	if rq.Call.Node.IsClustered() {
-		rq.Demand.Head = supervisor.HeadOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
+		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 	need := node.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
 	if rq.Call.Node.IsClustered() && len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
-		rq.Demand.Head = supervisor.HeadOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
+		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
 	}
 	each, err := rq.reserve(need, min(candidates, ChoicesAtOnce)*len(rq.Body.Raw))
 	if err == nil && each >= 0 {

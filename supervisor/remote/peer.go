@@ -57,22 +57,22 @@ func (s *Server) postPeer(ctx context.Context, path string, body supervisor.Payl
 
 const keepOwn = ";own"
 
-func formatKeep(k *supervisor.Keep) string {
-	text := k.TTL.String()
-	if k.Own {
+func formatRetention(r *supervisor.Retention) string {
+	text := r.TTL.String()
+	if r.OnlyOwned {
 		text += keepOwn
 	}
 	return text
 }
 
-// ParseKeep returns what another node has sent in the KeepHeader; nil: nothing.
-func ParseKeep(header http.Header) *supervisor.Keep {
+// ParseRetention returns what another node has sent in the KeepHeader; nil: nothing.
+func ParseRetention(header http.Header) *supervisor.Retention {
 	text, own := strings.CutSuffix(header.Get(KeepHeader), keepOwn)
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl < 0 {
 		return nil
 	}
-	return &supervisor.Keep{TTL: ttl, Own: own}
+	return &supervisor.Retention{TTL: ttl, OnlyOwned: own}
 }
 
 // giveUp gives up the requests to another node that has stopped answering.

@@ -23,7 +23,9 @@ func TestPeer_IsToldTheOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Owner: "user: ann", TTL: new(90 * time.Second)})
+		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Demand: &supervisor.Demand{
+			Owner: "user: ann", Route: supervisor.Route{TTL: new(90 * time.Second)},
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,13 +129,13 @@ func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload)
 
 func (s *Server) send(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
 	fields := append(s.fields(ctx), http1.Field{Name: "Content-Type", Value: "application/json"})
-	if s.config.Peer != "" {
-		fields = append(fields, http1.Field{Name: OwnerHeader, Value: url.QueryEscape(body.Owner)})
-		if body.TTL != nil {
-			fields = append(fields, http1.Field{Name: TTLHeader, Value: body.TTL.String()})
+	if d := body.Demand; s.config.Peer != "" && d != nil {
+		fields = append(fields, http1.Field{Name: OwnerHeader, Value: url.QueryEscape(d.Owner)})
+		if d.TTL != nil {
+			fields = append(fields, http1.Field{Name: TTLHeader, Value: d.TTL.String()})
 		}
-		if body.Keep != nil {
-			fields = append(fields, http1.Field{Name: KeepHeader, Value: formatKeep(body.Keep)})
+		if d.Retention != nil {
+			fields = append(fields, http1.Field{Name: KeepHeader, Value: formatRetention(d.Retention)})
 		}
 	}
 	if s.direct != nil {

@@ -69,7 +69,7 @@ func onSlot(slot int) Use { return Use{Slot: slot, Begun: true} }
 func TestSlotBook_OfIsolatedOwners(t *testing.T) {
 	t.Parallel()
 	l := newLending(t, 3, isolated)
-	by := func(id uint64, owner string) Waiter { return Waiter{ID: id, Owner: owner} }
+	by := func(id uint64, owner string) Waiter { return Waiter{ID: id, Demand: Demand{Owner: owner}} }
 	l.lend(by(1, "ann"), Loan{Slot: 0})
 	l.lend(by(2, "bob"), Loan{Slot: 1})
 	l.back(1, onSlot(0))
@@ -100,11 +100,11 @@ func TestSlotBook_OfIsolatedOwners(t *testing.T) {
 func TestSlotBook_TheLeastRecentOfOthers(t *testing.T) {
 	t.Parallel()
 	l := newLending(t, 2, isolated)
-	l.lend(Waiter{ID: 1, Owner: "ann"}, Loan{Slot: 0})
-	l.lend(Waiter{ID: 2, Owner: "bob"}, Loan{Slot: 1})
+	l.lend(Waiter{ID: 1, Demand: Demand{Owner: "ann"}}, Loan{Slot: 0})
+	l.lend(Waiter{ID: 2, Demand: Demand{Owner: "bob"}}, Loan{Slot: 1})
 	l.back(2, onSlot(1))
 	l.back(1, onSlot(0))
-	l.lend(Waiter{ID: 3, Owner: "cid"}, Loan{Slot: 1})
+	l.lend(Waiter{ID: 3, Demand: Demand{Owner: "cid"}}, Loan{Slot: 1})
 }
 
 // Whatever the order, a slot is lent once at a time, and is never used again for an owner whose prompt it doesn't keep.
@@ -128,7 +128,7 @@ func TestSlotBook_AtRandom(t *testing.T) {
 	owners := []string{"ann", "bob", "cid"}
 	for waiter := uint64(1); waiter < 20_000; waiter++ {
 		if n := 1 + random.IntN(2); n <= free {
-			w := Waiter{ID: waiter, Owner: owners[random.IntN(len(owners))], Prompt: chainOf("system", string(rune('a'+random.IntN(5))))}
+			w := Waiter{ID: waiter, Demand: Demand{Owner: owners[random.IntN(len(owners))], Prompt: chainOf("system", string(rune('a'+random.IntN(5))))}}
 			l.in.lendSlots(n, &w, l.now)
 			held[waiter], free = w.Owner, free-n
 			loans := l.st.Loans(l.in, waiter)
@@ -201,23 +201,23 @@ func TestSlotBook_Holds(t *testing.T) {
 		want  int // tokens in common with the next request
 		saved int // tokens of what the slot holds that are saved, if all was saved before the request
 	}{
-		"the conversation goes on":                  {Use{Begun: true, Prompt: 450, Cached: 340, Completion: 20}, Waiter{Prompt: chainOf("s", "a", "b", "c", "d")}, 450, 340},
-		"it is only known that the engine began":    {Use{Begun: true}, Waiter{Prompt: chainOf("s", "a", "b", "c", "d")}, 400, 300},
-		"nothing is sent":                           {Use{Slot: -1}, Waiter{Prompt: chainOf("s", "a", "b", "c", "d")}, 300, 350},
-		"the engine may have begun":                 {Use{}, Waiter{Prompt: chainOf("s", "a", "b", "c", "d")}, 300, 350},
-		"less was used than the slot should hold":   {Use{Begun: true, Prompt: 450, Cached: 120, Completion: 20}, Waiter{Prompt: chainOf("s", "a")}, 225, 120},
-		"a state was restored before":               {Use{Begun: true, Restored: 330, Prompt: 450, Cached: 330, Completion: 20}, Waiter{Prompt: chainOf("s", "a", "b", "c")}, 450, 330},
-		"a state was restored, and not used at all": {Use{Begun: true, Restored: 330, Prompt: 450, Completion: 20}, Waiter{Prompt: chainOf("s", "a", "b", "c")}, 450, 0},
-		"a restore failed":                          {Use{Begun: true, Emptied: true, Prompt: 450, Completion: 20}, Waiter{Prompt: chainOf("s", "a", "b", "c")}, 450, 0},
-		"a restore failed, and no more":             {Use{Emptied: true}, Waiter{Prompt: chainOf("s", "a", "b", "c")}, 0, 0},
-		"a state was restored, and no more":         {Use{Restored: 330}, Waiter{Prompt: chainOf("s", "a", "b", "c")}, 0, 0},
+		"the conversation goes on":                  {Use{Begun: true, Prompt: 450, Cached: 340, Completion: 20}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c", "d")}}, 450, 340},
+		"it is only known that the engine began":    {Use{Begun: true}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c", "d")}}, 400, 300},
+		"nothing is sent":                           {Use{Slot: -1}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c", "d")}}, 300, 350},
+		"the engine may have begun":                 {Use{}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c", "d")}}, 300, 350},
+		"less was used than the slot should hold":   {Use{Begun: true, Prompt: 450, Cached: 120, Completion: 20}, Waiter{Demand: Demand{Prompt: chainOf("s", "a")}}, 225, 120},
+		"a state was restored before":               {Use{Begun: true, Restored: 330, Prompt: 450, Cached: 330, Completion: 20}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, 450, 330},
+		"a state was restored, and not used at all": {Use{Begun: true, Restored: 330, Prompt: 450, Completion: 20}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, 450, 0},
+		"a restore failed":                          {Use{Begun: true, Emptied: true, Prompt: 450, Completion: 20}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, 450, 0},
+		"a restore failed, and no more":             {Use{Emptied: true}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, 0, 0},
+		"a state was restored, and no more":         {Use{Restored: 330}, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLending(t, 1, choosing)
-			l.talk(1, Waiter{Prompt: chainOf("s", "a", "b")}, first, Loan{Reuse: true})
+			l.talk(1, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b")}}, first, Loan{Reuse: true})
 			l.in.book.slots[0].holds.saved = 350
-			l.lend(Waiter{ID: 2, Prompt: chainOf("s", "a", "b", "c")}, Loan{Reuse: true, Common: 300})
+			l.lend(Waiter{ID: 2, Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, Loan{Reuse: true, Common: 300})
 			l.back(2, tt.use)
 			tt.next.ID = 3
 			l.lend(tt.next, Loan{Reuse: true, Common: tt.want})
@@ -232,10 +232,10 @@ func TestSlotBook_Holds(t *testing.T) {
 func TestSlotBook_HoldsWhatTwoShare(t *testing.T) {
 	t.Parallel()
 	l := newLending(t, 1, choosing)
-	l.talk(1, Waiter{Prompt: chainOf("s", "a", "b", "c")}, Use{Prompt: 400, Completion: 10}, Loan{Reuse: true})
-	l.lend(Waiter{ID: 2, Prompt: chainOf("s", "a", "x")}, Loan{Reuse: true, Common: 200})
+	l.talk(1, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, Use{Prompt: 400, Completion: 10}, Loan{Reuse: true})
+	l.lend(Waiter{ID: 2, Demand: Demand{Prompt: chainOf("s", "a", "x")}}, Loan{Reuse: true, Common: 200})
 	l.back(2, Use{})
-	l.lend(Waiter{ID: 3, Prompt: chainOf("s", "a", "b", "c")}, Loan{Reuse: true, Common: 200})
+	l.lend(Waiter{ID: 3, Demand: Demand{Prompt: chainOf("s", "a", "b", "c")}}, Loan{Reuse: true, Common: 200})
 }
 
 // What was in a slot when a restore failed isn't in the engine's prompt cache.
@@ -251,8 +251,8 @@ func TestSlotBook_AFailedRestoreDisplacesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLending(t, 1, func(s *Spec) { s.Slotted, s.PromptCache = true, 1<<30 })
-			l.talk(1, Waiter{Prompt: chainOf("s", "a", "b")}, Use{Prompt: 300, Completion: 50}, Loan{Reuse: true})
-			l.lend(Waiter{ID: 2, Prompt: chainOf("x")}, Loan{Reuse: true})
+			l.talk(1, Waiter{Demand: Demand{Prompt: chainOf("s", "a", "b")}}, Use{Prompt: 300, Completion: 50}, Loan{Reuse: true})
+			l.lend(Waiter{ID: 2, Demand: Demand{Prompt: chainOf("x")}}, Loan{Reuse: true})
 			l.back(2, tt.use)
 			if got := len(l.in.book.displaced); got != tt.want {
 				t.Errorf("%d contents are displaced, want %d", got, tt.want)

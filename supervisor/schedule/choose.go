@@ -1,14 +1,5 @@
 package schedule
 
-import "slices"
-
-// ContextNeed estimates how many tokens of context a request needs. Only the engine can count a prompt's tokens, so these
-// bounds are used to choose an instance. With the zero value, every instance fits.
-type ContextNeed struct {
-	Likely int // an instance with fewer isn't used while the model has one with more
-	Safe   int // an instance with at least as many is preferred
-}
-
 // choice is the set of instances that a waiter may use: the one that it names, or else those of its model that fit.
 type choice struct {
 	waiter  *Waiter
@@ -54,7 +45,7 @@ func (c *choice) has(in *Instance) bool {
 		return in == c.named
 	}
 	w := c.waiter
-	if in.IsRemote() && (w.Kind != WaitSlots || w.Local || c.isNeedless(in) || slices.Contains(w.Avoid, in.Gen)) {
+	if in.IsRemote() && (w.Kind != WaitSlots || c.isNeedless(in) || !w.admits(in)) {
 		return false
 	}
 	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)
@@ -102,7 +93,7 @@ func (c *choice) prefersRemote(in, other *Instance) bool {
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
 // that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
 func (in *Instance) matches(w *Waiter) bool {
-	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Via) && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
+	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Hops) && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
 }
 
 // takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.

@@ -9,8 +9,8 @@ import "github.com/zeebo/xxh3"
 // rank returns the rank of a node for a number. The highest comes first.
 func rank(node string, of uint64) uint64 { return xxh3.HashStringSeed(node, of) }
 
-// HeadOf returns the number by which nodes are ranked for something that texts identify; never 0.
-func HeadOf(first []byte, more ...[]byte) uint64 {
+// AffinityOf returns the number by which nodes are ranked for something that texts identify; never 0.
+func AffinityOf(first []byte, more ...[]byte) uint64 {
 	head := xxh3.Hash(first)
 	for _, text := range more {
 		head = xxh3.HashSeed(text, head)
@@ -43,7 +43,7 @@ func (st *State) lookAround(c *choice) {
 	if c.self = st.Limits.Node; c.self == "" || w.Kind != WaitSlots {
 		return
 	}
-	c.key = HeadOf([]byte(w.Key))
+	c.key = AffinityOf([]byte(w.Key))
 	c.here = w.MayLoad
 	slots := 0 // of instances that are loaded
 	for _, in := range st.Instances {
@@ -103,14 +103,14 @@ func (c *choice) prefersNode(in, other *Instance) bool {
 	if fits := in.context() >= safe; fits != (other.context() >= safe) {
 		return fits
 	}
-	head := c.waiter.Head
+	order := c.waiter.Affinity
 	switch {
 	case in.isFarBusier(other):
 		return false
 	case other.isFarBusier(in):
 		return true
-	case head != 0 && c.node(in) != c.node(other):
-		return rank(c.node(in), head) > rank(c.node(other), head)
+	case order != 0 && c.node(in) != c.node(other):
+		return rank(c.node(in), order) > rank(c.node(other), order)
 	}
 	if mine, others := in.InUse*other.Spec.Parallel, other.InUse*in.Spec.Parallel; mine != others {
 		return mine < others

@@ -19,7 +19,7 @@ func clustered(t *testing.T) *play { return newPlay(t, Limits{Node: "n1"}) }
 func ranking(nodes ...string) string {
 	for i := 0; ; i++ {
 		key := fmt.Sprint("k", i)
-		of := HeadOf([]byte(key))
+		of := AffinityOf([]byte(key))
 		if slices.IsSortedFunc(nodes, func(a, b string) int { return cmp.Compare(rank(b, of), rank(a, of)) }) {
 			return key
 		}
@@ -28,7 +28,7 @@ func ranking(nodes ...string) string {
 
 func talk(id uint64, key string, head string) Asked {
 	asked := user(id, key)
-	asked.Waiter.Head = HeadOf([]byte(head))
+	asked.Waiter.Affinity = AffinityOf([]byte(head))
 	return asked
 }
 
@@ -109,10 +109,10 @@ func TestCluster_ARequestOfAnotherNodeStaysHere(t *testing.T) {
 	p := clustered(t)
 	p.on(placed("n2", peerSpec("n2", "a", 2, true)))
 	local := user(1, "a")
-	local.Waiter.Local = true
+	local.Waiter.Here = true
 	p.on(local, Spawn{"a", 2})
 	local = user(2, "b")
-	local.Waiter.Local, local.Waiter.MayLoad = true, false
+	local.Waiter.Here, local.Waiter.MayLoad = true, false
 	p.on(local, Refuse{2, notLoaded("b")})
 }
 
@@ -153,7 +153,7 @@ func TestRank_IsEvenAndStable(t *testing.T) {
 	const number = 30_000
 	counts, moved := map[string]int{}, 0
 	for i := range number {
-		of := HeadOf(fmt.Append(nil, i))
+		of := AffinityOf(fmt.Append(nil, i))
 		n := best(of, nodes)
 		counts[n]++
 		if n != nodes[2] && best(of, nodes[:2]) != n {

@@ -58,7 +58,7 @@ func (st *State) Outlook(spec *Spec, now time.Time) Outlook {
 	o := Outlook{Limits: st.Limits, Held: st.Held, Taken: s.st.taken(stays).devices(), Needs: st.sizeOf(spec).memory}
 	l, ok := st.Learnt[spec.Model.Key]
 	o.Measured = ok && l.Spec.IsProcessOf(spec)
-	w := &Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec, Since: now, Turn: now}
+	w := &Waiter{Kind: WaitLoad, Since: now, Turn: now, Demand: Demand{Key: spec.Model.Key, Spec: spec}}
 	leaving := s.leavingIDs()
 	for range len(st.Instances) + 2 { // each round but one removes an instance or makes the rest idle
 		s.reserved = load{}

@@ -181,7 +181,7 @@ func (c *crowd) trouble(gen uint64) {
 	case in == nil:
 	case c.rand.IntN(5) == 0:
 		c.asked++
-		c.waiting[c.asked] = Waiter{ID: c.asked, Kind: WaitUnload, Instance: in.ID}
+		c.waiting[c.asked] = Waiter{ID: c.asked, Kind: WaitUnload, Demand: Demand{Instance: in.ID}}
 		c.step(unloader(c.asked, in.ID))
 	case c.rand.IntN(4) == 0:
 		c.exit(gen)

@@ -199,7 +199,7 @@ func TestPlace_APreloadNeedsThisMachine(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.on(placed("r", remoteSpec("r", "a", -1, 1)))
-	p.on(Asked{Waiter{ID: 1, Kind: WaitLoaded, Key: "a", Spec: specOf("a", 1), MayLoad: true}}, Spawn{"a", 2})
+	p.on(Asked{Waiter{ID: 1, Kind: WaitLoaded, Demand: Demand{Key: "a", Spec: specOf("a", 1), MayLoad: true}}}, Spawn{"a", 2})
 }
 
 // prompt is the chain of a conversation.
@@ -268,7 +268,7 @@ func TestPlace_NoneThatTheRequestHasPassedIsTaken(t *testing.T) {
 	p.on(through("third", 3))
 	passed := func(id uint64, ids ...string) Asked {
 		asked := stranger(id, "a")
-		asked.Waiter.Via = ids
+		asked.Waiter.Hops = ids
 		return asked
 	}
 	p.on(passed(1), Grant{1, 1, 1, false})

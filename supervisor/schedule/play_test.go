@@ -75,7 +75,7 @@ func (p *play) busy(spec *Spec) uint64 {
 	p.t.Helper()
 	p.ids++
 	gen := p.st.LastGen + 1
-	p.on(Asked{Waiter{ID: p.ids, Key: spec.Model.Key, Slots: 1, Spec: spec, MayLoad: true}}, Spawn{p.st.freeID(spec.Model.Key), gen})
+	p.on(Asked{Waiter{ID: p.ids, Demand: Demand{Key: spec.Model.Key, Slots: 1, Spec: spec, MayLoad: true}}}, Spawn{p.st.freeID(spec.Model.Key), gen})
 	p.on(ready(gen), Loaded{gen}, Grant{p.ids, gen, 1, true})
 	return gen
 }
@@ -127,11 +127,11 @@ func ttl(spec *Spec, d time.Duration) *Spec {
 }
 
 func asks(id uint64, spec *Spec) Asked {
-	return Asked{Waiter{ID: id, Kind: WaitSlots, Key: spec.Model.Key, Slots: 1, Spec: spec, MayLoad: true}}
+	return Asked{Waiter{ID: id, Kind: WaitSlots, Demand: Demand{Key: spec.Model.Key, Slots: 1, Spec: spec, MayLoad: true}}}
 }
 
 func loads(id uint64, spec *Spec) Asked {
-	return Asked{Waiter{ID: id, Kind: WaitLoad, Key: spec.Model.Key, Spec: spec}}
+	return Asked{Waiter{ID: id, Kind: WaitLoad, Demand: Demand{Key: spec.Model.Key, Spec: spec}}}
 }
 
 func back(gen uint64) Returned {

@@ -19,7 +19,7 @@ func (s *stepper) renew() {
 
 // again queues a restart of an instance, before all waiters.
 func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
-	w := &Waiter{Kind: WaitRestart, Key: spec.Model.Key, Instance: id, Spec: spec, Turn: at, NotBefore: at, Unasked: true}
+	w := &Waiter{Kind: WaitRestart, Turn: at, NotBefore: at, Unasked: true, Demand: Demand{Key: spec.Model.Key, Instance: id, Spec: spec}}
 	s.st.Waiters = slices.Insert(s.st.Waiters, s.st.restarts(), w)
 	return w
 }

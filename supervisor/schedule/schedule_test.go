@@ -270,14 +270,14 @@ func (w *world) isHopeful(waiter *Waiter) bool {
 func (w *world) ask() {
 	w.asked++
 	key := string(rune('a' + w.rand.IntN(3)))
-	waiter := Waiter{ID: w.asked, Key: key, Spec: w.spec(key), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0, Priority: w.rand.IntN(6) == 0, Owner: []string{"", "x", "y"}[w.rand.IntN(3)]}
+	waiter := Waiter{ID: w.asked, Demand: Demand{Key: key, Spec: w.spec(key), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0, Priority: w.rand.IntN(6) == 0, Owner: []string{"", "x", "y"}[w.rand.IntN(3)]}}
 	switch w.rand.IntN(10) {
 	case 0:
 		waiter.Kind = WaitLoad
 	case 1:
 		waiter.Kind, waiter.Slots = WaitLoaded, 0
 	case 2:
-		waiter = Waiter{ID: w.asked, Kind: WaitUnload, Instance: w.name(key)}
+		waiter = Waiter{ID: w.asked, Kind: WaitUnload, Demand: Demand{Instance: w.name(key)}}
 	case 3:
 		waiter.Instance = w.name(key)
 	case 4:

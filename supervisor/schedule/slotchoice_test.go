@@ -70,12 +70,12 @@ func TestSlotChoice(t *testing.T) {
 					continue
 				}
 				s := &l.in.book.slots[i]
-				by := Waiter{Owner: h.owner, Prompt: h.prompt}
+				by := Waiter{Demand: Demand{Owner: h.owner, Prompt: h.prompt}}
 				l.in.book.change(s, &by, hundreds(i, len(h.prompt), h.tokens))
 				l.in.book.turn++
 				s.turn, s.used = l.in.book.turn, l.now.Add(-h.ago)
 			}
-			if got := l.in.book.choose(nil, 1, &Waiter{Prompt: tt.request}, l.now); len(got) != 1 || got[0].id != tt.want {
+			if got := l.in.book.choose(nil, 1, &Waiter{Demand: Demand{Prompt: tt.request}}, l.now); len(got) != 1 || got[0].id != tt.want {
 				t.Errorf("slot %v, want %d", got, tt.want)
 			}
 		})
@@ -86,13 +86,13 @@ func TestSlotChoice(t *testing.T) {
 func TestSlotChoice_Several(t *testing.T) {
 	t.Parallel()
 	l := newLending(t, 4, choosing)
-	l.lend(Waiter{ID: 1, Prompt: chainOf("a", "b", "c")}, Loan{Reuse: true})
-	l.lend(Waiter{ID: 2, Prompt: chainOf("a", "b", "x", "y")}, Loan{Slot: 1, Reuse: true})
-	l.lend(Waiter{ID: 3, Prompt: chainOf("z")}, Loan{Slot: 2, Reuse: true})
+	l.lend(Waiter{ID: 1, Demand: Demand{Prompt: chainOf("a", "b", "c")}}, Loan{Reuse: true})
+	l.lend(Waiter{ID: 2, Demand: Demand{Prompt: chainOf("a", "b", "x", "y")}}, Loan{Slot: 1, Reuse: true})
+	l.lend(Waiter{ID: 3, Demand: Demand{Prompt: chainOf("z")}}, Loan{Slot: 2, Reuse: true})
 	l.back(1, hundreds(0, 3, 10))
 	l.back(2, hundreds(1, 4, 10))
 	l.back(3, hundreds(2, 1, 10))
-	l.lend(Waiter{ID: 4, Prompt: chainOf("a", "b", "c", "d")}, Loan{Reuse: true, Common: 300}, Loan{Slot: 2, Reuse: true}, Loan{Slot: 3, Reuse: true})
+	l.lend(Waiter{ID: 4, Demand: Demand{Prompt: chainOf("a", "b", "c", "d")}}, Loan{Reuse: true, Common: 300}, Loan{Slot: 2, Reuse: true}, Loan{Slot: 3, Reuse: true})
 }
 
 // A waiter whose conversation is being saved waits for that, and no longer. Others take the other slots meanwhile, and nobody
@@ -207,27 +207,27 @@ func TestDisplaced(t *testing.T) {
 	caching := func(s *Spec) { s.Slotted, s.PromptCache = true, 100_000 }
 	x, y := []string{"s", "x", "x", "x"}, []string{"s", "y", "y", "y"}
 	l := newLending(t, 1, caching)
-	l.talk(1, Waiter{Prompt: chainOf(x...)}, hundreds(0, 4, 20), Loan{Reuse: true})
+	l.talk(1, Waiter{Demand: Demand{Prompt: chainOf(x...)}}, hundreds(0, 4, 20), Loan{Reuse: true})
 	l.in.book.slots[0].holds.saved = 420
-	l.talk(2, Waiter{Prompt: chainOf(y...)}, hundreds(0, 4, 20), Loan{Reuse: true, Common: 100})
-	l.lend(Waiter{ID: 3, Prompt: chainOf(append(x, "1")...)}, Loan{Reuse: true, Common: 100, Cached: 400})
+	l.talk(2, Waiter{Demand: Demand{Prompt: chainOf(y...)}}, hundreds(0, 4, 20), Loan{Reuse: true, Common: 100})
+	l.lend(Waiter{ID: 3, Demand: Demand{Prompt: chainOf(append(x, "1")...)}}, Loan{Reuse: true, Common: 100, Cached: 400})
 	l.back(3, Use{Slot: 0, Begun: true, Prompt: 520, Cached: 410, Completion: 10})
 	if got := l.in.book.slots[0].holds.saved; got != 410 {
 		t.Errorf("%d tokens are saved, want 410: it was before it was displaced", got)
 	}
 	// Now the slot holds x, and the cache y, but no longer the beginning of x. It has no more in common with others than the slot.
-	l.lend(Waiter{ID: 10, Prompt: chainOf("s", "z")}, Loan{Reuse: true, Common: 104})
+	l.lend(Waiter{ID: 10, Demand: Demand{Prompt: chainOf("s", "z")}}, Loan{Reuse: true, Common: 104})
 	l.back(10)
-	l.lend(Waiter{ID: 4, Prompt: chainOf(append(x, "1")...)}, Loan{Reuse: true, Common: 520})
+	l.lend(Waiter{ID: 4, Demand: Demand{Prompt: chainOf(append(x, "1")...)}}, Loan{Reuse: true, Common: 520})
 	l.back(4)
-	l.talk(5, Waiter{Prompt: chainOf(append(y, "1")...)}, Use{Prompt: 520, Cached: 400, Completion: 10}, Loan{Reuse: true, Common: 104, Cached: 400})
+	l.talk(5, Waiter{Demand: Demand{Prompt: chainOf(append(y, "1")...)}}, Use{Prompt: 520, Cached: 400, Completion: 10}, Loan{Reuse: true, Common: 104, Cached: 400})
 	// A restored state takes the place of what the slot held, which isn't cached then.
-	l.lend(Waiter{ID: 6, Prompt: chainOf("z", "z", "z", "z")}, Loan{Reuse: true})
+	l.lend(Waiter{ID: 6, Demand: Demand{Prompt: chainOf("z", "z", "z", "z")}}, Loan{Reuse: true})
 	l.back(6, Use{Slot: 0, Begun: true, Restored: 400, Prompt: 400, Cached: 399, Completion: 10})
-	l.lend(Waiter{ID: 7, Prompt: chainOf(append(y, "1", "2")...)}, Loan{Reuse: true, Cached: 104})
+	l.lend(Waiter{ID: 7, Demand: Demand{Prompt: chainOf(append(y, "1", "2")...)}}, Loan{Reuse: true, Cached: 104})
 	l.back(7)
 	// What leaves half of a slot's content in place doesn't touch the cache.
-	l.talk(8, Waiter{Prompt: chainOf("z", "z", "z", "9")}, hundreds(0, 4, 10), Loan{Reuse: true, Common: 300})
+	l.talk(8, Waiter{Demand: Demand{Prompt: chainOf("z", "z", "z", "9")}}, hundreds(0, 4, 10), Loan{Reuse: true, Common: 300})
 	if got := len(l.in.book.displaced); got != 1 {
 		t.Errorf("%d contents are in the cache, want 1", got)
 	}

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // State is the scheduler's whole state. Only Step changes it.
@@ -170,29 +168,14 @@ const (
 
 // Waiter is an entry of the queue. Each gets exactly one Grant or Refuse, except a WaitRestart, which has no caller.
 type Waiter struct {
-	ID           uint64
-	Kind         WaitKind
-	Key          string
-	Instance     string   // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
-	Draft        string   // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
-	Slots        int      // WaitSlots: the number of slots
-	Owner        string   // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
-	Spec         *Spec    // how to load the model, if it has to be loaded
-	MayLoad      bool     // WaitSlots: whether to load the model if it isn't loaded
-	Via          []string // WaitSlots: the ids of the servers that it has passed
-	Avoid        []uint64 // WaitSlots: see Demand
-	Priority     bool     // WaitSlots: goes before requests without priority, within bounds
-	Gen          uint64   // WaitUnload: of the instance; another may take over its name
-	Since        time.Time
-	Context      ContextNeed  // WaitSlots: context that the request needs
-	Prompt       prefix.Chain // WaitSlots: of the request
-	Conversation string       // WaitSlots: see Demand
-	Unsaved      bool         // WaitSlots: see Demand
-	Head         uint64       // WaitSlots: see Demand
-	Local        bool         // WaitSlots: see Demand
-	Turn         time.Time    // its position in line: its arrival, unless owners took turns or it has priority
+	ID     uint64
+	Kind   WaitKind
+	Demand           // WaitLoad, WaitUnload, WaitRestart: Instance is the one in question
+	Gen    uint64    // WaitUnload: of the instance; another may take over its name
+	Since  time.Time // its arrival
+	Turn   time.Time // its position in line: its arrival, unless owners took turns or it has priority
 
-	RefuseAt  time.Time // WaitSlots: when it is refused, since no place that it can use is reachable; zero: one is
+	RefuseAt  time.Time // WaitSlots: when it is refused, since nothing that it can use is reachable; zero: something is
 	NotBefore time.Time // WaitRestart: the earliest time
 	Spared    bool      // WaitRestart: it ran out of memory
 	Unasked   bool      // WaitRestart: it needs no waiter

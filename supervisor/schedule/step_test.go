@@ -16,15 +16,15 @@ func specOf(key string, parallel int) *Spec {
 }
 
 func user(id uint64, key string) Asked {
-	return Asked{Waiter{ID: id, Kind: WaitSlots, Key: key, Slots: 1, Spec: specOf(key, 1), MayLoad: true}}
+	return Asked{Waiter{ID: id, Kind: WaitSlots, Demand: Demand{Key: key, Slots: 1, Spec: specOf(key, 1), MayLoad: true}}}
 }
 
 func loader(id uint64, key string) Asked {
-	return Asked{Waiter{ID: id, Kind: WaitLoad, Key: key, Spec: specOf(key, 1)}}
+	return Asked{Waiter{ID: id, Kind: WaitLoad, Demand: Demand{Key: key, Spec: specOf(key, 1)}}}
 }
 
 func unloader(id uint64, instance string) Asked {
-	return Asked{Waiter{ID: id, Kind: WaitUnload, Instance: instance}}
+	return Asked{Waiter{ID: id, Kind: WaitUnload, Demand: Demand{Instance: instance}}}
 }
 
 func ready(gen uint64) Signalled { return Signalled{gen, Signal{Kind: SignalReady}} }
@@ -197,7 +197,7 @@ func TestStep_NeverLoadsWhereItMayNot(t *testing.T) {
 func TestStep_EnsureUsesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	ensure := func(id uint64) Asked {
-		return Asked{Waiter{ID: id, Kind: WaitLoaded, Key: "a", Spec: specOf("a", 1), MayLoad: true}}
+		return Asked{Waiter{ID: id, Kind: WaitLoaded, Demand: Demand{Key: "a", Spec: specOf("a", 1), MayLoad: true}}}
 	}
 	script{
 		{ensure(1), []Effect{Spawn{"a", 1}}},
