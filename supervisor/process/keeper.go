@@ -148,22 +148,16 @@ func (k *Slots) next() *saveJob {
 
 // forget keeps the states that match from being kept.
 func (k *Slots) forget(ev schedule.Forgot) {
-	if k == nil || ev == (schedule.Forgot{}) {
+	if k == nil {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	forget := func(job *saveJob) {
-		if (ev.Key == "" || ev.Key == k.Key) && (ev.Owner == "" || ev.Owner == job.state.Owner) &&
-			(ev.Conversation == "" || ev.Conversation == job.state.Conversation) {
-			job.forgotten = true
-		}
-	}
 	for _, job := range k.queue {
-		forget(job)
+		job.forgotten = job.forgotten || ev.Has(k.Key, job.state.Owner, job.state.Conversation)
 	}
 	for job := range k.putting {
-		forget(job)
+		job.forgotten = job.forgotten || ev.Has(k.Key, job.state.Owner, job.state.Conversation)
 	}
 }
 

@@ -51,8 +51,8 @@ func (l *lending) lend(w Waiter, want ...Loan) {
 // back returns the slots of a waiter.
 func (l *lending) back(waiter uint64, uses ...Use) {
 	l.now = l.now.Add(time.Second)
-	s := &stepper{st: &l.st, now: l.now}
-	s.giveBack(l.in, Returned{Waiter: waiter, Used: uses})
+	l.in.book.giveBack(waiter, uses, l.now)
+	l.in.book.displaced.bound(l.in.Spec.PromptCache, 0)
 }
 
 // talk is a whole answer to a prompt on one slot. It has as many tokens as the prompt has hundreds of bytes.

@@ -20,9 +20,9 @@ func (st *State) choice(w *Waiter) choice {
 		return c
 	}
 	if w.Instance != "" {
-		c.away = st.restart(func(r *Waiter) bool { return r.isNamedBy(w) }) != nil
+		c.away = st.Waiters.restart(func(r *Waiter) bool { return r.isNamedBy(w) }) != nil
 	}
-	st.lookAround(&c)
+	c.lookAround(st)
 	if w.Context == (ContextNeed{}) {
 		return c
 	}
@@ -31,7 +31,7 @@ func (st *State) choice(w *Waiter) choice {
 			c.longest = max(c.longest, in.context())
 		}
 	}
-	for _, r := range st.Waiters[:st.restarts()] {
+	for _, r := range st.Waiters.restarts() {
 		if !r.gone && r.brings(w) {
 			c.longest = max(c.longest, r.Spec.ContextLength)
 		}
@@ -71,23 +71,6 @@ func (c *choice) prefers(in, other *Instance) bool {
 		return more > 0
 	}
 	return in.InUse < other.InUse
-}
-
-// prefersRemote compares instances of remotes: one that has the model loaded is better, then one that was sent far more of the prompt
-// before, unless it is far busier, then the less busy one, for its size.
-func (c *choice) prefersRemote(in, other *Instance) bool {
-	if in.Spec.Remote.Loaded != other.Spec.Remote.Loaded {
-		return in.Spec.Remote.Loaded
-	}
-	more := in.sent.common(c.waiter.Prompt) - other.sent.common(c.waiter.Prompt)
-	switch {
-	case more > 0 && !in.isFarBusier(other):
-		return true
-	case more < 0 && !other.isFarBusier(in):
-		return false
-	default:
-		return in.InUse*other.Spec.Parallel < other.InUse*in.Spec.Parallel
-	}
 }
 
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model

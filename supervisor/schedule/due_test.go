@@ -26,7 +26,7 @@ func (w *world) checkDue() {
 		switch {
 		case waiter.gone:
 			w.fail("waiter %+v is still there", *waiter)
-		case (waiter.Kind == WaitRestart) != (i < w.st.restarts()):
+		case (waiter.Kind == WaitRestart) != (i < len(w.st.Waiters.restarts())):
 			w.fail("waiter %+v stands among others", *waiter)
 		}
 	}
@@ -59,9 +59,8 @@ func (w *world) checkRelief() {
 	if w.st.fits(sum, sum) {
 		return
 	}
-	s := stepper{st: &w.st, now: w.now}
 	for _, in := range w.st.Instances {
-		if in.isIdle() && !in.isKept() && in != last && !w.isWanted(in) && s.relieves(in, sum) {
+		if in.isIdle() && !in.isKept() && in != last && !w.isWanted(in) && w.st.relieves(in, sum) {
 			w.fail("%+v are loaded, and %s could go", sum, in.ID)
 		}
 	}
@@ -89,7 +88,7 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 	}
-	s := stepper{st: &w.st, now: w.now}
+	s := newStepper(&w.st, w.now)
 	plans, err := s.plans(waiter.Spec, waiter.Context)
 	if err != nil || w.st.Sampling || w.st.recovering {
 		return

@@ -3,171 +3,229 @@ package schedule
 import "time"
 
 // Event is an input of Step: something that has happened.
-type Event interface{ event() }
+type Event interface {
+	// apply changes the state, and adds the effects that follow at once.
+	apply(s *stepper)
+}
 
-type (
-	// Asked adds a waiter.
-	Asked struct{ Waiter Waiter }
-	// GaveUp says that a waiter's caller has given up. It has no effect after a Grant: the caller must return what was
-	// granted.
-	GaveUp struct{ Waiter uint64 }
-	// Returned returns leased slots.
-	Returned struct {
-		Gen   uint64
-		Slots int
+// Tick says that the Deadline has passed. What is due is found after every event.
+type Tick struct{}
 
-		Answered bool   // a request was answered completely
-		Key      string // of the model, if Answered
+func (Tick) apply(*stepper) {}
 
-		Waiter uint64 // that they were leased to
-		Used   []Use  // of the slots that were used; the others are as they were
+// Asked adds a waiter.
+type Asked struct{ Waiter Waiter }
 
-		TokenBytes float64 // of the state of a token; 0: unknown
+func (ev Asked) apply(s *stepper) {
+	w := &ev.Waiter
+	w.Since, w.Turn = s.now, s.now
+	switch {
+	case s.st.Closing:
+		s.do(Refuse{w.ID, ErrClosing})
+		return
+	case w.Kind == WaitUnload:
+		if !s.unload(w) {
+			return
+		}
+	case w.Kind == WaitLoad:
+		if s.st.isChosen(w.Spec.ID) {
+			s.do(Refuse{w.ID, idTaken(w.Spec.ID)})
+			return
+		}
+		s.forget(w.Spec) // the user may have repaired it
+	default:
+		if f := s.st.Failures[w.Key]; f != nil && !f.changed.Equal(w.Spec.Model.Changed) {
+			s.forget(w.Spec)
+		}
 	}
-	// Signalled is a report of a process about itself.
-	Signalled struct {
-		Gen    uint64
-		Signal Signal
-	}
-	// Measured is the resident memory of a process.
-	Measured struct {
-		Gen      uint64
-		Resident int64 // bytes
-	}
-	// Condemned says that a process hangs.
-	Condemned struct {
-		Gen    uint64
-		Reason string
-	}
-	// EndAsked says that somebody else has sent a process a signal to terminate. The process still answers.
-	EndAsked struct{ Gen uint64 }
-	// Exited says that a process and its descendants have exited, or that it couldn't be started.
-	Exited struct {
-		Gen    uint64
-		Reason string
-		Killed bool // by SIGKILL from outside, as the system kills a process that takes too much memory
-		// OutOfMemory says that the system killed it because memory ran out.
-		OutOfMemory bool
-		// NoFiles says, as a sentence for clients, that the server was out of file descriptors; empty: it wasn't.
-		NoFiles string
-	}
-	// Configured sets new settings. Without Specs, these follow.
-	Configured struct {
-		Limits Limits
-		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
-	}
-	// RestartsConfigured sets what instances that wait for their restart are started with.
-	RestartsConfigured struct {
-		Specs map[string]*Spec // by id
-	}
-	// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies.
-	Respecified struct {
-		Gen    uint64
-		Change func(*Spec)
-	}
-	// Savable says that the states of a process's slots can be kept.
-	Savable struct{ Gen uint64 }
-	// Saved is the end of a Save. Each Save has one, unless the process exits.
-	Saved struct {
-		Gen    uint64
-		Slot   int
-		Tokens int // that are kept now; 0: none
-	}
-	// Forgot says that something was deleted. States of slots that belong to it aren't kept any more. A field that is empty stands
-	// for anything, but not all of them may be.
-	Forgot struct{ Owner, Conversation, Key string }
-	// Cleared says that saved states were deleted, though what they belong to is still there: it is saved again after its next request.
-	// Match reports whether it is true of a model's states of an owner.
-	Cleared struct{ Match func(key, owner string) bool }
-	// Placed sets the models of a remote, an instance each. Away is why it can't be reached; empty: it can.
-	Placed struct {
-		Remote string
-		Specs  []*Spec
-		Away   string
-	}
-	// Throttled says that a remote has turned away a request on some slots, and wants no more than it has until a time.
-	Throttled struct {
-		Gen   uint64
-		Slots int
-		Until time.Time
-		Why   string // a sentence; empty: it is busy
-	}
-	// Sampled reports the memory of the GPUs. It ends a Sample. One that isn't named is as before.
-	Sampled struct{ GPUs []GPUMemory }
-	// Tick says that the Deadline has passed.
-	Tick struct{}
-	// Closed shuts the supervisor down.
-	Closed struct{}
-)
+	s.st.Waiters.add(w)
+}
 
-func (Asked) event()              {}
-func (GaveUp) event()             {}
-func (Returned) event()           {}
-func (Signalled) event()          {}
-func (Measured) event()           {}
-func (Condemned) event()          {}
-func (EndAsked) event()           {}
-func (Exited) event()             {}
-func (Configured) event()         {}
-func (RestartsConfigured) event() {}
-func (Respecified) event()        {}
+// unload starts the unload that a waiter is for. It returns false if there is nothing to wait for.
+func (s *stepper) unload(w *Waiter) bool {
+	in, coming := s.st.ByID(w.Instance), s.st.Restarting(w.Instance)
+	if coming != nil {
+		coming.gone = true
+	}
+	switch {
+	case in == nil && coming == nil:
+		s.do(Refuse{w.ID, UnknownInstance(w.Instance)})
+		return false
+	case in == nil:
+		s.refuseLoaders(w.Instance, unloadedWhileLoading(w.Instance))
+		s.do(Grant{Waiter: w.ID})
+		return false
+	case in.IsRemote():
+		s.do(Refuse{w.ID, notOurs(in)})
+		return false
+	}
+	w.Gen = in.Gen
+	if in.Status.IsLoading() {
+		s.refuseLoaders(in.ID, unloadedWhileLoading(in.ID))
+	}
+	s.leave(in, ForRequest)
+	return true
+}
 
-func (Savable) event()   {}
-func (Saved) event()     {}
-func (Forgot) event()    {}
-func (Cleared) event()   {}
-func (Tick) event()      {}
-func (Closed) event()    {}
-func (Placed) event()    {}
-func (Throttled) event() {}
-func (Sampled) event()   {}
+// GaveUp says that a waiter's caller has given up. It has no effect after a Grant: the caller must return what was granted.
+type GaveUp struct{ Waiter uint64 }
 
-// Effect is an output of Step: an action or an announcement. Effects are comparable.
-type Effect interface{ effect() }
+func (ev GaveUp) apply(s *stepper) {
+	s.refuseIf(errCancelled, func(w *Waiter) bool { return w.ID == ev.Waiter && w.Kind != WaitRestart })
+}
 
-type (
-	// Spawn starts an instance's process.
-	Spawn struct {
-		Instance string
-		Gen      uint64
-	}
-	// Stop stops a process.
-	Stop struct {
-		Gen    uint64
-		Reason Reason
-	}
-	// Save has the state of a slot kept.
-	Save struct {
-		Gen     uint64
-		Slot    int
-		Leaving bool // the instance is stopped afterwards
-	}
-	// Sample asks for the memory of the GPUs.
-	Sample struct {
-		Urgent bool // a load waits for it
-	}
-	// Grant ends a wait with success. The slots are leased until they are Returned.
-	Grant struct {
-		Waiter, Gen uint64
-		Slots       int
-		SawLoad     bool // the waiter waited for the instance's load
-	}
-	// Refuse ends a wait with an error.
-	Refuse struct {
-		Waiter uint64
-		Err    Error
-	}
-	// Loaded announces that an instance has become ready.
-	Loaded struct{ Gen uint64 }
-	// Crashed announces that the process of a ready instance exited unexpectedly. The instance is gone.
-	Crashed struct{ Instance, Key, Reason string }
-)
+// Returned returns leased slots.
+type Returned struct {
+	Gen   uint64
+	Slots int
 
-func (Spawn) effect()   {}
-func (Stop) effect()    {}
-func (Save) effect()    {}
-func (Sample) effect()  {}
-func (Grant) effect()   {}
-func (Refuse) effect()  {}
-func (Loaded) effect()  {}
-func (Crashed) effect() {}
+	Answered bool   // a request was answered completely
+	Key      string // of the model, if Answered
+
+	Waiter uint64 // that they were leased to
+	Used   []Use  // of the slots that were used; the others are as they were
+
+	TokenBytes float64 // of the state of a token; 0: unknown
+}
+
+func (ev Returned) apply(s *stepper) {
+	in := s.st.Find(ev.Gen)
+	switch f := s.st.Failures[ev.Key]; {
+	case !ev.Answered || in != nil && in.IsRemote():
+	case in != nil:
+		in.Answered = true
+		delete(s.st.Failures, ev.Key)
+	case f != nil: // its process has exited since
+		f.Count, f.Until = 1, s.now
+	}
+	if in == nil {
+		return
+	}
+	in.InUse -= ev.Slots
+	if in.book != nil {
+		in.book.giveBack(ev.Waiter, ev.Used, s.now)
+		in.book.displaced.bound(in.Spec.PromptCache, ev.TokenBytes)
+	}
+	in.LastUsed = s.now
+}
+
+// Measured is the resident memory of a process.
+type Measured struct {
+	Gen      uint64
+	Resident int64 // bytes
+}
+
+func (ev Measured) apply(s *stepper) {
+	if in := s.st.Find(ev.Gen); in != nil && in.Status == Ready {
+		in.Resident = ev.Resident
+		s.reckon(in)
+	}
+}
+
+// Configured sets new settings. Those that need a new process wait until the instance is idle, the others take effect at once. Without Specs,
+// these follow.
+type Configured struct {
+	Limits Limits
+	Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
+}
+
+func (ev Configured) apply(s *stepper) {
+	s.st.Limits, s.st.Lost = ev.Limits, nil
+	if ev.Specs == nil { // the administrator may have repaired what failed
+		s.st.Failures = nil
+	}
+	if ev.Limits.SaveAfter <= 0 { // the files are deleted then
+		s.st.dropSaved(true, func(string, string) bool { return true })
+	}
+	for _, in := range s.st.Instances {
+		spec := ev.Specs[in.Gen]
+		if spec == nil || in.IsRemote() {
+			continue
+		}
+		if size := spec.sizeOf(in.Spec); size >= 0 {
+			in.Spec, in.Full, in.Next = in.Spec.withPolicyOf(spec.smaller(size)), nil, nil
+			if size > 0 {
+				in.Full = spec
+			}
+		} else {
+			if in.Next == nil {
+				in.LateGrants = 0
+			}
+			in.Next = spec
+			if in.Spec.Pinned != spec.Pinned {
+				copied := *in.Spec
+				copied.Pinned = spec.Pinned
+				in.Spec = &copied
+			}
+		}
+		in.stayIfPinned()
+	}
+}
+
+// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies.
+type Respecified struct {
+	Gen    uint64
+	Change func(*Spec)
+}
+
+func (ev Respecified) apply(s *stepper) {
+	in := s.st.Find(ev.Gen)
+	if in == nil {
+		return
+	}
+	for _, spec := range []**Spec{&in.Spec, &in.Full, &in.Next} {
+		if *spec != nil {
+			copied := **spec
+			ev.Change(&copied)
+			*spec = &copied
+		}
+	}
+	in.stayIfPinned()
+}
+
+// stayIfPinned cancels the eviction of an instance that has been pinned meanwhile.
+func (in *Instance) stayIfPinned() {
+	if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
+		in.Status, in.Leaving, in.SaveBy = Ready, "", time.Time{}
+	}
+}
+
+// RestartsConfigured sets what instances that wait for their restart are started with. The cause of a delay may be gone with the old settings.
+type RestartsConfigured struct {
+	Specs map[string]*Spec // by id
+}
+
+func (ev RestartsConfigured) apply(s *stepper) {
+	for _, w := range s.st.Waiters.restarts() {
+		spec := ev.Specs[w.Instance]
+		if spec == nil || w.gone || spec.Model.Key != w.Key {
+			continue
+		}
+		w.Spec, w.Full = spec, nil
+		if w.NotBefore.After(s.now) {
+			w.NotBefore = s.now
+		}
+	}
+}
+
+// Closed shuts the supervisor down.
+type Closed struct{}
+
+func (Closed) apply(s *stepper) {
+	s.st.Closing = true
+	for _, w := range s.st.Waiters.restarts() {
+		w.gone = true
+	}
+	s.refuseIf(ErrClosing, func(w *Waiter) bool { return w.Kind != WaitUnload })
+	s.st.removeIf((*Instance).IsRemote)
+	for _, in := range s.st.Instances {
+		switch in.Status {
+		case Stopping:
+		case Draining:
+			in.Leaving = ForClosing
+			s.leaveNow(in)
+		default:
+			s.leave(in, ForClosing)
+		}
+	}
+}

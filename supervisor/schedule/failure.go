@@ -1,6 +1,9 @@
 package schedule
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// The first freeFailures failures in a row are retried at once. After the next, the model isn't loaded for firstDelay;
@@ -12,97 +15,67 @@ const (
 	forgetAfter = 10 * time.Minute
 )
 
-// loadFailed handles the exit of a process that was loading.
-func (s *stepper) loadFailed(in *Instance, ev Exited) {
-	if in.PortTaken && !in.Retrying && in.Attempts+1 < portAttempts {
-		s.st.LastGen++
-		in.Gen, in.Attempts, in.PortTaken, in.Savable, in.Trouble, in.Applied = s.st.LastGen, in.Attempts+1, false, false, "", Applied{}
-		s.do(Spawn{in.ID, in.Gen})
-		return
-	}
-	s.st.remove(in)
-	if in.NoDevice && len(in.On.Devices) > 0 { // it is loaded on what is left
-		s.again(in.ID, in.Spec, s.now).Unasked = in.Unasked
-		return
-	}
-	hadNoMemory := in.OutOfMemory || ev.Killed
-	if hadNoMemory && !in.Spared {
-		s.mark()
-		for _, other := range s.st.Instances {
-			if other.isIdle() && !other.wanted && !other.isKept() {
-				s.leave(other, ForRoom)
-			}
-		}
-		again := s.again(in.ID, in.Spec, s.now)
-		again.Spared, again.Unasked = true, in.Unasked
-		return
-	}
-	err := noFiles(ev.NoFiles)
-	var until time.Time
-	if ev.NoFiles != "" {
-		until = s.postpone(in.Spec, ev.NoFiles)
-	} else {
-		err = loadFailed(in, ev.Reason, hadNoMemory)
-		until = s.failed(in.Spec, err.Message).Until
-	}
-	s.refuseLoaders(in.ID, err)
-	if in.Unasked && in.Spec.AutoRestart {
-		s.again(in.ID, in.Spec, until)
-	}
-	s.refuseIf(err, func(w *Waiter) bool {
-		if !w.uses() || !in.matches(w) {
-			return false
-		}
-		_, hope, leaving := s.look(w)
-		return !hope && !leaving
-	})
+// Failure records the failures of a model.
+type Failure struct {
+	Count   int       // in a row
+	At      time.Time // the last one
+	Until   time.Time // when it may be tried again
+	Message string    // for operators
+	Told    string    // for clients, if Message may quote other clients' requests; empty: Message
+	changed time.Time // modification time of the model's file: a changed file starts a new count
 }
 
-// crashed handles the unexpected exit of a process that was ready. It is restarted with AutoRestart, and otherwise loaded by
-// the next request. A crash during requests isn't counted as a failure of the model, since a request may have caused it and
-// others must not be refused for that.
-func (s *stepper) crashed(in *Instance, ev Exited) {
-	if ev.OutOfMemory {
-		s.ranOut(in)
+// Counts reports whether the failure isn't too long ago to be told.
+func (f *Failure) Counts(now time.Time) bool { return f.Count > 0 && now.Sub(f.At) <= forgetAfter }
+
+// Failures has, by key, the models that failed and haven't worked since.
+type Failures map[string]*Failure
+
+// add records a failure and sets the back-off.
+func (fs *Failures) add(spec *Spec, message string, now time.Time) *Failure {
+	f := (*fs)[spec.Model.Key]
+	if f == nil || now.Sub(f.At) > forgetAfter || !f.changed.Equal(spec.Model.Changed) {
+		f = fs.new(spec)
 	}
-	s.st.remove(in)
-	reason := ev.Reason
-	if in.Leaving == ForSilence {
-		reason = in.Trouble
+	f.Count, f.At, f.Message, f.Told, f.Until = f.Count+1, now, message, "", now
+	if f.Count > freeFailures {
+		delay := firstDelay
+		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {
+			delay *= 4
+		}
+		f.Until = now.Add(min(delay, maxDelay))
 	}
-	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
-	at := s.now
-	if in.InUse == 0 && in.Leaving != ForSilence {
-		failure := s.failed(in.Spec, "its engine ended unexpectedly: "+reason)
-		failure.Told = "its engine ended unexpectedly" // its output may quote other clients' requests
-		at = failure.Until
-	} else if f := s.st.Failures[in.Spec.Model.Key]; f != nil && f.Until.After(at) {
-		at = f.Until
-	}
-	if spec := in.nextSpec(); spec.AutoRestart && in.Status != Draining {
-		s.again(in.ID, spec, at)
-	}
+	return f
 }
 
-// worked clears the failures of a model that has answered a request. If its process has exited since, that failure remains.
-func (s *stepper) worked(key string, in *Instance) {
-	if in != nil && in.IsRemote() {
-		return
+// postpone delays a model's next load without counting a failure, since the model didn't cause it.
+func (fs *Failures) postpone(spec *Spec, message string, now time.Time) *Failure {
+	f := (*fs)[spec.Model.Key]
+	if f == nil {
+		f = fs.new(spec)
 	}
-	if in != nil {
-		in.Answered = true
-		delete(s.st.Failures, key)
-		return
+	if until := now.Add(firstDelay); until.After(f.Until) {
+		f.Until = until
 	}
-	if f := s.st.Failures[key]; f != nil {
-		f.Count, f.Until = 1, s.now
+	if f.Count == 0 {
+		f.At, f.Message = now, message
 	}
+	return f
+}
+
+func (fs *Failures) new(spec *Spec) *Failure {
+	if *fs == nil {
+		*fs = Failures{}
+	}
+	f := &Failure{changed: spec.Model.Changed}
+	(*fs)[spec.Model.Key] = f
+	return f
 }
 
 // forget clears the failures of a model. Its pending restarts are due at once, with the current file.
 func (s *stepper) forget(spec *Spec) {
 	delete(s.st.Failures, spec.Model.Key)
-	for _, w := range s.st.Waiters[:s.st.restarts()] {
+	for _, w := range s.st.Waiters.restarts() {
 		if w.Key != spec.Model.Key || !w.NotBefore.After(s.now) {
 			continue
 		}
@@ -112,52 +85,44 @@ func (s *stepper) forget(spec *Spec) {
 	}
 }
 
-// nextSpec returns the Spec for the next load of an instance.
-func (in *Instance) nextSpec() *Spec {
-	if in.Next != nil {
-		return in.Next
+// renew restarts idle instances whose settings have changed. One that is always busy serves maxLateGrants more requests with
+// the old settings, then drains.
+func (s *stepper) renew() {
+	for _, in := range s.st.Instances {
+		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxLateGrants) {
+			continue
+		}
+		s.leave(in, ForSettings)
+		s.again(in.ID, in.Next, s.now)
 	}
-	return in.fullSpec()
 }
 
-// failed records a failure and sets the back-off.
-func (s *stepper) failed(spec *Spec, message string) *Failure {
-	key := spec.Model.Key
-	f := s.st.Failures[key]
-	if f == nil || s.now.Sub(f.At) > forgetAfter || !f.changed.Equal(spec.Model.Changed) {
-		f = &Failure{changed: spec.Model.Changed}
-	}
-	f.Count, f.At, f.Message, f.Told, f.Until = f.Count+1, s.now, message, "", s.now
-	if f.Count > freeFailures {
-		delay := firstDelay
-		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {
-			delay *= 4
-		}
-		f.Until = s.now.Add(min(delay, maxDelay))
-	}
-	if s.st.Failures == nil {
-		s.st.Failures = map[string]*Failure{}
-	}
-	s.st.Failures[key] = f
-	return f
+// again queues a restart of an instance, before all waiters.
+func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
+	w := &Waiter{Kind: WaitRestart, Turn: at, NotBefore: at, Unasked: true, Demand: Demand{Key: spec.Model.Key, Instance: id, Spec: spec}}
+	s.st.Waiters = slices.Insert(s.st.Waiters, len(s.st.Waiters.restarts()), w)
+	return w
 }
 
-// postpone delays a model's next load without counting a failure, since the model didn't cause it.
-func (s *stepper) postpone(spec *Spec, message string) time.Time {
-	until := s.now.Add(firstDelay)
-	f := s.st.Failures[spec.Model.Key]
-	if f == nil {
-		f = &Failure{changed: spec.Model.Changed}
-		if s.st.Failures == nil {
-			s.st.Failures = map[string]*Failure{}
+// restart restarts an instance if there is room.
+func (s *stepper) restart(w *Waiter) {
+	// After running out of memory, wait until the leaving instances have freed theirs.
+	if s.st.ByID(w.Instance) != nil || (w.Spared && slices.ContainsFunc(s.st.Instances, isLeaving)) {
+		if plans, err := s.plans(w.Spec, w.Context); err == nil {
+			s.reserved = s.reserved.plus(plans[0].need)
 		}
-		s.st.Failures[spec.Model.Key] = f
+		return
 	}
-	if until.After(f.Until) {
-		f.Until = until
+	in, err := s.launchFor(w, w.Instance)
+	switch {
+	case err != nil: // the settings no longer leave room for it; its loaders are refused, too
+		s.refuseLoaders(w.Instance, *err)
+		w.gone, s.refused = true, true
+	case in != nil:
+		in.Unasked, in.Spared = w.Unasked, w.Spared
+		if w.Full != nil {
+			in.Full = w.Full
+		}
+		w.gone = true
 	}
-	if f.Count == 0 {
-		f.At, f.Message = s.now, message
-	}
-	return f.Until
 }

@@ -380,7 +380,7 @@ func TestFailure_IsForgottenWithNewSettings(t *testing.T) {
 	p := newPlay(t, Limits{})
 	spec := specOf("a", 1)
 	for range 5 {
-		(&stepper{st: &p.st, now: p.now}).failed(spec, "its engine is missing")
+		p.st.Failures.add(spec, "its engine is missing", p.now)
 	}
 	p.on(Configured{Specs: map[uint64]*Spec{}})
 	p.at(user(1, "a"), Refuse{1, backingOff("a", p.st.Failures["a"], p.now)})
@@ -395,7 +395,7 @@ func TestFailure_ARestartHasTheNewSettings(t *testing.T) {
 	old, repaired := autoRestart(specOf("a", 1)), autoRestart(with(specOf("a", 1), func(s *Spec) { s.Args = []string{"-v"} }))
 	p.idle(old)
 	for range 4 {
-		(&stepper{st: &p.st, now: p.now}).failed(old, "its engine is missing")
+		p.st.Failures.add(old, "its engine is missing", p.now)
 	}
 	crash(p, 1)
 	p.on(RestartsConfigured{map[string]*Spec{"a": repaired, "b": repaired}}, Spawn{"a", 2})

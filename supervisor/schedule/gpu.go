@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -113,111 +112,6 @@ func added(a, b []DeviceMemory, sign int64) []DeviceMemory {
 	return a
 }
 
-// groups returns the sets of GPUs on which a whole model is tried: each alone, that with the most room first, then the largest ones
-// together, as few as possible. taken is what is taken of them.
-func (st *State) groups(gpus []*GPU, taken load) [][]*GPU {
-	room := func(g *GPU) int64 { return st.limitOf(g) - bytesOf(g.Name, taken.gpus) }
-	alone := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(room(b), room(a)) })
-	var all [][]*GPU
-	for _, g := range alone {
-		all = append(all, []*GPU{g})
-	}
-	largest := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(st.limitOf(b), st.limitOf(a)) })
-	for n := 2; n <= len(largest); n++ {
-		group := slices.Clone(largest[:n])
-		slices.SortFunc(group, func(a, b *GPU) int { return cmp.Compare(slices.Index(gpus, a), slices.Index(gpus, b)) })
-		all = append(all, group)
-	}
-	return all
-}
-
-// whole returns the plan of a load wholly on some GPUs, each of which takes a share by its size.
-func (st *State) whole(spec *Spec, group []*GPU, size modelSize) loadPlan {
-	plan := loadPlan{spec: spec, on: Placement{Whole: true, Share: 1}}
-	plan.need = load{instances: 1, memory: size.memory - size.offload}
-	var sum int64
-	for _, g := range group {
-		sum += st.limitOf(g)
-	}
-	rest := size.offload
-	for i, g := range group {
-		share := rest
-		if i < len(group)-1 && sum > 0 {
-			share = int64(float64(size.offload) * float64(st.limitOf(g)) / float64(sum))
-		}
-		rest -= share
-		plan.on.Devices = append(plan.on.Devices, g.Name)
-		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, share + g.Context})
-	}
-	return plan
-}
-
-// split returns the plan of a load that is on the GPUs as far as they have room beside what stays, and on the processor for the rest.
-func (st *State) split(spec *Spec, gpus []*GPU, size modelSize, stays load) loadPlan {
-	plan := loadPlan{spec: spec, need: load{instances: 1, memory: size.memory}}
-	rest := size.offload
-	for _, g := range gpus {
-		part := min(rest, st.limitOf(g)-bytesOf(g.Name, stays.gpus)-g.Context)
-		if part < int64(leastShare*float64(size.offload)) || part <= 0 {
-			continue
-		}
-		rest -= part
-		plan.on.Devices = append(plan.on.Devices, g.Name)
-		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, part + g.Context})
-	}
-	plan.need.memory -= size.offload - rest
-	plan.on.Processor = len(plan.on.Devices) == 0
-	plan.on.Share = 1 - float64(rest)/float64(max(1, size.offload))
-	return plan
-}
-
-// margins sets what the engine has to leave free of each GPU of a plan, beside what is taken. Its planner compares with what is free.
-func (st *State) margins(plan *loadPlan, taken load, now time.Time) {
-	for _, name := range plan.on.Devices {
-		g := st.Limits.gpu(name)
-		used := bytesOf(name, taken.gpus)
-		free := g.Total - st.Held[name] - used
-		if known, ok := st.Free[name]; ok && st.isSampled(now) {
-			free = known
-		}
-		least := min(growth, g.Total/32)
-		plan.on.Margins = append(plan.on.Margins, max(least, free-(st.limitOf(g)-used)))
-	}
-}
-
-// sampled takes a report about the GPUs. What isn't counted for an instance is held by other programs. While an instance is loaded or
-// stopped, that isn't known exactly: it isn't lowered then.
-func (s *stepper) sampled(ev Sampled) {
-	st := s.st
-	st.Sampling, st.SampledAt = false, s.now
-	held, free := map[string]int64{}, map[string]int64{}
-	maps.Copy(held, st.Held)
-	for _, sample := range ev.GPUs {
-		g := st.Limits.gpu(sample.Device)
-		if g == nil {
-			continue
-		}
-		ours, inFlux := int64(0), false
-		for _, in := range st.Instances {
-			bytes := bytesOf(g.Name, in.OnGPUs)
-			if bytes == 0 {
-				continue
-			}
-			ours += bytes + min(growth, g.Context)
-			inFlux = inFlux || in.Status.IsLoading() || in.Status == Stopping
-		}
-		others := max(0, g.Total-sample.Free-ours)
-		if inFlux {
-			others = max(others, held[g.Name])
-		}
-		held[g.Name], free[g.Name] = others, sample.Free
-	}
-	st.Held = held
-	if len(ev.GPUs) > 0 {
-		st.Free = free
-	}
-}
-
 // sample asks for a report about the GPUs unless one is on its way.
 func (s *stepper) sample(isUrgent bool) {
 	if !s.st.Sampling {
@@ -247,15 +141,6 @@ func (st *State) samplesAt() time.Time {
 		return st.SampledAt.Add(resampleAfter)
 	default:
 		return time.Time{}
-	}
-}
-
-// lose says that an engine didn't find a GPU that it has had. No load is planned on it until the GPUs are set again.
-func (s *stepper) lose(in *Instance) {
-	for _, name := range in.On.Devices {
-		if !slices.Contains(s.st.Lost, name) {
-			s.st.Lost = append(slices.Clone(s.st.Lost), name)
-		}
 	}
 }
 
@@ -316,4 +201,39 @@ func (a *Applied) BytesOn(device string) (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+// Sampled reports the memory of the GPUs. It ends a Sample. One that isn't named is as before. What isn't counted for an instance is held by other
+// programs. While an instance is loaded or stopped, that isn't known exactly: it isn't lowered then.
+type Sampled struct{ GPUs []GPUMemory }
+
+func (ev Sampled) apply(s *stepper) {
+	st := s.st
+	st.Sampling, st.SampledAt = false, s.now
+	held, free := map[string]int64{}, map[string]int64{}
+	maps.Copy(held, st.Held)
+	for _, sample := range ev.GPUs {
+		g := st.Limits.gpu(sample.Device)
+		if g == nil {
+			continue
+		}
+		ours, inFlux := int64(0), false
+		for _, in := range st.Instances {
+			bytes := bytesOf(g.Name, in.OnGPUs)
+			if bytes == 0 {
+				continue
+			}
+			ours += bytes + min(growth, g.Context)
+			inFlux = inFlux || in.Status.IsLoading() || in.Status == Stopping
+		}
+		others := max(0, g.Total-sample.Free-ours)
+		if inFlux {
+			others = max(others, held[g.Name])
+		}
+		held[g.Name], free[g.Name] = others, sample.Free
+	}
+	st.Held = held
+	if len(ev.GPUs) > 0 {
+		st.Free = free
+	}
 }

@@ -54,12 +54,17 @@ func (st *State) Outlook(spec *Spec, now time.Time) Outlook {
 		own.Savable, own.book = false, nil
 		copied.Instances = append(copied.Instances, &own)
 	}
-	s := stepper{st: copied, now: now}
+	s := newStepper(copied, now)
 	o := Outlook{Limits: st.Limits, Held: st.Held, Taken: s.st.taken(stays).devices(), Needs: st.sizeOf(spec).memory}
 	l, ok := st.Learnt[spec.Model.Key]
 	o.Measured = ok && l.Spec.IsProcessOf(spec)
 	w := &Waiter{Kind: WaitLoad, Since: now, Turn: now, Demand: Demand{Key: spec.Model.Key, Spec: spec}}
-	leaving := s.leavingIDs()
+	var leaving []string
+	for _, in := range copied.Instances {
+		if isLeaving(in) {
+			leaving = append(leaving, in.ID)
+		}
+	}
 	for range len(st.Instances) + 2 { // each round but one removes an instance or makes the rest idle
 		s.reserved = load{}
 		plans, err := s.plans(spec, ContextNeed{}) // a split depends on what is there
@@ -80,23 +85,12 @@ func (st *State) Outlook(spec *Spec, now time.Time) Outlook {
 	return o
 }
 
-func (s *stepper) leavingIDs() []string {
-	var ids []string
-	for _, in := range s.st.Instances {
-		if isLeaving(in) {
-			ids = append(ids, in.ID)
-		}
-	}
-	return ids
-}
-
 // settle removes the instances that leave, and loads again those that are restarted in a smaller size. It reports whether there were
 // any. Those that aren't in known are added to the Outlook.
 func (s *stepper) settle(o *Outlook, known []string) bool {
-	gone := slices.Clone(s.st.Instances)
-	gone = slices.DeleteFunc(gone, stays)
+	gone := slices.DeleteFunc(slices.Clone(s.st.Instances), stays)
+	s.st.removeIf(isLeaving)
 	for _, in := range gone {
-		s.st.remove(in)
 		o.Shrinks = slices.DeleteFunc(o.Shrinks, func(id string) bool { return id == in.ID })
 		again := s.st.Restarting(in.ID)
 		switch {

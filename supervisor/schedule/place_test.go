@@ -8,6 +8,9 @@ import (
 )
 
 // remoteSpec is a model on a remote.
+// isOn reports whether an instance is of a remote.
+func isOn(in *Instance, remote string) bool { return in.IsRemote() && in.Spec.Remote.Name == remote }
+
 func remoteSpec(remote, key string, prefer, parallel int) *Spec {
 	return with(specOf(key, parallel), func(s *Spec) {
 		s.Engine, s.ContextLength = "", 0
@@ -29,7 +32,7 @@ func placed(remote string, specs ...*Spec) Placed { return Placed{Remote: remote
 func (st *State) away(remote, why string) Placed {
 	ev := Placed{Remote: remote, Away: why}
 	for _, in := range st.Instances {
-		if in.isOn(remote) {
+		if isOn(in, remote) {
 			ev.Specs = append(ev.Specs, in.Spec)
 		}
 	}

@@ -1,13 +1,70 @@
 package schedule
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// maxOvertakes is how many requests with priority may overtake a waiter.
+const maxOvertakes = 16
+
+// Queue has the waiters: restarts first, then callers, in order of arrival except for turns and priority.
+type Queue []*Waiter
+
+// add adds a waiter with a caller.
+func (q *Queue) add(w *Waiter) {
+	at := len(*q)
+	if w.Priority {
+		at = q.priorityIndex(w)
+	}
+	*q = slices.Insert(*q, at, w)
+	q.takeTurn(w)
+}
+
+// removeGone removes the waiters whose wait has ended.
+func (q *Queue) removeGone() {
+	*q = slices.DeleteFunc(*q, func(w *Waiter) bool { return w.gone })
+}
+
+// restarts returns the pending restarts.
+func (q Queue) restarts() []*Waiter {
+	if n := slices.IndexFunc(q, func(w *Waiter) bool { return w.Kind != WaitRestart }); n >= 0 {
+		return q[:n]
+	}
+	return q
+}
+
+// restart returns the first pending restart that matches, or nil.
+func (q Queue) restart(which func(*Waiter) bool) *Waiter {
+	for _, w := range q.restarts() {
+		if !w.gone && which(w) {
+			return w
+		}
+	}
+	return nil
+}
+
+// waiting returns the number of requests for a model.
+func (q Queue) waiting(key string) (n int) {
+	for _, w := range q {
+		if w.isRequestFor(key) {
+			n++
+		}
+	}
+	return n
+}
+
+// isRequestFor reports whether the waiter is a request for slots of a model.
+func (w *Waiter) isRequestFor(key string) bool { return w.Kind == WaitSlots && w.Key == key }
 
 // priorityIndex returns the position in the queue for a waiter with priority: before waiters for the same model without
 // priority, unless it would overtake one that was overtaken maxOvertakes times.
-func (s *stepper) priorityIndex(w *Waiter) int {
-	at := len(s.st.Waiters)
+func (q Queue) priorityIndex(w *Waiter) int {
+	at := len(q)
 	for i := at - 1; i >= 0; i-- {
-		other := s.st.Waiters[i]
+		other := q[i]
 		if other.Overtaken >= maxOvertakes || (other.Key == w.Key && (other.Kind != WaitSlots || other.Priority)) {
 			break
 		}
@@ -15,11 +72,11 @@ func (s *stepper) priorityIndex(w *Waiter) int {
 			at = i
 		}
 	}
-	for _, other := range s.st.Waiters[at:] {
+	for _, other := range q[at:] {
 		other.Overtaken++
 	}
-	if at < len(s.st.Waiters) {
-		w.Turn = s.st.Waiters[at].Turn
+	if at < len(q) {
+		w.Turn = q[at].Turn
 	}
 	return at
 }
@@ -28,15 +85,15 @@ func (s *stepper) priorityIndex(w *Waiter) int {
 // before any other owner's third. The first request of an owner is never overtaken, so each turn serves one request of each
 // owner, however many the others send. Waiters for other models are unaffected: the model's waiters only permute the
 // positions that they hold.
-func (s *stepper) takeTurn(w *Waiter) {
-	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(s.st.Waiters, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
+func (q Queue) takeTurn(w *Waiter) {
+	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(q, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
 		return
 	}
 	var indexes []int // in the queue, of the model's waiters without priority; the last is w's
 	var turns []int   // of those waiters
 	turn := map[string]int{}
-	for i, other := range s.st.Waiters {
-		if other.gone || other.Kind != WaitSlots || other.Key != w.Key {
+	for i, other := range q {
+		if other.gone || !other.isRequestFor(w.Key) {
 			continue
 		}
 		if !other.Priority {
@@ -50,38 +107,123 @@ func (s *stepper) takeTurn(w *Waiter) {
 		at--
 	}
 	for i := last; i > at; i-- {
-		before := s.st.Waiters[indexes[i-1]]
-		s.st.Waiters[indexes[i]] = before
+		before := q[indexes[i-1]]
+		q[indexes[i]] = before
 		before.Turn, w.Turn = w.Turn, before.Turn
 	}
-	s.st.Waiters[indexes[at]] = w
+	q[indexes[at]] = w
 }
 
-// boundQueue refuses a request if the queue is too long: the new one, or the newest of the owner with the most requests if
-// that is more than the new one's owner has. So no owner can fill the queue for the others.
-func (s *stepper) boundQueue(w Waiter) {
-	if w.Kind != WaitSlots || s.st.Limits.Queue <= 0 {
-		return
+// excess returns the request to refuse, if there are more than limit for the model of a new one; nil: none. It is the new one, or the newest of
+// the owner with the most requests if that is more than the new one's owner has. So no owner can fill the queue for the others.
+func (q Queue) excess(w *Waiter, limit int) (refused *Waiter) {
+	if w.Kind != WaitSlots || limit <= 0 {
+		return nil
 	}
-	waiting, isNew := 0, false
-	of := map[string]int{}
-	for _, other := range s.st.Waiters {
-		if other.Kind == WaitSlots && other.Key == w.Key {
+	waiting, most := 0, map[string]int{}
+	for _, other := range q {
+		if other.isRequestFor(w.Key) {
 			waiting++
-			of[other.Owner]++
-			isNew = isNew || other.ID == w.ID
+			most[other.Owner]++
+			if other.ID == w.ID {
+				refused = other // else it was served at once
+			}
 		}
 	}
-	if waiting <= s.st.Limits.Queue || !isNew { // a request that was served at once is no longer queued
+	if waiting <= limit || refused == nil {
+		return nil
+	}
+	for _, other := range q { // the newest of the owner with the most
+		isMost := most[other.Owner] >= most[refused.Owner] && most[other.Owner] > most[w.Owner]
+		if other.isRequestFor(w.Key) && !other.Priority && isMost {
+			refused = other
+		}
+	}
+	return refused
+}
+
+// A request for a loaded model may be served before an earlier waiter whose model isn't loaded. So requests for one model are
+// served in batches, and there are fewer loads. The lead bounds how much later the request may have come: loadsPerLead times
+// the duration of the last load of the waiter's model, within these bounds.
+const (
+	loadsPerLead = 4
+	minLead      = 10 * time.Second
+	maxLead      = 2 * time.Minute
+)
+
+// leadOf returns how long after a waiter for an unloaded model a request may arrive and still be served before it.
+func (st *State) leadOf(key string) time.Duration {
+	return cmp.Or(st.lead, min(max(minLead, loadsPerLead*st.Learnt[key].LoadTime), maxLead))
+}
+
+// leadEnd returns the end of a waiter's lead: requests that arrived until then may be served before it.
+func (st *State) leadEnd(w *Waiter) time.Time { return w.Turn.Add(st.leadOf(w.Key)) }
+
+const (
+	// Older observations of a queue's pace count for less: after paceMemory, and after paceWaiters more waiters, for 1/e.
+	paceMemory  = time.Minute
+	paceWaiters = 128
+	// maxRetryAfter is the longest time that common clients accept; they ignore a longer one and retry at once.
+	maxRetryAfter = time.Minute
+)
+
+// pace is how fast the waiters for a model are served, whether they wait for slots, loads or other models. Older observations
+// count for less.
+type pace struct {
+	served float64       // waiters
+	took   time.Duration // in which they were served
+	last   time.Time     // when the last one was served
+}
+
+// fade discounts earlier observations after some time and one more waiter.
+func (p *pace) fade(by time.Duration) {
+	weight := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
+	p.served *= weight
+	p.took = time.Duration(float64(p.took) * weight)
+}
+
+// since returns for how long no waiter has been served while w waited.
+func (p *pace) since(w *Waiter, now time.Time) time.Duration {
+	if w.Since.After(p.last) {
+		return now.Sub(w.Since)
+	}
+	return now.Sub(p.last)
+}
+
+// learnPace records that a waiter is served. A request that didn't wait says nothing about the pace.
+func (st *State) learnPace(w *Waiter, now time.Time) {
+	if w.Kind != WaitSlots || !now.After(w.Since) {
 		return
 	}
-	refused := w.ID
-	most := of[w.Owner]
-	for _, other := range s.st.Waiters { // the newest of the owner with the most
-		if other.Kind == WaitSlots && other.Key == w.Key && !other.Priority && of[other.Owner] >= most && of[other.Owner] > of[w.Owner] {
-			refused, most = other.ID, of[other.Owner]
+	if st.Pace == nil {
+		st.Pace = map[string]*pace{}
+	}
+	p := st.Pace[w.Key]
+	if p == nil {
+		p = &pace{}
+		st.Pace[w.Key] = p
+	}
+	gap := p.since(w, now)
+	p.fade(gap)
+	p.served, p.took, p.last = p.served+1, p.took+gap, now
+}
+
+// retryAfter returns in how long half of a model's waiters will have been served at the recent pace, including the time since
+// the last one was served. If none has been served yet it is that time alone.
+func (st *State) retryAfter(key string, waiting int, now time.Time) time.Duration {
+	var p pace
+	if known := st.Pace[key]; known != nil {
+		p = *known
+	}
+	for _, w := range st.Waiters {
+		if w.isRequestFor(key) { // the first of them
+			p.took += p.since(w, now)
+			break
 		}
 	}
-	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting, s.now)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
-	s.sweep()
+	after := p.took
+	if p.served > 0 {
+		after = time.Duration(float64(p.took) / p.served * float64(waiting) / 2)
+	}
+	return min(max(after.Round(time.Second), time.Second), maxRetryAfter)
 }

@@ -131,18 +131,11 @@ func (s *stepper) makeRoom(w *Waiter, plans []loadPlan) (loadPlan, bool) {
 			return loadPlan{}, false
 		}
 	}
-	isLate := s.now.After(s.mayPass(w))
+	isLate := s.now.After(s.st.leadEnd(w))
 	if !s.evictFor(smallest, others, func(in *Instance) bool { return isLate || in.InUse == 0 }) && isLate {
 		s.reserved = s.reserved.plus(smallest[0].need)
 	}
 	return loadPlan{}, false // later requests may go first until the lead is over
-}
-
-// hasRoom reports whether the model of a plan can wholly be loaded now by what was last reported of the GPUs. Then the next report needn't be
-// waited for: if others have taken the room meanwhile, the engine's planner says so. Just after the end of a process, its driver is asked.
-func (s *stepper) hasRoom(plan *loadPlan) bool {
-	isKnown := !s.st.SampledAt.IsZero() && !plan.on.IsPartial() && s.now.Sub(s.st.FreedAt) >= recoveryTime
-	return isKnown && s.st.fits(s.st.taken(stays).plus(s.reserved).plus(plan.need), plan.need) && s.st.fits(s.st.taken(exists).plus(plan.need), plan.need)
 }
 
 // samePlans returns the plans that load a model in the same size.
@@ -222,10 +215,10 @@ func btoi(b bool) int {
 	return 0
 }
 
-// relieve evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were
+// evictOverBudget evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were
 // lowered. At this point, an idle instance is wanted only if a waiter waits for a slot that is being saved. The most recently used
 // instance stays.
-func (s *stepper) relieve() {
+func (s *stepper) evictOverBudget() {
 	staying := s.st.taken(stays)
 	if s.st.fits(staying, staying) {
 		return
@@ -239,7 +232,7 @@ func (s *stepper) relieve() {
 	for !s.st.fits(staying, staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.isKept() && in != last && s.relieves(in, staying) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.wanted && !in.isKept() && in != last && s.st.relieves(in, staying) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}
@@ -249,13 +242,6 @@ func (s *stepper) relieve() {
 		staying = staying.minus(oldest.load())
 		s.leave(oldest, ForRoom)
 	}
-}
-
-// relieves reports whether less is taken of what is short once an instance has left.
-func (s *stepper) relieves(in *Instance, staying load) bool {
-	onlyMachine := staying
-	onlyMachine.gpus = nil
-	return !s.st.fits(onlyMachine, load{}) || slices.ContainsFunc(in.OnGPUs, func(d DeviceMemory) bool { return s.st.isOver(d.Device, staying) })
 }
 
 // RuntimeMemory is what an engine takes in addition to its buffers, in bytes. Estimates must include it.
@@ -304,12 +290,71 @@ func (s *stepper) reckon(in *Instance) {
 	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, size, in.LoadTime, least}
 }
 
-// ranOut counts a process that the system killed for want of memory with a quarter more the next time: it was measured before it took
-// what it then didn't get.
-func (s *stepper) ranOut(in *Instance) {
-	s.reckon(in)
-	l := s.st.Learnt[in.Spec.Model.Key]
-	l.Least = in.Claim + in.Claim/4
-	l.Size.memory += l.Least - in.Claim
-	s.st.Learnt[in.Spec.Model.Key] = l
+// kept returns the load of the instances that are never evicted.
+func (st *State) kept() load {
+	return st.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
+}
+
+// relieves reports whether less is taken of what is short once an instance has left.
+func (st *State) relieves(in *Instance, staying load) bool {
+	onlyMachine := staying
+	onlyMachine.gpus = nil
+	return !st.fits(onlyMachine, load{}) || slices.ContainsFunc(in.OnGPUs, func(d DeviceMemory) bool { return st.isOver(d.Device, staying) })
+}
+
+// shrink restarts idle instances with fewer slots or a smaller prompt cache, the least recently used first, so that total, which need is a
+// part of, comes within the limits. If that isn't possible it restarts none and returns false.
+func (s *stepper) shrink(total, need load) bool {
+	var chosen []*Instance
+	for _, in := range s.st.Instances {
+		if in.isIdle() && in.isEvictable() && in.Next == nil && len(in.Spec.Smaller) > 0 && (in.On.Whole || len(in.On.Devices) == 0) {
+			chosen = append(chosen, in)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b *Instance) int { return a.LastUsed.Compare(b.LastUsed) })
+	to := map[*Instance]*Spec{}
+	for _, in := range chosen {
+		rest := total.minus(in.load())
+		for n := range in.Spec.Smaller {
+			spec := in.Spec.smaller(n + 1)
+			if spec.ContextLength < in.Spec.ContextLength {
+				break // requests may need the context that it has
+			}
+			if less := s.at(spec, &in.On).need; less.bytes() < in.load().bytes() {
+				to[in], total = spec, rest.plus(less)
+			}
+			if s.st.fits(total, need) {
+				break
+			}
+		}
+		if s.st.fits(total, need) {
+			break
+		}
+	}
+	if !s.st.fits(total, need) {
+		return false
+	}
+	for _, in := range chosen {
+		if spec := to[in]; spec != nil {
+			s.leave(in, ForSharing)
+			again := s.again(in.ID, spec, s.now)
+			again.Full = cmp.Or(in.Full, in.Spec)
+			s.reserved = s.reserved.plus(s.at(spec, &in.On).need)
+		}
+	}
+	return true
+}
+
+// restoreFullSize restarts a shrunk instance in full size once requests wait for its slots and it fits beside the instances that were
+// used recently.
+func (s *stepper) restoreFullSize() {
+	for _, in := range s.st.Instances {
+		if in.Full == nil || in.Next != nil || in.Status != Ready || !in.promised || len(s.loads) > 0 {
+			continue
+		}
+		needed := s.st.taken(func(o *Instance) bool { return o != in && stays(o) && (o.isKept() || s.isRecent(o)) })
+		if full := s.at(in.Full, &in.On).need; s.st.fits(needed.plus(full), full) {
+			in.Next, in.LateGrants = in.Full, 0
+		}
+	}
 }

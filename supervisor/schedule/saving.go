@@ -87,15 +87,6 @@ func (s *stepper) saveAll(in *Instance) {
 	}
 }
 
-// saveIdle saves slots of instances that were idle for long enough, one at a time for each instance.
-func (s *stepper) saveIdle() {
-	for _, in := range s.st.Instances {
-		if at := s.st.savesAt(in); !at.IsZero() && !s.now.Before(at) {
-			s.save(in, in.book.worthSaving(s.st.Limits.SaveTokens)[0], false)
-		}
-	}
-}
-
 // savesAt returns when a slot of an idle instance is saved; zero: never, or not before something else happens.
 func (st *State) savesAt(in *Instance) time.Time {
 	if !in.isIdle() || !st.saves(in) || in.book.saving() > 0 || len(in.book.worthSaving(st.Limits.SaveTokens)) == 0 {
@@ -104,14 +95,23 @@ func (st *State) savesAt(in *Instance) time.Time {
 	return in.LastUsed.Add(st.Limits.SaveAfter)
 }
 
-func (s *stepper) savable(ev Savable) {
+// Savable says that the states of a process's slots can be kept.
+type Savable struct{ Gen uint64 }
+
+func (ev Savable) apply(s *stepper) {
 	if in := s.st.Find(ev.Gen); in != nil {
 		in.Savable = true
 	}
 }
 
-// saved ends a save. The slot isn't saved again before it has changed.
-func (s *stepper) saved(ev Saved) {
+// Saved is the end of a Save. Each Save has one, unless the process exits. The slot isn't saved again before it has changed.
+type Saved struct {
+	Gen    uint64
+	Slot   int
+	Tokens int // that are kept now; 0: none
+}
+
+func (ev Saved) apply(s *stepper) {
 	in := s.st.Find(ev.Gen)
 	if in == nil || in.book == nil || ev.Slot >= len(in.book.slots) || !in.book.slots[ev.Slot].saving {
 		return
@@ -123,45 +123,51 @@ func (s *stepper) saved(ev Saved) {
 	slot.saving, slot.tried, slot.dropped = false, true, false
 }
 
+// Cleared says that saved states were deleted, though what they belong to is still there: it is saved again after its next request.
+// Match reports whether it is true of a model's states of an owner.
+type Cleared struct{ Match func(key, owner string) bool }
+
+func (ev Cleared) apply(s *stepper) { s.st.dropSaved(false, ev.Match) }
+
 // dropSaved forgets what is saved of the models and owners that match, since the files were deleted. A save under way may have been
 // deleted with them: it doesn't count either. What slots hold now isn't saved before the next request has changed it, unless again says so.
-func (s *stepper) dropSaved(again bool, match func(key, owner string) bool) {
-	for _, in := range s.st.Instances {
-		if in.book != nil {
-			in.book.dropSaved(again, func(owner string) bool { return match(in.Spec.Model.Key, owner) })
+func (st *State) dropSaved(again bool, match func(key, owner string) bool) {
+	for _, in := range st.Instances {
+		if in.book == nil {
+			continue
+		}
+		for id := range in.book.slots {
+			if slot := &in.book.slots[id]; match(in.Spec.Model.Key, slot.holds.Owner) {
+				slot.holds.saved, slot.tried, slot.dropped = 0, !again, slot.saving
+			}
+		}
+		for i := range in.book.displaced {
+			if c := &in.book.displaced[i]; match(in.Spec.Model.Key, c.Owner) {
+				c.saved = 0
+			}
 		}
 	}
 }
 
-func (b *slotBook) dropSaved(again bool, isOf func(owner string) bool) {
-	for id := range b.slots {
-		if s := &b.slots[id]; isOf(s.holds.Owner) {
-			s.holds.saved, s.tried, s.dropped = 0, !again, s.saving
-		}
-	}
-	for i := range b.displaced {
-		if isOf(b.displaced[i].Owner) {
-			b.displaced[i].saved = 0
-		}
-	}
-}
+// Forgot says that something was deleted. States of slots that belong to it aren't kept any more, nor are those of requests that wait or are
+// under way. A field that is empty stands for anything, but not all of them may be.
+type Forgot struct{ Owner, Conversation, Key string }
 
-// forgot keeps what was deleted from being saved, also by requests that wait or are under way.
-func (s *stepper) forgot(ev Forgot) {
-	if ev == (Forgot{}) {
-		return
-	}
-	matches := func(key, owner, conversation string) bool {
-		return (ev.Key == "" || ev.Key == key) && (ev.Owner == "" || ev.Owner == owner) && (ev.Conversation == "" || ev.Conversation == conversation)
-	}
+func (ev Forgot) apply(s *stepper) {
 	for _, w := range s.st.Waiters {
-		if w.Kind == WaitSlots && matches(w.Key, w.Owner, w.Conversation) {
+		if w.Kind == WaitSlots && ev.Has(w.Key, w.Owner, w.Conversation) {
 			w.Unsaved = true
 		}
 	}
 	for _, in := range s.st.Instances {
 		if in.book != nil {
-			in.book.forget(func(owner, conversation string) bool { return matches(in.Spec.Model.Key, owner, conversation) })
+			in.book.forget(func(owner, conversation string) bool { return ev.Has(in.Spec.Model.Key, owner, conversation) })
 		}
 	}
+}
+
+// Has reports whether a state of a model belongs to what was deleted.
+func (ev Forgot) Has(key, owner, conversation string) bool {
+	return ev != (Forgot{}) && (ev.Key == "" || ev.Key == key) && (ev.Owner == "" || ev.Owner == owner) &&
+		(ev.Conversation == "" || ev.Conversation == conversation)
 }

@@ -9,58 +9,6 @@ import (
 // back-off is longer, the request is refused at once.
 const patience = 2 * time.Second
 
-// serveAll serves every waiter that can be served, and stops what is due to stop.
-func (s *stepper) serveAll() {
-	s.letGo()
-	s.st.recovering = false
-	s.drain()
-	s.sweep()
-	s.mark()
-	for {
-		s.renew()
-		if !s.serveInOrder() {
-			break
-		}
-		s.mark()
-		if !s.mayGoOn() {
-			break
-		}
-	}
-	if !s.st.Closing {
-		if slices.ContainsFunc(s.effects, changesChoices) { // a waiter that needs a longer context doesn't want the short instance once a longer one is coming
-			s.mark()
-		}
-		s.relieve()
-		s.yield()
-		if at := s.st.samplesAt(); !at.IsZero() && !s.now.Before(at) {
-			s.sample(false)
-		}
-		if s.expire() { // who has waited for that load may use another instance now
-			s.mark()
-			s.serveInOrder()
-		}
-		s.saveIdle()
-	}
-}
-
-// changesChoices reports whether an effect adds or removes an instance, so that waiters may have other choices than before.
-func changesChoices(e Effect) bool {
-	switch e := e.(type) {
-	case Spawn, Stop:
-		return true
-	case Save:
-		return e.Leaving
-	default:
-		return false
-	}
-}
-
-// mayGoOn reports whether another round may achieve something, after one in which a wait has ended: after a refused load the
-// next waiter's load may be possible, and an instance that is no longer wanted may be restarted.
-func (s *stepper) mayGoOn() bool {
-	return s.refused || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
-}
-
 // serveInOrder makes one round over the waiters, in order. A load is decided after every waiter that may pass it was
 // considered. It reports whether any wait has ended.
 func (s *stepper) serveInOrder() bool {
@@ -75,9 +23,13 @@ func (s *stepper) serveInOrder() bool {
 		}
 	}
 	s.decideLoads()
-	s.startBehind()
-	s.grow()
-	s.sweep()
+	for _, spec := range s.behind {
+		s.again(s.st.freeID(spec.Model.Key), spec, s.now)
+		s.refused = true
+	}
+	s.behind = nil
+	s.restoreFullSize()
+	s.st.Waiters.removeGone()
 	return len(s.st.Waiters) < before || s.refused
 }
 
@@ -85,41 +37,21 @@ func (s *stepper) serveInOrder() bool {
 func (s *stepper) serve(w *Waiter) bool {
 	switch w.Kind {
 	case WaitUnload:
-		return s.serveUnload(w)
+		if s.st.Find(w.Gen) != nil {
+			return true
+		}
+		s.do(Grant{Waiter: w.ID})
+		return false
 	case WaitLoad:
 		return s.serveLoad(w)
 	case WaitRestart:
-		return s.serveRestart(w)
+		if !s.now.Before(w.NotBefore) {
+			s.needs(w)
+		}
+		return true
 	default:
 		return s.serveUse(w)
 	}
-}
-
-// mark sets wanted for the instances that can serve a waiter, and clears promised.
-func (s *stepper) mark() {
-	s.st.countCrowd()
-	for _, in := range s.st.Instances {
-		in.promised, in.awaited, in.wanted = false, false, false
-	}
-	for _, w := range s.st.Waiters {
-		if w.gone || w.Kind == WaitUnload {
-			continue
-		}
-		choice := s.st.choice(w)
-		for _, in := range s.st.Instances {
-			if choice.has(in) {
-				in.wanted = true
-			}
-		}
-	}
-}
-
-func (s *stepper) serveUnload(w *Waiter) bool {
-	if s.st.Find(w.Gen) != nil {
-		return true
-	}
-	s.do(Grant{Waiter: w.ID})
-	return false
 }
 
 func (s *stepper) serveLoad(w *Waiter) bool {
@@ -140,37 +72,51 @@ func (s *stepper) serveLoad(w *Waiter) bool {
 	}
 }
 
-// serveUse serves a waiter for slots or for a loaded model. If there is no instance, it asks for a load.
+// serveUse serves a waiter for slots or for a loaded model. These are the decisions, in order:
+//
+//  1. It names an instance that is gone: any of the model will do, since another may get the name.
+//  2. An instance has the slots free, and no earlier waiter reserves them: it gets the best one (choice.prefers). If that is a remote's, and
+//     this machine comes before the remote, the model is loaded here meanwhile, for later requests.
+//  3. An instance will have them: it waits, and reserves what it can use. If only remotes have the model, it is loaded here as well, unless
+//     enough nodes of the cluster have it; whichever is first serves it.
+//  4. An instance leaves that could have served it: it waits, and the next one is loaded once that is gone.
+//  5. All instances that it may use are out, and nothing is restarted or may be loaded: it waits for a remote's return, but only for
+//     patience, and is refused.
+//  6. The model may not be loaded, and no restart is due: it is refused.
+//  7. The model has failed and is left alone for longer than patience: it is refused.
+//  8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
+//  9. Otherwise a restart is due, or the back-off is over soon: it waits.
 func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
-		w.Instance = "" // it is gone: any will do, since another may get its name
+		w.Instance = ""
 	}
 	best, hope, leaving := s.look(w)
 	switch {
 	case best != nil:
-		s.loadBehind(w, best)
+		if best.Spec.place() > 0 && s.mayLoadHere(w) && !slices.ContainsFunc(s.behind, func(spec *Spec) bool { return spec.Model.Key == w.Key }) {
+			s.behind = append(s.behind, w.Spec)
+		}
 		s.grant(w, best)
 		return false
 	case hope:
 		w.RefuseAt = time.Time{}
-		s.promise(w)
-		if s.isOnlyRemote(w) && s.mayLoadHere(w) && !s.isSettled(w) {
-			s.needs(w) // whichever is first serves it
+		if s.promise(w) && s.mayLoadHere(w) {
+			s.needs(w)
 		}
 		return true
-	case leaving: // a new one is loaded once it is gone
+	case leaving:
 		return true
 	}
-	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
-	if why, isOut := s.out(w); isOut && (s.st.named(w) != nil || coming == nil && !w.MayLoad) {
+	coming := s.st.Waiters.restart(func(r *Waiter) bool { return r.brings(w) })
+	failure := s.st.Failures[w.Key]
+	why, isOut := s.out(w)
+	switch {
+	case isOut && (s.st.named(w) != nil || coming == nil && !w.MayLoad):
 		if s.awaitsReturn(w) {
 			return true
 		}
 		s.do(Refuse{w.ID, why})
 		return false
-	}
-	failure := s.st.Failures[w.Key]
-	switch {
 	case coming == nil && !w.MayLoad && w.Spec.Remote != nil:
 		s.do(Refuse{w.ID, notThere(w.Key)})
 		return false
@@ -210,19 +156,23 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 }
 
 // promise reserves the instances that a waiter can use, so that later waiters don't take its slots. They may take the slots of
-// an instance whose free ones it doesn't want.
-func (s *stepper) promise(w *Waiter) {
+// an instance whose free ones it doesn't want. It reports whether all of them are remotes', and no further node of the cluster has to load
+// the model.
+func (s *stepper) promise(w *Waiter) (isOnlyRemote bool) {
 	choice := s.st.choice(w)
+	isOnlyRemote = !choice.settled
 	for _, in := range s.st.Instances {
 		if !choice.has(in) {
 			continue
 		}
+		isOnlyRemote = isOnlyRemote && (in.IsRemote() || in.Status.IsLeaving())
 		if in.canServe(w) && in.awaits(w, s.now) {
 			in.awaited = true
 		} else {
 			in.promised = true
 		}
 	}
+	return isOnlyRemote
 }
 
 func (s *stepper) grant(w *Waiter, in *Instance) {
@@ -246,18 +196,85 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
-// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter. It reports whether a load was
-// stopped.
-func (s *stepper) expire() (stopped bool) {
+// out says why the instances that a waiter could use are out; false if it could use none.
+func (s *stepper) out(w *Waiter) (Error, bool) {
+	choice := s.st.choice(w)
+	var away *Instance
 	for _, in := range s.st.Instances {
-		switch end := in.Expires(); {
-		case in.wanted:
-		case !end.IsZero() && !s.now.Before(end):
-			s.leave(in, ForIdleness)
-		case s.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked:
-			s.stop(in, ForNobody)
-			stopped = true
+		switch {
+		case !in.IsRemote() || !choice.has(in):
+		case in.Away == "":
+			return heldBack(in, s.now), true
+		case away == nil:
+			away = in
 		}
 	}
-	return stopped
+	if away == nil {
+		return Error{}, false
+	}
+	return unreachable(away), true
+}
+
+// awaitsReturn reports whether a waiter whose remotes are all out still waits: one that can't be reached may be back in a moment.
+func (s *stepper) awaitsReturn(w *Waiter) bool {
+	choice := s.st.choice(w)
+	if !slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Away != "" && choice.has(in) }) {
+		return false
+	}
+	if w.RefuseAt.IsZero() {
+		w.RefuseAt = s.now.Add(patience)
+	}
+	return s.now.Before(w.RefuseAt)
+}
+
+// mayLoadHere reports whether a waiter that remotes can serve may have its model loaded on this machine, which has no instance of it
+// yet.
+func (s *stepper) mayLoadHere(w *Waiter) bool {
+	if !w.MayLoad || w.Kind != WaitSlots || w.Instance != "" {
+		return false
+	}
+	if f := s.st.Failures[w.Key]; f != nil && f.Until.After(s.now) {
+		return false
+	}
+	isHere := func(in *Instance) bool { return !in.IsRemote() && in.matches(w) }
+	if slices.ContainsFunc(s.st.Instances, isHere) || s.st.Waiters.restart(func(r *Waiter) bool { return r.brings(w) }) != nil {
+		return false
+	}
+	_, err := s.plans(w.Spec, w.Context)
+	return err == nil
+}
+
+// needs queues a load for a waiter, to be decided in this round. A waiter that can use the load of an earlier one joins that.
+func (s *stepper) needs(w *Waiter) {
+	if w.uses() && slices.ContainsFunc(s.loads, func(first *Waiter) bool { return first.brings(w) }) {
+		return
+	}
+	s.loads = append(s.loads, w)
+	if until := s.st.leadEnd(w); s.horizon.IsZero() || until.Before(s.horizon) {
+		s.horizon = until
+	}
+}
+
+// decideLoads launches the loads queued so far, or makes room for them, in order.
+func (s *stepper) decideLoads() {
+	open := s.loads[s.decided:]
+	s.decided, s.horizon = len(s.loads), time.Time{}
+	for _, w := range open {
+		if w.Kind == WaitRestart {
+			s.restart(w)
+			continue
+		}
+		id := ""
+		if w.Kind == WaitLoad {
+			id = w.Spec.ID
+		}
+		in, err := s.launchFor(w, id)
+		switch {
+		case err != nil:
+			s.do(Refuse{w.ID, *err})
+			w.gone, s.refused = true, true
+		case in != nil && w.Kind == WaitLoad:
+			w.Instance = in.ID
+		}
+	}
 }

@@ -1,5 +1,7 @@
 package schedule
 
+import "slices"
+
 // Signal is the meaning of a line of an engine's output.
 type Signal struct {
 	Kind     SignalKind
@@ -31,3 +33,55 @@ const (
 	SignalReduced                              // it doesn't find the room on GPUs that it was to use
 	SignalDead                                 // it can't go on, although its process lives
 )
+
+// Signalled is a report of a process about itself.
+type Signalled struct {
+	Gen    uint64
+	Signal Signal
+}
+
+func (ev Signalled) apply(s *stepper) {
+	in := s.st.Find(ev.Gen)
+	if in == nil {
+		return
+	}
+	switch sig := ev.Signal; sig.Kind {
+	case SignalProgress:
+		if in.Status.IsLoading() {
+			in.Status = Loading
+			in.Progress = max(in.Progress, min(sig.Progress, 1))
+		}
+	case SignalReady:
+		if in.Status.IsLoading() && !in.Retrying {
+			in.Status, in.Progress, in.LoadTime, in.LastUsed = Ready, 1, s.now.Sub(in.Launched), s.now
+			s.reckon(in)
+			s.do(Loaded{in.Gen})
+		}
+	case SignalTrouble:
+		if in.Trouble == "" {
+			in.Trouble = sig.Text
+		}
+	case SignalPortTaken:
+		in.PortTaken = true
+	case SignalOutOfMemory:
+		in.OutOfMemory = true
+	case SignalNoDevice: // no load is planned on its GPUs until they are set again
+		in.NoDevice = true
+		for _, name := range in.On.Devices {
+			if !slices.Contains(s.st.Lost, name) {
+				s.st.Lost = append(slices.Clone(s.st.Lost), name)
+			}
+		}
+	case SignalBuffer:
+		in.Applied.allocated(sig)
+	case SignalLayers:
+		if in.Applied.AllLayers == 0 { // a draft model's follow
+			in.Applied.Layers, in.Applied.AllLayers = sig.Layers, sig.AllLayers
+		}
+	case SignalReduced:
+		in.Applied.Reduced = true
+		s.tryWhole(in)
+	case SignalFlashAttention:
+		in.Applied.FlashAttention = sig.Toggle
+	}
+}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -115,3 +116,36 @@ const (
 	SandboxNarrow SandboxLevel = iota // what drivers are known to need
 	SandboxWide                       // read all files, share memory under new names, and write all of its own files below /proc/self
 )
+
+// Size is the part of a Spec that is reduced when there is too little room.
+type Size struct {
+	ContextLength int // tokens for each request; 0: that of the Spec
+	Parallel      int
+	PromptCache   int64
+	Checkpoints   int
+	Memory        int64 // estimated memory of the model in this size, in bytes
+	Offload       int64 // the part of Memory that a GPU takes
+	Reserve       int64 // the part of Memory that is allocated gradually
+}
+
+// smaller returns the Spec in its nth smaller size, counted from 1; 0 is the Spec itself.
+func (s *Spec) smaller(n int) *Spec {
+	if n == 0 {
+		return s
+	}
+	own, size := *s, s.Smaller[n-1]
+	own.Parallel, own.PromptCache, own.Checkpoints = size.Parallel, size.PromptCache, size.Checkpoints
+	own.ContextLength = cmp.Or(size.ContextLength, s.ContextLength)
+	own.Memory, own.Offload, own.Reserve, own.Smaller = size.Memory, size.Offload, size.Reserve, s.Smaller[n:]
+	return &own
+}
+
+// sizeOf returns in which size of s a process with o was started, as counted by smaller, or -1 if in none.
+func (s *Spec) sizeOf(o *Spec) int {
+	for n := range len(s.Smaller) + 1 {
+		if s.smaller(n).IsProcessOf(o) {
+			return n
+		}
+	}
+	return -1
+}

@@ -10,11 +10,11 @@ import (
 // State is the scheduler's whole state. Only Step changes it.
 type State struct {
 	Limits    Limits
-	Instances []*Instance         // in order of creation
-	Waiters   []*Waiter           // restarts first, then callers, in order of arrival except for turns and priority
-	Failures  map[string]*Failure // by key: models that failed and haven't worked since
-	Learnt    map[string]Learnt   // by key: the measured cost of the model's last load
-	Pace      map[string]*pace    // by key: how fast waiters are being served
+	Instances []*Instance // in order of creation
+	Waiters   Queue
+	Failures  Failures
+	Learnt    map[string]Learnt // by key: the measured cost of the model's last load
+	Pace      map[string]*pace  // by key: how fast waiters are being served
 	Closing   bool
 	LastGen   uint64
 
@@ -200,19 +200,6 @@ const (
 // uses reports whether an existing instance can serve the waiter.
 func (w *Waiter) uses() bool { return w.Kind == WaitSlots || w.Kind == WaitLoaded }
 
-// Failure records the failures of a model.
-type Failure struct {
-	Count   int       // in a row
-	At      time.Time // the last one
-	Until   time.Time // when it may be tried again
-	Message string    // for operators
-	Told    string    // for clients, if Message may quote other clients' requests; empty: Message
-	changed time.Time // modification time of the model's file: a changed file starts a new count
-}
-
-// Counts reports whether the failure isn't too long ago to be told.
-func (f *Failure) Counts(now time.Time) bool { return f.Count > 0 && now.Sub(f.At) <= forgetAfter }
-
 // Learnt is what a load turned out to cost.
 type Learnt struct {
 	Spec     *Spec
@@ -225,16 +212,20 @@ type Learnt struct {
 
 // Find returns the instance of a process, or nil if the process has been replaced or is gone.
 func (st *State) Find(gen uint64) *Instance {
-	return st.first(func(in *Instance) bool { return in.Gen == gen })
+	for _, in := range st.Instances {
+		if in.Gen == gen {
+			return in
+		}
+	}
+	return nil
 }
 
+// ByID returns the instance with an id, or nil.
 func (st *State) ByID(id string) *Instance {
-	return st.first(func(in *Instance) bool { return in.ID == id })
-}
-
-func (st *State) first(is func(*Instance) bool) *Instance {
-	if i := slices.IndexFunc(st.Instances, is); i >= 0 {
-		return st.Instances[i]
+	for _, in := range st.Instances {
+		if in.ID == id {
+			return in
+		}
 	}
 	return nil
 }
@@ -248,31 +239,14 @@ func (st *State) named(w *Waiter) *Instance {
 	return in
 }
 
-// restart returns the first pending restart that matches, or nil.
-func (st *State) restart(which func(*Waiter) bool) *Waiter {
-	for _, w := range st.Waiters[:st.restarts()] {
-		if !w.gone && which(w) {
-			return w
-		}
-	}
-	return nil
+// removeIf removes the instances that match.
+func (st *State) removeIf(which func(*Instance) bool) {
+	st.Instances = slices.DeleteFunc(st.Instances, which)
 }
 
 // Restarting returns the pending restart of the instance with an id, or nil.
 func (st *State) Restarting(id string) *Waiter {
-	return st.restart(func(w *Waiter) bool { return w.Instance == id })
-}
-
-// restarts returns the number of pending restarts, which are at the head of the queue.
-func (st *State) restarts() int {
-	if n := slices.IndexFunc(st.Waiters, func(w *Waiter) bool { return w.Kind != WaitRestart }); n >= 0 {
-		return n
-	}
-	return len(st.Waiters)
-}
-
-func (st *State) remove(in *Instance) {
-	st.Instances = slices.DeleteFunc(st.Instances, func(o *Instance) bool { return o == in })
+	return st.Waiters.restart(func(w *Waiter) bool { return w.Instance == id })
 }
 
 // launch adds a new instance of a model, with the given id or, if that is empty, a free one. The caller must emit the Spawn.
@@ -341,3 +315,32 @@ func (st *State) Deadline(now time.Time) time.Time {
 	}
 	return first
 }
+
+// IsRemote reports whether the instance has no process here.
+func (in *Instance) IsRemote() bool { return in.Spec.Remote != nil }
+
+// isKept reports whether the instance is never evicted.
+func (in *Instance) isKept() bool { return in.Spec.Pinned || in.IsRemote() }
+
+// slots returns how many requests the instance may answer at a time now.
+func (in *Instance) slots() int {
+	if !in.HeldUntil.IsZero() {
+		return min(in.Held, in.Spec.Parallel)
+	}
+	return in.Spec.Parallel
+}
+
+// isOut reports whether a request shouldn't wait for the instance: its remote can't be reached, or takes nothing for some time.
+func (in *Instance) isOut(now time.Time) bool {
+	return in.Away != "" || !in.HeldUntil.IsZero() && in.slots() == 0 && in.HeldUntil.Sub(now) > patience
+}
+
+// context returns the length of the context, in tokens; that of a remote which doesn't tell is boundless.
+func (in *Instance) context() int {
+	if in.IsRemote() && in.Spec.ContextLength == 0 {
+		return boundless
+	}
+	return in.Spec.ContextLength
+}
+
+const boundless = 1 << 40

@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/zeebo/xxh3"
+import (
+	"github.com/zeebo/xxh3"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+)
 
 // The nodes of a cluster are remotes that run the same models as this machine. Each request may arrive at any of them, so all have to make the
 // same choice without asking each other: they compare the ranks of the nodes (rendezvous hashing), of which each conversation, and each
@@ -38,7 +42,7 @@ func (c *choice) isNeedless(in *Instance) bool {
 }
 
 // lookAround notes whether the waiter's model has to be loaded on a further node, and whether this one would do that if it ranked first.
-func (st *State) lookAround(c *choice) {
+func (c *choice) lookAround(st *State) {
 	w := c.waiter
 	if c.self = st.Limits.Node; c.self == "" || w.Kind != WaitSlots {
 		return
@@ -56,14 +60,14 @@ func (st *State) lookAround(c *choice) {
 			slots += in.slots()
 		}
 	}
-	if st.crowd[w.Key] <= slots && slots > 0 || st.restart(func(r *Waiter) bool { return r.brings(w) }) != nil {
+	if st.crowd[w.Key] <= slots && slots > 0 || st.Waiters.restart(func(r *Waiter) bool { return r.brings(w) }) != nil {
 		c.settled = true
 	}
 	if f := st.Failures[w.Key]; f != nil {
 		c.here = false
 	}
 	if c.here {
-		if _, err := (&stepper{st: st}).plans(w.Spec, w.Context); err != nil {
+		if _, err := (&planner{st: st}).plans(w.Spec, w.Context); err != nil {
 			c.here = false
 		}
 	}
@@ -83,11 +87,6 @@ func (st *State) countCrowd() {
 			st.crowd[w.Key]++
 		}
 	}
-}
-
-// kept returns the load of the instances that are never evicted.
-func (st *State) kept() load {
-	return st.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
 }
 
 // prefersNode compares instances of which at least one is of another node: one that has the model loaded is better, then one that surely fits,
@@ -118,8 +117,71 @@ func (c *choice) prefersNode(in, other *Instance) bool {
 	return !in.IsRemote() && other.IsRemote()
 }
 
-// isSettled reports whether no further node of the cluster has to load the model of a waiter.
-func (s *stepper) isSettled(w *Waiter) bool {
-	choice := s.st.choice(w)
-	return choice.settled
+// maxSent bounds how many places of prompts are remembered of a remote's instance.
+const maxSent = 8192
+
+// sentPrompts remembers the beginnings of the prompts that a remote's instance was sent, since it probably still has their state. The oldest are
+// forgotten first.
+type sentPrompts struct {
+	at   map[prefix.Sum]int // where in the ring it is
+	ring []prefix.Sum
+	next int
+}
+
+// add remembers a prompt.
+func (m *sentPrompts) add(prompt prefix.Chain) {
+	if m.at == nil {
+		m.at = map[prefix.Sum]int{}
+	}
+	for _, link := range prompt[max(0, len(prompt)-maxSent):] {
+		if len(m.ring) < maxSent {
+			m.ring = append(m.ring, link.Sum)
+		} else {
+			if old := m.ring[m.next]; m.at[old] == m.next {
+				delete(m.at, old)
+			}
+			m.ring[m.next] = link.Sum
+		}
+		m.at[link.Sum] = m.next
+		m.next = (m.next + 1) % maxSent
+	}
+}
+
+// common estimates how many tokens of a prompt were sent before.
+func (m *sentPrompts) common(prompt prefix.Chain) int {
+	if m == nil {
+		return 0
+	}
+	for n := len(prompt); n > 0; n-- {
+		if _, ok := m.at[prompt[n-1].Sum]; ok {
+			return prompt.Weight(n) / bytesPerToken
+		}
+	}
+	return 0
+}
+
+// isFarBusier reports whether an instance is so much busier than another that a prompt which it has had before is rather processed again
+// there.
+func (in *Instance) isFarBusier(other *Instance) bool {
+	return in.InUse > 2*other.InUse+farBusier
+}
+
+// farBusier is the number of requests that one instance may always have more than another.
+const farBusier = 4
+
+// prefersRemote compares instances of remotes: one that has the model loaded is better, then one that was sent far more of the prompt
+// before, unless it is far busier, then the less busy one, for its size.
+func (c *choice) prefersRemote(in, other *Instance) bool {
+	if in.Spec.Remote.Loaded != other.Spec.Remote.Loaded {
+		return in.Spec.Remote.Loaded
+	}
+	more := in.sent.common(c.waiter.Prompt) - other.sent.common(c.waiter.Prompt)
+	switch {
+	case more > 0 && !in.isFarBusier(other):
+		return true
+	case more < 0 && !other.isFarBusier(in):
+		return false
+	default:
+		return in.InUse*other.Spec.Parallel < other.InUse*in.Spec.Parallel
+	}
 }

@@ -35,6 +35,62 @@ func (s *Spec) place() int {
 	return s.Remote.Prefer
 }
 
+// Placed sets the models of a remote, an instance each. Away is why it can't be reached; empty: it can.
+type Placed struct {
+	Remote string
+	Specs  []*Spec
+	Away   string
+}
+
+func (ev Placed) apply(s *stepper) {
+	if s.st.Closing {
+		return
+	}
+	old := map[string]*Instance{}
+	for _, in := range s.st.Instances {
+		if remote := in.Spec.Remote; remote != nil && remote.Name == ev.Remote {
+			old[in.Spec.Remote.Model] = in
+		}
+	}
+	for _, spec := range ev.Specs {
+		in := old[spec.Remote.Model]
+		if in != nil && in.Spec.Model.Key == spec.Model.Key {
+			delete(old, spec.Remote.Model)
+			in.Spec = spec
+		} else {
+			s.st.LastGen++
+			id := s.st.freeID(spec.Remote.Name + "/" + spec.Model.Key)
+			in = &Instance{ID: id, Gen: s.st.LastGen, Spec: spec, Status: Ready, Launched: s.now, LastUsed: s.now}
+			s.st.Instances = append(s.st.Instances, in)
+		}
+		in.Away = ev.Away
+	}
+	s.st.removeIf(func(in *Instance) bool { return in.Spec.Remote != nil && old[in.Spec.Remote.Model] == in })
+}
+
+// Throttled says that a remote has turned away a request on some slots, and wants no more than it has until a time.
+type Throttled struct {
+	Gen   uint64
+	Slots int
+	Until time.Time
+	Why   string // a sentence; empty: it is busy
+}
+
+func (ev Throttled) apply(s *stepper) {
+	in := s.st.Find(ev.Gen)
+	if in == nil || in.Spec.Remote == nil || !ev.Until.After(s.now) {
+		return
+	}
+	slots := max(0, in.InUse-ev.Slots)
+	if !in.HeldUntil.IsZero() {
+		slots = min(slots, in.Held)
+	}
+	in.Held = slots
+	if ev.Until.After(in.HeldUntil) {
+		in.HeldUntil, in.HeldWhy = ev.Until, ev.Why
+	}
+}
+
 func unreachable(in *Instance) Error {
 	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
 		"The model %s is on the remote %s, which can't be reached now: %s. It is tried again every second.", in.Spec.Model.Key, in.Spec.Remote.Name, in.Away)}

@@ -1,0 +1,201 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// recentUse is how long an instance counts as recently used. Others are shrunk before such an instance is evicted.
+const recentUse = 5 * time.Minute
+
+// modelSize is the memory that a load of a model takes, in bytes.
+type modelSize struct {
+	memory  int64 // on all devices of this machine
+	offload int64 // the part of it that GPUs take if the model is wholly on them
+}
+
+// sizeOf returns what a load of a Spec is counted with: what the same load took the last time, or else the estimate.
+func (st *State) sizeOf(spec *Spec) modelSize {
+	if l, ok := st.Learnt[spec.Model.Key]; ok && l.Spec.IsProcessOf(spec) {
+		return l.Size
+	}
+	return modelSize{spec.Memory, spec.Offload}
+}
+
+// loadPlan is a Spec in one of its sizes, where it is loaded, and what that is counted with.
+type loadPlan struct {
+	spec *Spec
+	on   Placement
+	need load
+}
+
+// planner says where models could be loaded.
+type planner struct {
+	st       *State
+	now      time.Time
+	reserved load // kept free, or being freed, for loads that were decided in this round
+}
+
+// plans returns the ways to load a Spec that can ever fit, the best first: in each size, the largest first, wholly on GPUs if the engine has
+// any. Only if it can't be wholly on them in any size, the smallest one is split between them and the processor. Sizes whose context is too
+// short for what a request needs are left out. The error says that there are none.
+func (p *planner) plans(spec *Spec, need ContextNeed) ([]loadPlan, *Error) {
+	gpus, fixed, taken := p.st.GPUsOf(spec), p.st.kept(), p.st.taken(stays)
+	var all []loadPlan
+	var first *Error
+	smallest := spec
+	for n := range len(spec.Smaller) + 1 {
+		own := spec.smaller(n)
+		if own.ContextLength < min(spec.ContextLength, need.Likely) {
+			continue
+		}
+		smallest = own
+		found := 0
+		for _, estimate := range p.st.placements(own, gpus, modelSize{own.Memory, own.Offload}, taken) {
+			if p.st.fits(fixed.plus(estimate.need), estimate.need) {
+				all = append(all, p.counted(estimate, fixed))
+				found++
+			}
+		}
+		if found == 0 && first == nil {
+			first = new(neverFits(own, p.st, fixed))
+		}
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	if len(gpus) > 0 {
+		size := p.st.sizeOf(smallest)
+		if least := p.st.split(smallest, gpus, size, fixed); p.st.fits(fixed.plus(least.need), least.need) {
+			beside := p.st.taken(func(in *Instance) bool { return stays(in) && (!in.isEvictable() || in.InUse > 0) })
+			return []loadPlan{p.st.split(smallest, gpus, size, beside.plus(p.reserved))}, nil
+		}
+	}
+	return nil, first
+}
+
+// placements returns where a model may wholly be.
+func (st *State) placements(spec *Spec, gpus []*GPU, size modelSize, taken load) []loadPlan {
+	if len(gpus) == 0 {
+		isProcessor := spec.NoGPU || len(spec.Devices) > 0
+		return []loadPlan{{spec, Placement{Processor: isProcessor}, load{1, size.memory, nil}}}
+	}
+	var all []loadPlan
+	for _, group := range st.groups(gpus, taken) {
+		all = append(all, st.whole(spec, group, size))
+	}
+	return all
+}
+
+// counted returns a plan that is counted with what was measured. A larger figure than the estimate, which fits beside the pinned instances,
+// is capped at what they leave: that load has fitted before.
+func (p *planner) counted(plan loadPlan, fixed load) loadPlan {
+	plan = p.at(plan.spec, &plan.on)
+	if most := p.st.Limits.Memory; most > 0 {
+		plan.need.memory = min(plan.need.memory, most-fixed.memory)
+	}
+	for i, d := range plan.need.gpus {
+		plan.need.gpus[i].Bytes = min(d.Bytes, p.st.limitOf(p.st.Limits.gpu(d.Device))-bytesOf(d.Device, fixed.gpus))
+	}
+	return plan
+}
+
+// at returns the plan of a load where the model is wholly on some GPUs, or on none.
+func (p *planner) at(spec *Spec, where *Placement) loadPlan {
+	size := p.st.sizeOf(spec)
+	var group []*GPU
+	for _, name := range where.Devices {
+		if g := p.st.Limits.gpu(name); g != nil {
+			group = append(group, g)
+		}
+	}
+	if len(group) == 0 {
+		return loadPlan{spec, *where, load{1, size.memory, nil}}
+	}
+	return p.st.whole(spec, group, size)
+}
+
+// isRecent reports whether an instance is in use or was used recently.
+func (p *planner) isRecent(in *Instance) bool {
+	return in.isWanted() || p.now.Sub(in.LastUsed) <= recentUse
+}
+
+// groups returns the sets of GPUs on which a whole model is tried: each alone, that with the most room first, then the largest ones
+// together, as few as possible. taken is what is taken of them.
+func (st *State) groups(gpus []*GPU, taken load) [][]*GPU {
+	room := func(g *GPU) int64 { return st.limitOf(g) - bytesOf(g.Name, taken.gpus) }
+	alone := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(room(b), room(a)) })
+	var all [][]*GPU
+	for _, g := range alone {
+		all = append(all, []*GPU{g})
+	}
+	largest := slices.SortedStableFunc(slices.Values(gpus), func(a, b *GPU) int { return cmp.Compare(st.limitOf(b), st.limitOf(a)) })
+	for n := 2; n <= len(largest); n++ {
+		group := slices.Clone(largest[:n])
+		slices.SortFunc(group, func(a, b *GPU) int { return cmp.Compare(slices.Index(gpus, a), slices.Index(gpus, b)) })
+		all = append(all, group)
+	}
+	return all
+}
+
+// whole returns the plan of a load wholly on some GPUs, each of which takes a share by its size.
+func (st *State) whole(spec *Spec, group []*GPU, size modelSize) loadPlan {
+	plan := loadPlan{spec: spec, on: Placement{Whole: true, Share: 1}}
+	plan.need = load{instances: 1, memory: size.memory - size.offload}
+	var sum int64
+	for _, g := range group {
+		sum += st.limitOf(g)
+	}
+	rest := size.offload
+	for i, g := range group {
+		share := rest
+		if i < len(group)-1 && sum > 0 {
+			share = int64(float64(size.offload) * float64(st.limitOf(g)) / float64(sum))
+		}
+		rest -= share
+		plan.on.Devices = append(plan.on.Devices, g.Name)
+		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, share + g.Context})
+	}
+	return plan
+}
+
+// split returns the plan of a load that is on the GPUs as far as they have room beside what stays, and on the processor for the rest.
+func (st *State) split(spec *Spec, gpus []*GPU, size modelSize, stays load) loadPlan {
+	plan := loadPlan{spec: spec, need: load{instances: 1, memory: size.memory}}
+	rest := size.offload
+	for _, g := range gpus {
+		part := min(rest, st.limitOf(g)-bytesOf(g.Name, stays.gpus)-g.Context)
+		if part < int64(leastShare*float64(size.offload)) || part <= 0 {
+			continue
+		}
+		rest -= part
+		plan.on.Devices = append(plan.on.Devices, g.Name)
+		plan.need.gpus = append(plan.need.gpus, DeviceMemory{g.Name, part + g.Context})
+	}
+	plan.need.memory -= size.offload - rest
+	plan.on.Processor = len(plan.on.Devices) == 0
+	plan.on.Share = 1 - float64(rest)/float64(max(1, size.offload))
+	return plan
+}
+
+// margins sets what the engine has to leave free of each GPU of a plan, beside what is taken. Its planner compares with what is free.
+func (st *State) margins(plan *loadPlan, taken load, now time.Time) {
+	for _, name := range plan.on.Devices {
+		g := st.Limits.gpu(name)
+		used := bytesOf(name, taken.gpus)
+		free := g.Total - st.Held[name] - used
+		if known, ok := st.Free[name]; ok && st.isSampled(now) {
+			free = known
+		}
+		least := min(growth, g.Total/32)
+		plan.on.Margins = append(plan.on.Margins, max(least, free-(st.limitOf(g)-used)))
+	}
+}
+
+// hasRoom reports whether the model of a plan can wholly be loaded now by what was last reported of the GPUs. Then the next report needn't be
+// waited for: if others have taken the room meanwhile, the engine's planner says so. Just after the end of a process, its driver is asked.
+func (p *planner) hasRoom(plan *loadPlan) bool {
+	isKnown := !p.st.SampledAt.IsZero() && !plan.on.IsPartial() && p.now.Sub(p.st.FreedAt) >= recoveryTime
+	return isKnown && p.st.fits(p.st.taken(stays).plus(p.reserved).plus(plan.need), plan.need) && p.st.fits(p.st.taken(exists).plus(plan.need), plan.need)
+}
