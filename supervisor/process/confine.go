@@ -100,7 +100,7 @@ var denial = regexp.MustCompile(`(?i)permission denied|not permitted|address fam
 
 // sandboxHint returns how to find out whether the sandbox made a load fail. It is empty if that isn't possible.
 func (p *Process) sandboxHint(err error) string {
-	if !p.confined || p.loading.isOver() || (!errors.Is(err, fs.ErrPermission) && !p.output.contains(denial)) {
+	if !p.confined || p.life.wasReady() || (!errors.Is(err, fs.ErrPermission) && !p.output.contains(denial)) {
 		return ""
 	}
 	return ". It ran in the sandbox: if it needs more than that allows, name what it needs by sandbox_read in its engine block, or add `sandbox off` there"

@@ -39,13 +39,13 @@ func launchFake(t *testing.T, script *fakeengine.Script, options Options) (*Proc
 	})
 	go p.Run(Launch{Spec: spec, Instance: "m"})
 	t.Cleanup(func() {
-		p.stop()
-		<-p.exited
+		p.StopFor(schedule.ForClosing)
+		<-p.life.exited
 		host.Close()
 	})
 	select {
 	case <-ready:
-	case <-p.exited:
+	case <-p.life.exited:
 		t.Fatal("it has ended")
 	}
 	return p, fake
@@ -208,7 +208,7 @@ func TestPost_APortOutlivesItsEngine(t *testing.T) {
 	}
 	_ = held.Close()
 	p.Launched().kill()
-	<-p.exited
+	<-p.life.exited
 	listener, err := net.Listen("tcp", p.Launched().Address)
 	if err != nil {
 		t.Fatal(err)

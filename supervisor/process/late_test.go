@@ -30,11 +30,11 @@ func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
 				pt.health = tt.health
 				ctx, end := context.WithCancel(pt.t.Context())
 				defer end()
-				p := &Process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
+				p := &Process{ctx: ctx, pulse: pt.pulse, life: life{exited: make(chan struct{})}}
 				pt.ctx = ctx
-				pt.condemn = func(string) { p.ending.Store(&stopping{why: schedule.ForSilence}); end() }
+				p.report = func(schedule.Event) { p.life.stop(schedule.ForSilence); end() }
 				if tt.ends > 0 {
-					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
+					time.AfterFunc(tt.ends, func() { end(); close(p.life.exited) })
 				}
 				from := time.Now()
 				if got := p.Lost(pt.t.Context(), 1, io.ErrUnexpectedEOF); got.Kind != tt.want || time.Since(from) != tt.took {

@@ -19,10 +19,8 @@ const leastLateness = time.Second
 // loading tracks the progress of a load. A load has no deadline, since a large model on a slow disk takes long; it fails when
 // it makes no progress. Any output counts as progress, too, but not forever.
 type loading struct {
-	ready     chan struct{} // closed when the load has succeeded
 	listening chan struct{} // closed when the engine has said that it listens
 	listens   sync.Once
-	over      atomic.Bool // the load has succeeded or failed
 	tells     atomic.Bool // the engine reports its state by itself
 
 	mu       sync.Mutex
@@ -86,9 +84,6 @@ func (o *loading) complaint() string {
 
 // heard records that the engine has written something, or computed.
 func (o *loading) heard() {
-	if o.over.Load() {
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if stall := o.stall(); time.Since(o.moved) <= maxChatter*stall {
@@ -137,36 +132,4 @@ func (o *loading) isNews(sig schedule.Signal) bool {
 	}
 	o.moved = time.Now()
 	return true
-}
-
-// succeed marks the load as ready. It returns false if the load is over already.
-func (o *loading) succeed() bool {
-	if !o.over.CompareAndSwap(false, true) {
-		return false
-	}
-	close(o.ready)
-	return true
-}
-
-// fail marks the load as failed. It returns false if the load is over already.
-func (o *loading) fail(why string) bool {
-	if !o.over.CompareAndSwap(false, true) {
-		return false
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.why = why
-	return true
-}
-
-func (o *loading) isOver() bool { return o.over.Load() }
-
-// whyStopped returns why the supervisor stopped the process.
-func (o *loading) whyStopped() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.why != "" {
-		return o.why
-	}
-	return "it was told to stop"
 }

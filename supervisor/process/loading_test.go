@@ -11,7 +11,7 @@ import (
 // begun is a load that has begun, and the complaint about it once there is one.
 func begun(stall time.Duration) (*loading, chan string) {
 	complaints := make(chan string, 1)
-	o := &loading{ready: make(chan struct{}), listening: make(chan struct{})}
+	o := &loading{listening: make(chan struct{})}
 	o.begin(func() time.Duration { return stall }, func(why string) { complaints <- why })
 	return o, complaints
 }
@@ -77,24 +77,6 @@ func TestLoading_ProgressGoesOnForAsLongAsItTakes(t *testing.T) {
 		default:
 		}
 	})
-}
-
-func TestLoading_SucceedsOrFailsOnce(t *testing.T) {
-	t.Parallel()
-	o, _ := begun(time.Hour)
-	defer o.end()
-	if o.whyStopped() != "it was told to stop" || o.isOver() {
-		t.Errorf("over before it began: %q", o.whyStopped())
-	}
-	if !o.fail("it stalled") || o.succeed() || o.fail("again") || !o.isOver() || o.whyStopped() != "it stalled" {
-		t.Errorf("after a failure: over %t, because %q", o.isOver(), o.whyStopped())
-	}
-	o, _ = begun(time.Hour)
-	defer o.end()
-	if !o.succeed() || o.succeed() || o.fail("late") || o.whyStopped() != "it was told to stop" {
-		t.Errorf("after success: %q", o.whyStopped())
-	}
-	<-o.ready
 }
 
 func TestLoading_OnlyNewsIsTold(t *testing.T) {

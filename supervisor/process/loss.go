@@ -3,7 +3,11 @@ package process
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -68,26 +72,16 @@ func (p *Process) Lost(ctx context.Context, lease uint64, err error) Loss {
 			if !isRefused(err) {
 				return Loss{}
 			}
-			p.pulse.refuse()
+			p.condemn(reasonDeaf)
 		}
 		<-p.ctx.Done() // the supervisor stops it, unless it has just exited
 	}
-	loss := Loss{Ended, p.pulse.isAlone(lease)}
-	why := p.ending.Load()
-	switch {
-	case why == nil:
-		<-p.exited // follows at once
-		loss.Kind = cmp.Or(p.end, Ended)
-	case why.why == schedule.ForSilence && p.pulse.isDeaf():
-		loss.Kind = Deaf
-	case why.why == schedule.ForSilence:
-		loss.Kind = Hung
-	case why.why == schedule.ForClosing:
-		loss.Kind = ShutDown
-	default:
-		loss.Kind = Unloaded
+	kind, isOrdered := p.life.loss()
+	if !isOrdered {
+		<-p.life.exited // follows at once
+		kind = cmp.Or(p.life.end, Ended)
 	}
-	return loss
+	return Loss{kind, p.pulse.isAlone(lease)}
 }
 
 // diesLate checks the health of a process. If it doesn't answer, diesLate waits for its exit, at most lateExitGrace, and
@@ -117,11 +111,50 @@ func (p *Process) newPulse(spec *schedule.Spec) *pulse {
 		engine: p.program, batch: max(1, batch),
 		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
 		stall: p.host.stall, ctx: p.ctx, ask: p.ask, usage: p.usage,
-		condemn: func(reason string) { p.report(schedule.Condemned{Gen: p.gen, Reason: reason}) },
+		condemn: p.condemn,
 	}
+}
+
+// condemn reports that the process hangs.
+func (p *Process) condemn(reason string) {
+	p.life.mu.Lock()
+	p.life.refuses = p.life.refuses || reason == reasonDeaf
+	p.life.mu.Unlock()
+	p.report(schedule.Condemned{Gen: p.gen, Reason: reason})
 }
 
 // ask sends a GET request to the engine.
 func (p *Process) ask(ctx context.Context, path string) (*http.Response, error) {
 	return p.transport.Do(ctx, &http1.Request{Method: http.MethodGet, Target: path, Host: engineHost, Header: p.launched.Load().header[:1]})
+}
+
+// exitError says how a process ended.
+type exitError struct{ state *os.ProcessState }
+
+func (e exitError) Error() string { return fmt.Sprintf("the engine ended with %s", e.state) }
+
+func describeExit(err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return errors.New("the engine ended")
+	case errors.As(err, &exit):
+		return exitError{exit.ProcessState}
+	default:
+		return fmt.Errorf("the engine ended: %w", err)
+	}
+}
+
+// kindOfEnd returns how a process exited from a state. err is that of its exit.
+func (p *Process) kindOfEnd(from State, err error) LossKind {
+	switch {
+	case from >= Failing: // then it was killed by us
+		return Ended
+	case wasKilled(err) && oomKills() > p.oomKills.Load():
+		return OutOfMemory
+	case wasEndedByOthers(err):
+		return Killed
+	default:
+		return Ended
+	}
 }

@@ -31,7 +31,7 @@ func (p *Process) sample(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-p.loading.ready:
+	case <-p.life.ready:
 	}
 	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
@@ -60,10 +60,10 @@ func (p *Process) watch(ctx context.Context) {
 		every := time.NewTimer(min(sampleEvery, p.host.stall()/4))
 		select {
 		case <-ctx.Done():
-		case <-p.loading.ready:
+		case <-p.life.ready:
 		case <-every.C:
 		}
-		if every.Stop(); ctx.Err() != nil || p.loading.isOver() {
+		if every.Stop(); ctx.Err() != nil || !p.life.isLoading() {
 			return
 		}
 		switch grows, computes := load.sample(time.Now(), p.usage(ctx)); {

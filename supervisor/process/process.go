@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,23 +39,18 @@ type Process struct {
 	cancel context.CancelFunc
 
 	launched atomic.Pointer[Launched]
-	stopOnce sync.Once
-	exited   chan struct{}
+	life     life
 	output   logRing
 	lines    child.LineLog
 	confined bool // it runs in a sandbox
 	loading  loading
-	death    death
 	pulse    *pulse
-	oomKills atomic.Int64             // how many processes of the machine the system had killed for want of memory when it was last looked
-	end      LossKind                 // how it ended by itself; set before exited is closed
-	ending   atomic.Pointer[stopping] // by the supervisor; nil: it isn't being stopped
-	slots    *Slots                   // of run alone; nil: states of its slots can't be saved
+	oomKills atomic.Int64 // how many processes of the machine the system had killed for want of memory when it was last looked
+	slots    *Slots       // of run alone; nil: states of its slots can't be saved
 
 	// Set before the engine is started.
-	first       *compiling    // nil: nothing has to be compiled
-	learn       func(ask Ask) // see [Options]; nil: there is nothing to find out
-	prepareOnce sync.Once     // guards what they do
+	first *compiling    // nil: nothing has to be compiled
+	learn func(ask Ask) // see [Options]; nil: there is nothing to find out
 }
 
 // Launched is what is known of a running process.
@@ -83,12 +79,13 @@ func (l *Launched) kill() {
 // NewProcess returns a process of a program that is launched with spec. It reports its events until it has exited.
 func NewProcess(host *Host, gen uint64, program Program, spec *schedule.Spec, log *slog.Logger, report func(schedule.Event)) *Process {
 	p := &Process{
-		gen: gen, log: log, host: host, program: program, report: report, exited: make(chan struct{}),
+		gen: gen, log: log, host: host, program: program, report: report,
+		life:  life{ready: make(chan struct{}), exited: make(chan struct{})},
 		lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery},
 	}
 	p.transport.Dial = func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, "", "") }
 	p.transport.Idle, p.transport.MaxHead, p.transport.Closed = idleTimeout, maxHead, errEnded
-	p.loading.ready, p.loading.listening = make(chan struct{}), make(chan struct{})
+	p.loading.listening = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	context.AfterFunc(p.ctx, p.transport.Close)
 	p.pulse = p.newPulse(spec)
@@ -97,30 +94,28 @@ func NewProcess(host *Host, gen uint64, program Program, spec *schedule.Spec, lo
 
 // Run launches the engine and waits for its exit.
 func (p *Process) Run(l Launch) {
-	ended := schedule.Exited{Gen: p.gen}
 	err := p.execute(l)
-	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
-	why := p.death.why()
-	if why != "" {
-		ended.Reason, ended.Killed = why, false
-	}
-	p.end = p.kindOfEnd(err)
-	ended.OutOfMemory = p.end == OutOfMemory
-	if p.launched.Load() == nil && openfiles.AreExhausted(err) {
-		ended.NoFiles = openfiles.Message
-	}
-	if words := p.output.last(lastWords); words != "" && (why == "" || !p.loading.knowsTrouble()) {
-		ended.Reason += "; its last words: " + words
-	}
-	ended.Reason += p.sandboxHint(err)
-	if p.ctx.Err() != nil {
-		ended.Reason, ended.Killed, ended.OutOfMemory, ended.NoFiles = p.loading.whyStopped(), false, false, ""
+	from, why := p.life.gone()
+	end := p.kindOfEnd(from, err)
+	ended := schedule.Exited{Gen: p.gen, Reason: cmp.Or(why, err.Error())}
+	if from == Stopping {
+		ended.Reason = cmp.Or(why, "it was told to stop")
+	} else {
+		ended.Killed, ended.OutOfMemory = from != Failing && wasKilled(err), end == OutOfMemory
+		if p.launched.Load() == nil && openfiles.AreExhausted(err) {
+			ended.NoFiles = openfiles.Message
+		}
+		if words := p.output.last(lastWords); words != "" && (from != Failing || !p.loading.knowsTrouble()) {
+			ended.Reason += "; its last words: " + words
+		}
+		ended.Reason += p.sandboxHint(err)
 	}
 	p.transport.Drain()
 	p.cancel()
 	p.log.Info("engine ended", "reason", ended.Reason)
+	p.life.end = end
 	p.report(ended) // before exited is closed, so that the state is up to date by then
-	close(p.exited)
+	close(p.life.exited)
 	p.slots.close()
 }
 
@@ -149,7 +144,12 @@ func (p *Process) execute(l Launch) error {
 	if box != nil {
 		defer box.Close()
 	}
-	guard := p.guard(command, mark)
+	var guard *child.Guard // nil: none is needed, or there can be none
+	if command.Guard {
+		if guard, err = child.NewGuard(mark); err != nil {
+			p.log.Warn("the engine has no guard: if this server is killed, it may be left behind", "error", err)
+		}
+	}
 	defer guard.End()
 	cmd := command.forExec(l.Folder, mark)
 	cmd.SysProcAttr = guard.Attributes()
@@ -176,6 +176,7 @@ func (p *Process) execute(l Launch) error {
 		At: time.Now(),
 	}
 	record := mark.Record(now.PID, p.log)
+	p.life.become(Loading, byLaunch, "")
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
 	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.slots != nil {
@@ -207,7 +208,7 @@ func (p *Process) prepare(l *Launch) (Build, error) {
 // wait waits for the process to exit, ends the descendants that are left, and returns how it ended.
 func (p *Process) wait(cmd *exec.Cmd, l *Launched, m child.Mark) error {
 	err := cmd.Wait()
-	p.death.end()
+	p.life.gone()
 	l.group.Kill()
 	m.KillAll(l.PID)
 	return describeExit(err)
@@ -225,18 +226,6 @@ func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
 		return nil, nil, err
 	}
 	return stdin, out, nil
-}
-
-// guard returns a guard for a command that needs one, or nil.
-func (p *Process) guard(c Cmd, m child.Mark) *child.Guard {
-	if !c.Guard {
-		return nil
-	}
-	guard, err := child.NewGuard(m)
-	if err != nil {
-		p.log.Warn("the engine has no guard: if this server is killed, it may be left behind", "error", err)
-	}
-	return guard
 }
 
 func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
@@ -271,57 +260,61 @@ func (p *Process) monitor(out *outputs) func() {
 // line handles a line of the engine's output.
 func (p *Process) line(line string) {
 	signals := p.program.Line(line)
-	isOver := p.loading.isOver()
+	isLoading := p.life.isLoading()
 	for _, sig := range signals {
 		switch {
 		case sig.Kind == schedule.SignalDead:
-			p.death.begin(sig.Text, p.launched.Load().kill)
-		case isOver:
+			p.life.fail(sig.Text, p.launched.Load().kill)
+		case !isLoading:
 		case sig.Kind == schedule.SignalReady:
-			p.becomeReady()
+			p.loaded(byOutput)
 		case p.loading.isNews(sig):
 			p.report(schedule.Signalled{Gen: p.gen, Signal: sig})
 		}
 	}
-	if isOver || len(signals) == 0 || signals[0].Kind >= schedule.SignalTrouble {
-		p.logLine(line)
-	}
-}
-
-func (p *Process) logLine(line string) {
-	level := p.program.Level(line)
-	if level < slog.LevelDebug {
+	if isLoading && len(signals) > 0 && signals[0].Kind < schedule.SignalTrouble {
 		return
 	}
-	p.output.add(line)
-	p.lines.Write(p.ctx, level, line)
+	if level := p.program.Level(line); level >= slog.LevelDebug {
+		p.output.add(line)
+		p.lines.Write(p.ctx, level, line)
+	}
 }
 
 // heard records that the engine has written something.
 func (p *Process) heard() {
-	p.loading.heard()
-	p.death.heard()
+	if p.life.isLoading() {
+		p.loading.heard()
+	}
+	p.life.heard()
 }
 
-// becomeReady reports that the engine is ready, once its code is compiled and what there is to learn of its model is known. Only the first
-// call counts.
-func (p *Process) becomeReady() {
+// loaded is called when a witness says that the model is loaded. The process is ready once its code is compiled and what there is to learn of
+// its model is known.
+func (p *Process) loaded(by witness) {
 	if p.first == nil && p.learn == nil {
-		p.succeed()
+		p.becomeReady(by)
 		return
 	}
-	p.prepareOnce.Do(func() {
-		p.loading.advanced()
-		go func() {
-			defer p.succeed()
-			if p.first != nil {
-				p.compile(p.first)
-			}
-			if p.learn != nil {
-				p.learn(p.askOnce)
-			}
-		}()
-	})
+	if !p.life.become(Warming, by, "") {
+		return
+	}
+	p.loading.advanced()
+	go func() {
+		if p.first != nil {
+			p.compile(p.first)
+		}
+		if p.learn != nil {
+			p.learn(p.askOnce)
+		}
+		p.becomeReady(byWarmUp)
+	}()
+}
+
+func (p *Process) becomeReady(by witness) {
+	if p.life.become(Ready, by, "") {
+		p.report(schedule.Signalled{Gen: p.gen, Signal: schedule.Signal{Kind: schedule.SignalReady}})
+	}
 }
 
 // askOnce is an [Ask] of the engine.
@@ -335,48 +328,37 @@ func (p *Process) askOnce(ctx context.Context, path string, body [][]byte) (stat
 	return resp.StatusCode, answer, err
 }
 
-func (p *Process) succeed() {
-	if p.loading.succeed() {
-		p.report(schedule.Signalled{Gen: p.gen, Signal: schedule.Signal{Kind: schedule.SignalReady}})
-	}
-}
-
 // stalled stops an engine whose load makes no progress.
 func (p *Process) stalled(why string) {
 	if words := p.output.last(lastWords); words != "" {
 		why += "; its last words: " + words
 	}
-	if p.loading.fail(why) {
-		p.stop()
-	}
+	p.failLoad(byTimer, why)
 }
 
-// stopping is an order to stop.
-type stopping struct {
-	why schedule.Reason
-	at  time.Time
+// failLoad stops a process whose load a witness has seen to fail.
+func (p *Process) failLoad(by witness, why string) {
+	if p.life.become(Stopping, by, why) {
+		go p.walkSteps()
+	}
 }
 
 // StopFor starts to stop the process. It doesn't block.
 func (p *Process) StopFor(why schedule.Reason) {
-	p.ending.CompareAndSwap(nil, &stopping{why, time.Now()})
-	p.stop()
+	if p.life.stop(why) {
+		go p.walkSteps()
+	}
 }
 
 // StopTook returns for how long the process has been told to stop; false: it wasn't.
 func (p *Process) StopTook() (time.Duration, bool) {
-	order := p.ending.Load()
-	if order == nil {
-		return 0, false
-	}
-	return time.Since(order.at), true
+	p.life.mu.Lock()
+	defer p.life.mu.Unlock()
+	return time.Since(p.life.ordered), p.life.order != ""
 }
 
 // Launched returns what is known of the running process; nil: it isn't launched yet.
 func (p *Process) Launched() *Launched { return p.launched.Load() }
-
-// stop starts to stop the process. It doesn't block.
-func (p *Process) stop() { p.stopOnce.Do(func() { go p.walkSteps() }) }
 
 // walkSteps cancels the requests under way, since an engine may hang on them. Then it runs the engine's stop steps, and
 // finally kills the process.
@@ -401,7 +383,7 @@ func (p *Process) walkSteps() {
 		}
 		timer := time.NewTimer(step.Wait)
 		select {
-		case <-p.exited:
+		case <-p.life.exited:
 			timer.Stop()
 			return
 		case <-timer.C:

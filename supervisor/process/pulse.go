@@ -62,7 +62,6 @@ type pulse struct {
 	left       bool                   // a client has disconnected, and its request may still be under way
 	leftAt     time.Time
 	leftTokens int           // upper bound of the prompt tokens of the clients that disconnected since the engine was last idle
-	deaf       bool          // the engine refuses connections
 	strayed    time.Time     // when an exchange was first seen to be in none of the engine's slots
 	slowest    time.Duration // the longest silence that ended
 	token      time.Duration // the longest time for a token of a prompt; 0: not known
@@ -95,7 +94,7 @@ func (u *pulse) begin(ctx context.Context, lease uint64, bodyBytes int64) *excha
 	return x
 }
 
-// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, hasComputed,
+// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, check, look, lookAtHealth, hasComputed,
 // healthPath and get.
 func (u *pulse) waitsFor(x *exchange, now time.Time) {
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
@@ -151,20 +150,6 @@ func (u *pulse) isAlone(lease uint64) bool {
 		}
 	}
 	return !u.left
-}
-
-func (u *pulse) isDeaf() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.deaf
-}
-
-// refuse condemns a process that refuses connections.
-func (u *pulse) refuse() {
-	u.mu.Lock()
-	u.deaf = true
-	u.mu.Unlock()
-	u.condemn(reasonDeaf)
 }
 
 func (u *pulse) progress(now time.Time) {
@@ -270,7 +255,7 @@ func (u *pulse) check() {
 	u.armed = u.ctx.Err() != nil
 	u.starve(time.Now(), used.Waited)
 	reason := u.judge(seen)
-	if u.deaf = u.deaf || seen.refused; reason == "" && (u.waiting > 0 || u.left) {
+	if reason == "" && (u.waiting > 0 || u.left) {
 		u.arm(every)
 	}
 	u.mu.Unlock()

@@ -25,7 +25,7 @@ func (p *Process) poll(ctx context.Context, path string) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.loading.ready:
+		case <-p.life.ready:
 			return
 		case <-wait.C:
 		}
@@ -33,7 +33,7 @@ func (p *Process) poll(ctx context.Context, path string) {
 			return
 		}
 		if isHealthy(ctx, client, engineURL(path)) {
-			p.becomeReady()
+			p.loaded(byHealth)
 			return
 		}
 		wait.Reset(pollEvery)
@@ -83,7 +83,11 @@ func (p *Process) try(ctx context.Context, trier Trier) {
 		}
 		status, answer, err := post(ctx, client, trier)
 		if err == nil {
-			p.tried(trier.Tried(status, answer))
+			if err = trier.Tried(status, answer); err == nil {
+				p.loaded(byTrial)
+			} else {
+				p.failLoad(byTrial, err.Error())
+			}
 			return
 		}
 		wait.Reset(tryEvery)
@@ -108,17 +112,6 @@ func (p *Process) listens(ctx context.Context) bool {
 			return true
 		}
 		wait.Reset(askEvery)
-	}
-}
-
-// tried ends the load.
-func (p *Process) tried(err error) {
-	if err == nil {
-		p.becomeReady()
-		return
-	}
-	if p.loading.fail(err.Error()) {
-		p.stop()
 	}
 }
 

@@ -1,0 +1,190 @@
+package process
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
+
+// State is a stage in the life of a process, which only goes to later ones.
+type State uint8
+
+// The stages.
+const (
+	Preparing State = iota // it isn't started yet
+	Loading                // it loads its model
+	Warming                // its model is loaded, and what would hold up its first request is done
+	Ready                  // it answers requests
+	Failing                // it can't go on, and is killed when it has written why
+	Stopping               // it is being stopped
+	Gone                   // it has exited
+)
+
+var stateNames = [...]string{
+	Preparing: "preparing", Loading: "loading", Warming: "warming", Ready: "ready", Failing: "failing", Stopping: "stopping", Gone: "gone",
+}
+
+func (s State) String() string { return stateNames[s] }
+
+// witness is who says what has become of a process.
+type witness string
+
+const (
+	byLaunch witness = "the launch"
+	byOutput witness = "a line of its output"
+	byHealth witness = "its health check"
+	byTrial  witness = "its answer to a trial request"
+	byWarmUp witness = "the end of its warm-up"
+	byTimer  witness = "the timer of its load"
+	byOwner  witness = "its owner"
+	bySystem witness = "its exit"
+)
+
+// How long a process that can't go on lives, see life.fail.
+const (
+	deathWait = 100 * time.Millisecond
+	deathMost = time.Second
+)
+
+// transitions lists who may say what has become of a process, and when:
+//
+//   - It is ready by a line of its output, an answer to its health check, or one to a trial request.
+//   - It hangs by the timer of its load or, once it is ready, by the pulse, which judges silent requests and refused connections. The pulse only
+//     reports that (schedule.Condemned): it is the owner who stops the process.
+//   - It is dead by a line of its output or an answer to a trial request, and by its exit.
+var transitions = []struct {
+	to          State
+	first, last State // in which this may be said
+	by          []witness
+}{
+	{Loading, Preparing, Preparing, []witness{byLaunch}},
+	{Warming, Loading, Loading, []witness{byOutput, byHealth, byTrial}},
+	{Ready, Loading, Loading, []witness{byOutput, byHealth, byTrial}},
+	{Ready, Warming, Warming, []witness{byWarmUp}},
+	{Failing, Loading, Ready, []witness{byOutput}},
+	{Stopping, Loading, Warming, []witness{byTimer, byTrial}},
+	{Stopping, Preparing, Failing, []witness{byOwner}},
+	{Gone, Preparing, Stopping, []witness{bySystem}},
+}
+
+// life is the state of a process, and how it came to it.
+type life struct {
+	ready  chan struct{} // closed when it is Ready
+	exited chan struct{} // closed when it is Gone, and that is reported
+
+	mu       sync.Mutex
+	state    State
+	before   State           // the one before Gone
+	isLoaded bool            // it has been Ready
+	why      string          // it is Failing, or stopped while it loads; empty: the owner says so
+	order    schedule.Reason // why the owner stops it; empty: it doesn't
+	ordered  time.Time       // when the owner said so
+	refuses  bool            // it was seen to refuse connections
+	end      LossKind        // how it exited; set before exited is closed
+	killer   *time.Timer     // kills it once it is Failing; nil: it isn't
+	killBy   time.Time
+}
+
+// become moves the process to a state if the witness may say that now.
+func (l *life) become(to State, by witness, why string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.move(to, by, why)
+}
+
+// move is become with the lock held.
+func (l *life) move(to State, by witness, why string) bool {
+	for _, t := range transitions {
+		if t.to != to || l.state < t.first || l.state > t.last || !slices.Contains(t.by, by) {
+			continue
+		}
+		l.before, l.state, l.why = l.state, to, why
+		if to == Ready {
+			l.isLoaded = true
+			close(l.ready)
+		}
+		return true
+	}
+	return false
+}
+
+// isLoading reports whether what the process writes concerns its load. What it wrote last is read when it is gone.
+func (l *life) isLoading() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.state
+	if last == Gone {
+		last = l.before
+	}
+	return !l.isLoaded && last < Stopping
+}
+
+// wasReady reports whether the process has been ready.
+func (l *life) wasReady() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isLoaded
+}
+
+// fail has a process that can't go on killed soon: when it has been silent for deathWait, since its output says why, and at the latest after
+// deathMost. Only the first call counts.
+func (l *life) fail(why string, kill func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == Gone && l.before < Failing { // its last line is read
+		l.before, l.why = Failing, why
+	}
+	l.move(Failing, byOutput, why)
+	if l.killer == nil && l.state != Gone {
+		l.killBy = time.Now().Add(deathMost)
+		l.killer = time.AfterFunc(deathWait, kill)
+	}
+}
+
+// heard records that the process has written something.
+func (l *life) heard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.killer != nil && l.state != Gone {
+		l.killer.Reset(min(deathWait, time.Until(l.killBy)))
+	}
+}
+
+// gone records that the process has exited: another may get its id. It returns the state that it was in, and why.
+func (l *life) gone() (before State, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	why = l.why
+	if l.move(Gone, bySystem, l.why) && l.killer != nil {
+		l.killer.Stop()
+	}
+	return l.before, why
+}
+
+// stop records that the owner stops the process. It returns false if it is being stopped already.
+func (l *life) stop(why schedule.Reason) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.order == "" {
+		l.order, l.ordered = why, time.Now()
+	}
+	return l.move(Stopping, byOwner, "")
+}
+
+// loss returns the kind of loss for the requests of a process that its owner stops; false: it exits by itself.
+func (l *life) loss() (LossKind, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.order == schedule.ForSilence && l.refuses:
+		return Deaf, true
+	case l.order == schedule.ForSilence:
+		return Hung, true
+	case l.order == schedule.ForClosing:
+		return ShutDown, true
+	default:
+		return Unloaded, l.order != ""
+	}
+}
