@@ -20,7 +20,7 @@ func TestMCP(t *testing.T) {
 		options string
 		want    node.MCPSettings
 	}{
-		"nothing": {"", node.MCPSettings{CallTimeout: time.Minute, IdleTTL: 10 * time.Minute, MaxRounds: 25}},
+		"nothing": {"", node.MCPSettings{}},
 		"everything": {
 			"mcp_private_hosts tools.lan 10.0.0.0/8\nmcp_private_hosts [::1]:3001 {env.TOOLS}:3001\nmcp_timeout 90s\nmcp_idle 1h\nmcp_max_rounds 10",
 			node.MCPSettings{
