@@ -76,7 +76,7 @@ var mayImport = []row{
 	{"translate/schema", []string{"translate/jsonbody", "translate"}},
 	{"translate/jsonbody", []string{"translate"}},
 	{"translate", nil},
-	{"translate/internal/testkit", []string{"translate/...", "internal/..."}},
+	{"internal/testing/testkit", []string{"translate/...", "internal/..."}},
 	{"internal/backup", []string{"internal/home", "internal/atomicfile"}},
 	{"internal/migration", []string{"catalog", "internal/filename"}},
 	{"internal/sandbox", []string{"internal/entry"}},
@@ -84,11 +84,11 @@ var mayImport = []row{
 	{"internal/client", []string{"internal/resource"}},
 	{"internal/lineedit", []string{"internal/atomicfile"}},
 	{"internal/logs", []string{"internal/ring"}},
-	{"internal/echoengine", []string{"supervisor/process", "supervisor/schedule", "catalog", "translate/wire", "translate/request", "translate/schema", "translate/jsonbody", "translate", "internal/engine"}},
-	{"internal/fakehub", []string{"internal/closedport"}},
-	{"internal/fakeengine", []string{"internal/fakekit"}},
-	{"internal/fakemlx", []string{"internal/fakekit"}},
-	{"internal/fakemlx/program", []string{"internal/fakemlx"}},
+	{"internal/testing/echoengine", []string{"supervisor/process", "supervisor/schedule", "catalog", "translate/wire", "translate/request", "translate/schema", "translate/jsonbody", "translate", "internal/engine"}},
+	{"internal/testing/fakehub", []string{"internal/testing/closedport"}},
+	{"internal/testing/fakeengine", []string{"internal/testing/fakekit"}},
+	{"internal/testing/fakemlx", []string{"internal/testing/fakekit"}},
+	{"internal/testing/fakemlx/program", []string{"internal/testing/fakemlx"}},
 	{"internal/...", nil},
 	{"tools/...", []string{"internal/..."}},
 }
@@ -134,7 +134,10 @@ func TestLayout(t *testing.T) {
 			if ours && !slices.ContainsFunc(mayImport[i].imports, func(pattern string) bool { return matches(pattern, rest) }) {
 				t.Errorf("%s imports %s, which is not below it", p.ImportPath, imported)
 			}
-			if matches("translate/...", name) && !strings.HasSuffix(name, "/testkit") && slices.Contains(impure, imported) {
+			if ours && matches("internal/testing/...", rest) && !isForTests(name) {
+				t.Errorf("%s imports %s, which is for tests alone", p.ImportPath, imported)
+			}
+			if matches("translate/...", name) && slices.Contains(impure, imported) {
 				t.Errorf("%s imports %s, but translate does no I/O", p.ImportPath, imported)
 			}
 			isScheduler := slices.Contains([]string{"supervisor/schedule", "catalog/model", "internal/prefix"}, name)
@@ -153,6 +156,11 @@ func TestLayout(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isForTests reports whether a package isn't part of the program.
+func isForTests(name string) bool {
+	return matches("internal/testing/...", name) || matches("tools/...", name) || strings.HasSuffix(name, "test")
 }
 
 func matches(pattern, name string) bool {

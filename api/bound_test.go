@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 )
 
 // long is a text that must be counted, since by its bytes alone it might fill the context.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 )
 
 // signOf is what breaks the silence of a stream of each dialect, and endOf is how the stream ends.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 )
 
 // told is what a client of any dialect makes of an answer, streamed or not.

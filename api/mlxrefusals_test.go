@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 )
 
 // What mlx_lm.server can't do is refused with a reason and the field, in each dialect's form, and before anything is loaded.

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/internal/openapi"
+	"github.com/lmcaddy/lmcaddy/internal/testing/openapi"
 )
 
 // nativePrefix begins the paths that the document describes.

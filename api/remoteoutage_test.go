@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
-	"github.com/lmcaddy/lmcaddy/internal/fakeremote"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeremote"
 )
 
 // TestRemote_IsBackSoonAfterAnOutage: requests wait for a short one, and the remote gets requests again soon after its return. What is said of it

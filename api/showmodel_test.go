@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 

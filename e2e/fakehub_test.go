@@ -30,7 +30,7 @@ type hub struct {
 	input   io.Closer
 }
 
-// hubFault is a fault, in the words of internal/fakehub.
+// hubFault is a fault, in the words of internal/testing/fakehub.
 type hubFault map[string]any
 
 // hubToken is the token for hubs in tests.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 

@@ -3,7 +3,7 @@ package node
 import (
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
 	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"

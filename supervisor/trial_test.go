@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )

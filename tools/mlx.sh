@@ -20,7 +20,7 @@ fi
 export LMCADDY_MLX_COMMAND
 echo "mlx_lm.server is $LMCADDY_MLX_COMMAND"
 
-go test -count 1 -v -parallel 1 -timeout 30m -run Contract ./internal/fakemlx
+go test -count 1 -v -parallel 1 -timeout 30m -run Contract ./internal/testing/fakemlx
 
 # The tests that call eachEngine or overEngines
 tests=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) } /(eachEngine|overEngines)\(t, / && name { print name; name = "" } /^}/ { name = "" }' \

@@ -16,7 +16,7 @@ if has_compiler; then
 	export LMCADDY_FAKES
 	mkdir -p "$LMCADDY_FAKES"
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/llama-server" ./tools/fakeengine
-	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/fakemlx/program
+	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/testing/fakemlx/program
 	# By default, each program with the detector sleeps for a second at its end.
 	GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 	export GORACE

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 )
 
 func TestMain(m *testing.M) {

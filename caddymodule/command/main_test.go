@@ -7,7 +7,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/mattn/go-runewidth"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 )
 
 func TestMain(m *testing.M) {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // BenchmarkThroughput downloads a large file over loopback, and compares the time with curl's, which doesn't verify the file.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestDisk_WhatIsElsewhereIsNotFetched finds files in other folders.

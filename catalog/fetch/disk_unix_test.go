@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestDisk_NothingIsWrittenThroughLinks that lead out of the models folder.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // left returns how long a download is estimated to take from now on.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // stalling makes a stall noticed soon. On a busy machine there may be false alarms.

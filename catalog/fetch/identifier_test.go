@@ -5,7 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 func TestStart_AQuantizationNeedsAURL(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // child downloads a model in a process of its own. It resumes a job, or starts one.

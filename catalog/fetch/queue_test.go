@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestQueue_AFewAreDownloadedAtOnce: the others wait for their turn, as downloading, and can be paused and resumed meanwhile.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestRestart_GoesOnWithWhatWasDownloading, and with no other jobs.

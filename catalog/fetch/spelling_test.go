@@ -6,7 +6,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestStart_TakesAnotherRepositoryOfTheModel: where the hub has no repository of a model's name, or only one for other programs, those who

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 // TestToken_GoesToItsHubAlone: it isn't sent to the file server, nor to the targets of redirects.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FakeEngine is the fake engine as a program, with a script of internal/fakeengine, for what a real engine can't be made to say.
+// FakeEngine is the fake engine as a program, with a script of internal/testing/fakeengine, for what a real engine can't be made to say.
 type FakeEngine struct {
 	Path string
 	dir  string

@@ -21,7 +21,7 @@ const mlxVariable = "LMCADDY_MLX_COMMAND"
 const (
 	mlxName    = "mlx_lm.server"
 	mlxModel   = "../testdata/mlx/lmcaddy/tinychat-mlx"
-	mlxPackage = "./internal/fakemlx/program"
+	mlxPackage = "./internal/testing/fakemlx/program"
 )
 
 // mlx is what SetupMLX has found.
@@ -91,7 +91,7 @@ func (h *Home) AddMLX(key string) (folder string) {
 }
 
 // FakeMLX is an installed fake mlx_lm.server: a folder with the executable, the script of what its processes do, the gates at which
-// they wait, and the journal of what they saw. The package internal/fakemlx of the repository describes them.
+// they wait, and the journal of what they saw. The package internal/testing/fakemlx of the repository describes them.
 type FakeMLX struct{ dir string }
 
 // NewFakeMLX installs a fake with a script for one test. Fields of the script that are left out have their defaults.

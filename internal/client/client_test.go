@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
+	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
 )
 
 // serve returns a client of a server with a handler.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
+	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
 )
 
 func TestRemote_WhatIsNoServer(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 

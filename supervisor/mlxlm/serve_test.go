@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/fakekit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"

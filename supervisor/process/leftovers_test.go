@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 )
 
 func launchByHand(t *testing.T, fake *fakeengine.Engine) int {

@@ -26,7 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
+	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
+	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
 )
 
 // Fakes of the tools of a Debian-family system, which record their calls. apt-get has the packages in the suite $SUITE.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakepypi"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakepypi"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes/venv"
 )
 

@@ -2,14 +2,14 @@
 //
 //	go build -o DIR/llama-server ./tools/fakeengine
 //
-// It must be named llama-server, with its script in the same folder. See internal/fakeengine.
+// It must be named llama-server, with its script in the same folder. See internal/testing/fakeengine.
 package main
 
 import (
 	"fmt"
 	"os"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 )
 
 func main() {

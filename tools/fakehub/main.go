@@ -2,7 +2,7 @@
 //
 //	go run ./tools/fakehub -dir testdata/models
 //
-// It prints its address on standard output and serves until its standard input ends. See internal/fakehub.
+// It prints its address on standard output and serves until its standard input ends. See internal/testing/fakehub.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 )
 
 func main() {

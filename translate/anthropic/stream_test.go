@@ -3,8 +3,8 @@ package anthropic
 import (
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
 // TestMessages_BeginsAnew: a request that is sent to a second engine has one start, and nothing of the first answer.

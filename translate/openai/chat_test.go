@@ -3,7 +3,7 @@ package openai
 import (
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 

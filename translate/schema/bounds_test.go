@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // TestSchemas_TakeLittleTime: whatever a schema is, it is read or refused soon. Other tests wait.

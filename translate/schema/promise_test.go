@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func promised(t *testing.T, schema string) (*Promise, string) {

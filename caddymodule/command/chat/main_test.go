@@ -6,7 +6,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 )
 
 func TestMain(m *testing.M) {

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
-	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakepypi"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakepypi"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakepypi"
+	"github.com/lmcaddy/lmcaddy/internal/testing/fakepypi"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
