@@ -22,7 +22,7 @@ func integrationServers(all []native.Integration) []text.MCPServer {
 	for i := range all {
 		n := &all[i]
 		found[i] = text.MCPServer{
-			Param: n.Param, Plugin: n.Plugin, Label: n.Label, Url: n.URL, Headers: n.Headers, Provider: n.Provider(),
+			Param: n.Param, Plugin: n.Plugin, Label: n.Label, URL: n.URL, Headers: n.Headers, Provider: n.Provider(),
 			Restricted: n.Restricted, Allowed: n.Allowed,
 		}
 	}
@@ -120,7 +120,7 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 // generate has the model answer, with the tools of the chat, and tells a stream of the load.
 func (r *run) generate(ctx context.Context) error {
 	converse := func() error {
-		tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
+		tools, err := text.Toolbox(ctx, r.Call, r.servers, r.Request.Caps)
 		if err != nil {
 			return err
 		}

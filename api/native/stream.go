@@ -11,9 +11,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// whileLoading makes an exchange, and tells of the load while that waits for it. Nothing of a load is told once it has returned,
-// also if the exchange failed without a lease.
-func (r *run) whileLoading(loading <-chan supervisor.Progress, exchange func() error) error {
+// whileLoading has the answer generated, and tells of the load while that waits for it. Nothing of a load is told once it has returned,
+// also if that failed without a lease.
+func (r *run) whileLoading(loading <-chan supervisor.Progress, generate func() error) error {
 	isLeased := r.tellLoading(loading)
 	defer isLeased()
 	r.OnLeased = func(lease *supervisor.Lease) {
@@ -29,7 +29,7 @@ func (r *run) whileLoading(loading <-chan supervisor.Progress, exchange func() e
 		}
 		r.loading = ""
 	}
-	return exchange()
+	return generate()
 }
 
 // tellLoading tells of the load while the request waits for it, until the function that it returns is called.

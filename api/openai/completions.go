@@ -17,7 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// completionRun is a request for text completions on its way: one exchange with the engine for each candidate.
+// completionRun is a request for text completions on its way: one upstream request for each candidate.
 type completionRun struct {
 	*text.Run
 

@@ -14,7 +14,7 @@ import (
 
 // embeddings is POST /v1/embeddings and POST /api/v0/embeddings.
 func embeddings(c *endpoint.Call) error {
-	rq, err := text.ReadOpenAI(c)
+	rq, err := text.ReadAny(c, openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func embedderOf(rq *text.Request, engine wire.Engine, e *request.Embedding) (wir
 
 // rerank is POST /v1/rerank, under its other paths too.
 func rerank(c *endpoint.Call) error {
-	rq, err := text.ReadOpenAI(c)
+	rq, err := text.ReadAny(c, openai.WithDefaults, nil)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func responseServers(all []responses.Server) []text.MCPServer {
 	for i := range all {
 		s := &all[i]
 		found[i] = text.MCPServer{
-			Param: s.Param, Label: s.Label, Url: s.URL, Headers: s.Headers, Provider: s.Provider(),
+			Param: s.Param, Label: s.Label, URL: s.URL, Headers: s.Headers, Provider: s.Provider(),
 			Restricted: s.Restricted, Allowed: s.Allowed,
 		}
 		if s.URL == "" {
@@ -111,7 +111,7 @@ func (r *run) generate(ctx context.Context) error {
 	if r.warmsUp {
 		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
 	}
-	tools, err := text.Toolbox(r.Call, ctx, r.servers, r.Request.Caps)
+	tools, err := text.Toolbox(ctx, r.Call, r.servers, r.Request.Caps)
 	if err != nil {
 		r.listFailed(err)
 		return err

@@ -42,7 +42,7 @@ func (e *Response) used(reader any) (usage translate.Usage, timings translate.Ti
 	return usage, timings
 }
 
-// OnLease does something on a lease of as many slots as can be had, up to a number. See [modelRequest.guarded] for when it is done
+// OnLease does something on a lease of as many slots as can be had, up to a number. See [Request.withRetries] for when it is done
 // again; a failure then has to be marked as [retryable].
 func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
 	return rq.withRetries(ctx, demand, bodies, func(demand node.Demand) error {

@@ -25,7 +25,7 @@ type MCPServer struct {
 	Param    string // its place in the request
 	Plugin   string // the label of a server of mcp.json; empty: the request names the server
 	Label    string
-	Url      string
+	URL      string
 	Headers  map[string]string
 	Provider translate.Provider // what clients are told of it
 
@@ -113,7 +113,7 @@ func authorizePlugins(c *endpoint.Call) error {
 }
 
 // Toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
-func Toolbox(c *endpoint.Call, ctx context.Context, all []MCPServer, caps request.Caps) (*mcploop.Toolbox, error) {
+func Toolbox(ctx context.Context, c *endpoint.Call, all []MCPServer, caps request.Caps) (*mcploop.Toolbox, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func Toolbox(c *endpoint.Call, ctx context.Context, all []MCPServer, caps reques
 	)
 	for i := range all {
 		connecting.Go(func() {
-			session, err := connect(c, ctx, &all[i])
+			session, err := connect(ctx, c, &all[i])
 			if err != nil {
 				failed[i] = err
 				return
@@ -143,29 +143,29 @@ func Toolbox(c *endpoint.Call, ctx context.Context, all []MCPServer, caps reques
 	connecting.Wait()
 	for i, err := range failed {
 		if err != nil {
-			return nil, ifNotEnded(c, ctx, ServerError(c, &all[i], err))
+			return nil, ifNotEnded(ctx, ServerError(c, &all[i], err))
 		}
 	}
 	box, bad := mcploop.NewToolbox(ctx, sources, caps)
 	if bad != nil {
-		return nil, ifNotEnded(c, ctx, bad)
+		return nil, ifNotEnded(ctx, bad)
 	}
 	return box, nil
 }
 
 // ifNotEnded returns the error, or that of the context if it has ended.
-func ifNotEnded(c *endpoint.Call, ctx context.Context, e *translate.Error) error {
+func ifNotEnded(ctx context.Context, e *translate.Error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return e
 }
 
-func connect(c *endpoint.Call, ctx context.Context, m *MCPServer) (*servers.Session, error) {
+func connect(ctx context.Context, c *endpoint.Call, m *MCPServer) (*servers.Session, error) {
 	if m.Plugin != "" {
 		return c.Node.MCP().Plugin(ctx, m.Plugin)
 	}
-	return c.Node.MCP().Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.Url, Headers: m.Headers})
+	return c.Node.MCP().Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
 }
 
 // ServerError is the error of a chat whose MCP server fails.

@@ -11,7 +11,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -60,12 +59,7 @@ type Request struct {
 	Counting  func(*Response, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
-// ReadOpenAI reads the body and finds the model. It loads nothing.
-func ReadOpenAI(c *endpoint.Call) (*Request, error) {
-	return ReadAny(c, openai.WithDefaults, nil)
-}
-
-// Read is requestWith for a model that generates text.
+// Read is ReadAny for a model that generates text.
 func Read(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*Request, error) {
 	rq, err := ReadAny(c, apply, check)
 	if err == nil && rq.Target.Model.Type == catalog.TypeEmbedding {
@@ -74,8 +68,8 @@ func Read(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error)
 	return rq, err
 }
 
-// ReadAny is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
-// request that is refused costs no memory. check refuses a body before anything is done with it; nil: it refuses none.
+// ReadAny reads the body and finds the model. It loads nothing. The token's limits are checked before the body is read, so that a request that is
+// refused costs no memory. apply adds the defaults of a preset; check refuses a body before anything is done with it, nil: it refuses none.
 func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*Request, error) {
 	c.Ledger.ToModel = true
 	if err := c.Admit(); err != nil {

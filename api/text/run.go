@@ -23,7 +23,7 @@ import (
 
 // Run is a request for generated text on its way to its answer. The answer may take several upstream requests, one after the
 // other or at a time, all with one stream to the client. What is the same for every dialect is decided here: when a request
-// is sent again, what is counted as used, and how a stream is written. A [reply] is what dialects differ in.
+// is sent again, what is counted as used, and how a stream is written. A [Reply] is what dialects differ in.
 type Run struct {
 	Call     *endpoint.Call
 	Request  *Request
@@ -59,12 +59,12 @@ type partUsage struct {
 
 // Reply is how a dialect tells a client the answer to one upstream request.
 type Reply interface {
-	// begin returns what makes the client's stream of the engine's: often [run.byEvents]. Of an answer in one piece, it gathers
+	// Begin returns what makes the client's stream of the engine's: often [Run.ByEvents]. Of an answer in one piece, it gathers
 	// the events and makes nothing. decoder decodes the engine's answer. Where an engine is lost and the client has seen
-	// nothing, begin is called again.
+	// nothing, Begin is called again.
 	Begin(ctx context.Context, resp *Response, decoder *wire.Recorder) (wire.Rewriter, error)
 
-	// isSeen tells whether a client that streams has seen so much of the answer that it can't be begun again. sent tells
+	// IsSeen reports whether a client that streams has seen so much of the answer that it can't be begun again. sent tells
 	// whether it was sent anything at all.
 	IsSeen(sent bool) bool
 }
@@ -120,8 +120,8 @@ func (r *Run) Generate(ctx context.Context, p Part) error {
 	return nil
 }
 
-// OnLease does something on a lease of as many slots as can be had, up to a number. It is done again as exchange says.
-// chain is as in [part]. upstream is the request by which one that crashes engines is known again.
+// OnLease does something on a lease of as many slots as can be had, up to a number. It is done again as Generate says.
+// chain is as in [Part]. upstream is the request by which one that crashes engines is known again.
 func (r *Run) OnLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
 	bodies := func() [][]byte { return upstream().Body }
 	demand := r.Request.Demand
@@ -248,7 +248,7 @@ func (r *Run) send(buf *[]byte, frames []byte) (sent bool) {
 	return r.Stream.Send(frames)
 }
 
-// eventRewriter is what [run.byEvents] returns.
+// eventRewriter is what [Run.ByEvents] returns.
 type eventRewriter struct {
 	wire.Rewriter
 

@@ -8,21 +8,21 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Task is what a part asks of an engine. One model may be run by several engines, which are asked differently.
+// Task is what a part has an engine generate. One model may be run by several engines, which are asked differently.
 type Task interface {
-	// ask returns the engine's request, or the error of a question that the engine can't answer.
+	// upstream returns the engine's request, or the error of a task that the engine can't answer.
 	upstream(engine wire.Engine) (wire.Upstream, *translate.Error)
 	// decoder decodes the engine's answer.
 	decoder(engine wire.Engine) translate.Decoder
-	// limit is how many tokens the answer may have; 0 or less: there is no limit.
+	// tokenLimit is how many tokens the answer may have; 0 or less: there is no limit.
 	tokenLimit() int
-	// repeats reports whether the engine probably gives the same answer again.
+	// isRepeatable reports whether the engine probably gives the same answer again.
 	isRepeatable(engine wire.Engine) bool
-	// goOn is as in [wire.Continuer].
+	// continued is as in [wire.Continuer].
 	continued(engine wire.Engine, said *wire.Said) (_ wire.Upstream, ok bool)
 }
 
-// ChatTask asks for a choice of a chat.
+// ChatTask is a choice of a chat.
 type ChatTask struct {
 	Body   *jsonbody.Body
 	Chat   *request.Chat
@@ -54,7 +54,7 @@ func (q *ChatTask) continued(engine wire.Engine, said *wire.Said) (wire.Upstream
 	return c.Continue(q.Body, q.Chat, q.Choice, said)
 }
 
-// CompletionTask asks for a candidate of a prompt that is completed.
+// CompletionTask is a candidate of a prompt that is completed.
 type CompletionTask struct {
 	Model             *catalog.Model
 	Body              *jsonbody.Body
