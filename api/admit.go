@@ -39,7 +39,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 		err = c.Authorize(who, needed)
 	}
 	if err != nil {
-		tellID(c)
+		setRequestID(c)
 		share(c) // or an allowed web page could not read the error
 		c.Fail(err)
 		c.Settle()

@@ -33,7 +33,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, isMessage bool) {
 	c.IsMessage, c.AnswerMessage = isMessage, func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) }
 	defer c.Cancel(nil)
 	defer c.Client.Close()
-	tellID(c)
+	setRequestID(c)
 	endpoint.BeginTrace(c)
 	defer c.End()
 	defer recoverPanic(c)
@@ -76,8 +76,8 @@ func answerCall(c *endpoint.Call) error {
 	return found.Endpoint(c)
 }
 
-// tellID sets the headers with the request's id.
-func tellID(c *endpoint.Call) {
+// setRequestID sets the headers with the request's id.
+func setRequestID(c *endpoint.Call) {
 	c.Writer.Header().Set("X-Request-Id", c.ID)
 	if c.Dialect == anthropic.Dialect {
 		c.Writer.Header().Set("Request-Id", c.ID)

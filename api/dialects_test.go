@@ -127,10 +127,10 @@ func TestDialects_OmitWhatTheModelCannotTake(t *testing.T) {
 		if got = omits.do("POST", r.path, r.body); got.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", r.path, r.body, got.status, got.body)
 		}
-		isTold := slices.ContainsFunc(omits.fake.Events()[before:], func(ev fakeengine.Event) bool {
+		isReported := slices.ContainsFunc(omits.fake.Events()[before:], func(ev fakeengine.Event) bool {
 			return strings.HasSuffix(ev.Path, "completions") && strings.Contains(ev.Body, r.note)
 		})
-		if !isTold {
+		if !isReported {
 			t.Errorf("%s: the model isn't told of %s", r.path, r.body)
 		}
 	}

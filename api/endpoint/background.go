@@ -33,7 +33,7 @@ func (c *Call) Detach() *Call {
 
 // TakeBack ends a detached call that doesn't begin: the request's own error is told instead.
 func (c *Call) TakeBack(d *Call) {
-	c.Ledger.ToModel, d.Ledger.isTold = d.Ledger.ToModel, true
+	c.Ledger.ToModel, d.Ledger.isReported = d.Ledger.ToModel, true
 	c.Inspected, d.Inspected = d.Inspected, nil
 	c.InFlight, d.InFlight = d.InFlight, nil
 	d.End()

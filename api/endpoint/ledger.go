@@ -19,11 +19,11 @@ import (
 // ledger notes what becomes of a request, for metrics, the access log and traces. It is a part of the call, and told once, when the
 // request has ended.
 type ledger struct {
-	Mu      sync.Mutex // upstream requests of one call may run at a time
-	Summary node.Summary
-	ToModel bool      // the request asks a model
-	waited  time.Time // until when the waits for slots are counted
-	isTold  bool      // or another call tells it
+	Mu         sync.Mutex // upstream requests of one call may run at a time
+	Summary    node.Summary
+	ToModel    bool      // the request asks a model
+	waited     time.Time // until when the waits for slots are counted
+	isReported bool      // or another call tells it
 
 	generated int           // tokens whose time is known
 	took      time.Duration // that they took
@@ -124,10 +124,10 @@ func summarize(c *Call) *node.Summary {
 
 // Settle tells the summary, once. Of a response in the background, the request that began it isn't told again.
 func (c *Call) Settle() {
-	if c.Ledger.isTold {
+	if c.Ledger.isReported {
 		return
 	}
-	c.Ledger.isTold = true
+	c.Ledger.isReported = true
 	s := summarize(c)
 	n := c.Node
 	if n == nil && s.Outcome != translate.KindInternal.Word() { // finding it may be what failed

@@ -11,11 +11,11 @@ const quietTime = time.Second
 // quiet keeps a message from being logged for every request.
 type quiet struct {
 	mu    sync.Mutex
-	about map[string]*lastTold
+	about map[string]*lastLogged
 }
 
-// lastTold is a message about one model.
-type lastTold struct {
+// lastLogged is a message about one model.
+type lastLogged struct {
 	at      time.Time
 	skipped int // since
 }
@@ -25,11 +25,11 @@ func (q *quiet) tell(key string) (skipped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.about == nil {
-		q.about = map[string]*lastTold{}
+		q.about = map[string]*lastLogged{}
 	}
 	last := q.about[key]
 	if last == nil {
-		last = &lastTold{}
+		last = &lastLogged{}
 		q.about[key] = last
 	}
 	if time.Since(last.at) < quietTime {
@@ -37,6 +37,6 @@ func (q *quiet) tell(key string) (skipped int, ok bool) {
 		return 0, false
 	}
 	skipped = last.skipped
-	*last = lastTold{at: time.Now()}
+	*last = lastLogged{at: time.Now()}
 	return skipped, true
 }

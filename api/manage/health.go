@@ -25,13 +25,13 @@ func health(c *endpoint.Call) error {
 	if isExiting(c) {
 		troubles = slices.Insert(troubles, 0, node.Trouble{Code: node.TroubleShuttingDown, Message: "The server is shutting down.", Fatal: true})
 	}
-	tellHealth(c, troubles, mayKnowDetails(c))
+	answerHealth(c, troubles, mayKnowDetails(c))
 	return nil
 }
 
 // Starting answers a request for the health before there is a node.
 func Starting(c *endpoint.Call) {
-	tellHealth(c, []node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
+	answerHealth(c, []node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
 }
 
 func asksReady(c *endpoint.Call) (bool, error) {
@@ -69,7 +69,7 @@ func mayKnowDetails(c *endpoint.Call) bool {
 	return err == nil && who.May(node.ScopeAdmin)
 }
 
-func tellHealth(c *endpoint.Call, troubles []node.Trouble, detailed bool) {
+func answerHealth(c *endpoint.Call, troubles []node.Trouble, detailed bool) {
 	a, status := resource.Health{Status: "ok"}, http.StatusOK
 	for _, t := range troubles {
 		switch {

@@ -82,7 +82,7 @@ func load(c *endpoint.Call) error {
 		return answer, nil
 	}
 	if wantsEvents(c) {
-		return tellLoad(c, load)
+		return streamLoad(c, load)
 	}
 	answer, err := load(nil)
 	if err != nil {
@@ -126,8 +126,8 @@ func wantsEvents(c *endpoint.Call) bool {
 	return strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",")
 }
 
-// tellLoad answers a load by its progress. A load that fails before anything was sent is answered by a status.
-func tellLoad(c *endpoint.Call, load func(*supervisor.Notifier) (*resource.Loaded, error)) error {
+// streamLoad answers a load by its progress. A load that fails before anything was sent is answered by a status.
+func streamLoad(c *endpoint.Call, load func(*supervisor.Notifier) (*resource.Loaded, error)) error {
 	s := c.NewStream()
 	defer s.Close()
 	var events native.LoadStream

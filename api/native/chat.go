@@ -62,7 +62,7 @@ func chat(c *endpoint.Call) error {
 		}
 	}
 	if r.Stream != nil {
-		rq.Counting = r.tellPrompt
+		rq.Counting = r.sendPromptProgress
 	}
 	return r.Respond(r.generate)
 }
@@ -80,8 +80,8 @@ type run struct {
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
 
-	loading  string    // the instance whose load is told; empty: none is
-	loadTold time.Time // since when
+	loading   string    // the instance whose load is told; empty: none is
+	loadSince time.Time // since when
 
 	out native.Stream // also of an answer in one piece, which it gathers
 }
@@ -155,8 +155,8 @@ func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
 	return dst
 }
 
-// tellPrompt tells of the progress of a prompt that is counted before it is answered. The engine then has it cached.
-func (r *run) tellPrompt(resp *text.Response, ev translate.Prompt) {
+// sendPromptProgress tells of the progress of a prompt that is counted before it is answered. The engine then has it cached.
+func (r *run) sendPromptProgress(resp *text.Response, ev translate.Prompt) {
 	r.Send(func(dst []byte) []byte {
 		dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
 		return r.Append(dst, ev)

@@ -14,14 +14,14 @@ import (
 // whileLoading has the answer generated, and tells of the load while that waits for it. Nothing of a load is told once it has returned,
 // also if that failed without a lease.
 func (r *run) whileLoading(loading <-chan supervisor.Progress, generate func() error) error {
-	isLeased := r.tellLoading(loading)
+	isLeased := r.sendLoading(loading)
 	defer isLeased()
 	r.OnLeased = func(lease *supervisor.Lease) {
 		isLeased()
 		r.StoreBeginning()
 		instance, took := lease.Instance.ID, lease.LoadTime
 		if took == 0 && r.loading != "" { // another instance has become free first
-			instance, took = r.loading, time.Since(r.loadTold)
+			instance, took = r.loading, time.Since(r.loadSince)
 		}
 		if took > 0 {
 			r.AwaitBeginning()
@@ -32,8 +32,8 @@ func (r *run) whileLoading(loading <-chan supervisor.Progress, generate func() e
 	return generate()
 }
 
-// tellLoading tells of the load while the request waits for it, until the function that it returns is called.
-func (r *run) tellLoading(loading <-chan supervisor.Progress) (end func()) {
+// sendLoading tells of the load while the request waits for it, until the function that it returns is called.
+func (r *run) sendLoading(loading <-chan supervisor.Progress) (end func()) {
 	ctx, cancel := context.WithCancel(r.Call.Request.Context())
 	over := make(chan struct{})
 	go func() {
@@ -48,7 +48,7 @@ func (r *run) tellLoading(loading <-chan supervisor.Progress) (end func()) {
 					r.Event(loadEnd(p.Instance, p.LoadTime))
 				case p.Instance != "":
 					if r.loading == "" {
-						r.loading, r.loadTold = p.Instance, time.Now()
+						r.loading, r.loadSince = p.Instance, time.Now()
 					}
 					r.AwaitBeginning()
 					r.Event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})

@@ -11,9 +11,9 @@ import (
 
 // Choices has n choices made on one lease, each by an upstream request on a slot of its own: as many at a time as the
 // instance has slots for. The slots are given back between two batches, so that a large n doesn't keep others out. Of a batch
-// whose engine is lost, the choices that aren't complete go on, or are made again if the client has seen nothing of them. anew is
+// whose engine is lost, the choices that aren't complete go on, or are made again if the client has seen nothing of them. restart is
 // called before each attempt at the first batch of which the client has seen nothing.
-func (r *Run) Choices(n int, anew func(), choice func(i int) Part) error {
+func (r *Run) Choices(n int, restart func(), choice func(i int) Part) error {
 	ctx := r.Call.Request.Context()
 	for first := 0; first < n; {
 		t, err := r.newRelay(choice(first))
@@ -23,7 +23,7 @@ func (r *Run) Choices(n int, anew func(), choice func(i int) Part) error {
 		batch := []*relay{t}
 		err = r.OnLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
 			if first == 0 && (r.Stream == nil || !r.Stream.Sent) {
-				anew()
+				restart()
 			}
 			slots := max(1, lease.Instance.Spec.Parallel)
 			for len(batch) < min(n-first, slots) {
