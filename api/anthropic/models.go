@@ -100,7 +100,7 @@ func pageOf(c *endpoint.Call, all []modelObject) (*modelPage, error) {
 
 func describe(e *endpoint.ListEntry) modelObject {
 	return modelObject{
-		Type: "model", ID: e.Id, DisplayName: e.Model.DisplayName, CreatedAt: e.Model.Changed.UTC().Format(time.RFC3339),
+		Type: "model", ID: e.ID, DisplayName: e.Model.DisplayName, CreatedAt: e.Model.Changed.UTC().Format(time.RFC3339),
 		MaxInput: e.Context, MaxTokens: e.Context, State: e.State,
 	}
 }

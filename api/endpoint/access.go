@@ -24,6 +24,7 @@ func WithIdentity(ctx context.Context, who *node.Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, who)
 }
 
+// IdentityOf returns a request's identity; nil: anybody may have sent the request.
 func IdentityOf(ctx context.Context) *node.Identity {
 	who, _ := ctx.Value(identityKey{}).(*node.Identity)
 	return who
@@ -44,6 +45,8 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(value)
 }
 
+// Authenticate finds the identity of the request: that of its token, or else trusted, which another authentication has found. address is the
+// client's: guesses at tokens from one address are slowed down.
 func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Identity, error) {
 	ctx := c.Request.Context()
 	given := Secret(c.Request)
@@ -89,10 +92,12 @@ func slowedDown(c *Call, n *node.Node, address string) error {
 	return Unauthorized("The API token is not valid: it was mistyped, or has been revoked.")
 }
 
+// Unauthorized is the error of a request whose token is missing or wrong.
 func Unauthorized(message string) *translate.Error {
 	return &translate.Error{Kind: translate.KindUnauthorized, Message: message}
 }
 
+// Authorize returns an error if an identity lacks a scope.
 func (c *Call) Authorize(who *node.Identity, needed node.Scope) error {
 	if needed == Public || who.May(needed) {
 		return nil

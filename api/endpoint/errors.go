@@ -45,8 +45,11 @@ func (c *Call) Fail(err error) {
 	c.WriteJSON(c.Dialect.Errors.Status(e), c.Dialect.Errors.AppendError(nil, e, c.ID))
 }
 
-// What is told of an error is bounded, in bytes: names in it may be as long as a body.
-const MaxMessage, MaxParam = 8000, 200
+// MaxMessage and MaxParam bound what is said of an error, in bytes: names in it may be as long as a body.
+const (
+	MaxMessage = 8000
+	MaxParam   = 200
+)
 
 // Error returns what clients see of any error: in bounds, and without control characters and those that change the direction of text.
 func (c *Call) Error(err error) *translate.Error {
@@ -196,6 +199,7 @@ func NoFiles(c *Call, err error) *translate.Error {
 	return &translate.Error{Kind: translate.KindUnavailable, Code: tooManyFiles, Message: openfiles.Message, RetryAfter: time.Second}
 }
 
+// IsDiskFull reports whether an error says that a disk, or a quota on it, is full.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
@@ -256,6 +260,7 @@ var fetchKinds = map[hub.Kind]struct {
 	hub.Cancelled:      {translate.KindConflict, "cancelled"},
 }
 
+// FetchError is the error of a download as clients see it.
 func FetchError(c *Call, e *hub.Error) *translate.Error {
 	as := fetchKinds[e.Kind] // the zero value is a fault of ours
 	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
@@ -283,6 +288,7 @@ func beginJSON(c *Call, status int, size string) {
 	c.Writer.WriteHeader(status)
 }
 
+// ShuttingDown is the error of a request for which the server has no time left.
 func ShuttingDown(message string) *translate.Error {
 	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
 }
@@ -298,6 +304,7 @@ func (e *NotLeased) Error() string { return e.Err.Error() }
 // Unwrap returns the supervisor's error.
 func (e *NotLeased) Unwrap() error { return e.Err }
 
+// Answer answers with a value as JSON, and status 200.
 func (c *Call) Answer(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

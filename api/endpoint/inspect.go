@@ -71,4 +71,5 @@ func ShownHeader(h http.Header) http.Header {
 	return shown
 }
 
+// ShownPath is a request's path as it is logged and shown, bounded.
 func ShownPath(r *http.Request) string { return Presentable(r.URL.Path, mostOfPath) }

@@ -132,7 +132,7 @@ func Instance(c *Call, id string) supervisor.Info {
 
 // ListEntry is an entry of GET /v1/models, in any dialect: an instance, or a model.
 type ListEntry struct {
-	Id      string
+	ID      string
 	Model   *catalog.Model
 	Context int // that a request gets, in tokens; 0: unknown
 	State   string
@@ -164,7 +164,7 @@ func Entries(c *Call) ([]ListEntry, error) {
 				if isListed {
 					continue
 				}
-				e.Id, e.Context, isListed = m.Key, m.ContextLength, true
+				e.ID, e.Context, isListed = m.Key, m.ContextLength, true
 			}
 			entries = append(entries, e)
 		}
@@ -200,7 +200,7 @@ func Entry(c *Call) (*ListEntry, error) {
 		return nil, err
 	}
 	return &ListEntry{
-		Id: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.ContextLength(c.Request.Context(), target),
+		ID: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.ContextLength(c.Request.Context(), target),
 		State: StateOf(target.Model.Key, c.Node.Instances()),
 	}, nil
 }

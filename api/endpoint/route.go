@@ -22,18 +22,22 @@ type Route struct {
 	Query []string
 }
 
+// Get is a route for GET, and HEAD, with the parameters of its query, if it has any.
 func Get(path string, scope node.Scope, endpoint func(*Call) error, query ...string) Route {
 	return Route{http.MethodGet, path, scope, endpoint, query}
 }
 
+// Post is a route for POST.
 func Post(path string, scope node.Scope, endpoint func(*Call) error) Route {
 	return Route{http.MethodPost, path, scope, endpoint, nil}
 }
 
+// Patch is a route for PATCH.
 func Patch(path string, scope node.Scope, endpoint func(*Call) error) Route {
 	return Route{http.MethodPatch, path, scope, endpoint, nil}
 }
 
+// Delete is a route for DELETE, with the parameters of its query, if it has any.
 func Delete(path string, scope node.Scope, endpoint func(*Call) error, query ...string) Route {
 	return Route{http.MethodDelete, path, scope, endpoint, query}
 }

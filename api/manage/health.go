@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// HealthPath is the path of the server's health, which is answered before there is a node.
 const HealthPath = "/api/v1/health"
 
 // health is GET /api/v1/health?ready=true: 200 while requests can be served, otherwise 503. With ready, it is 503 also until the models

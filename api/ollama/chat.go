@@ -48,7 +48,7 @@ func answerText(c *endpoint.Call, what string, parse func(*jsonbody.Body, reques
 		return answerLoad(c, rq, keep, &r.answer)
 	}
 	defer keep.End()
-	if err := r.prepare(c, rq); err != nil {
+	if err := r.prepare(rq); err != nil {
 		return err
 	}
 	r.Run = text.NewRun(rq)
@@ -83,7 +83,7 @@ type run struct {
 }
 
 // prepare makes the engine's request.
-func (r *run) prepare(c *endpoint.Call, rq *text.Request) error {
+func (r *run) prepare(rq *text.Request) error {
 	var bad *translate.Error
 	if r.body, bad = r.asked.Upstream(); bad != nil {
 		return bad
@@ -105,7 +105,7 @@ func (r *run) part() text.Part {
 	if of == nil {
 		return r.ChatPart(text.Part{Reply: r}, r.body, &r.asked.Chat)
 	}
-	return text.Part{Reply: r, Task: &text.CompletionTask{&r.Request.Target.Model, r.body, of, 0, 0}}
+	return text.Part{Reply: r, Task: &text.CompletionTask{Model: &r.Request.Target.Model, Body: r.body, Completion: of}}
 }
 
 func (r *run) Begin(_ context.Context, resp *text.Response, recorder *wire.Recorder) (wire.Rewriter, error) {

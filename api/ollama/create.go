@@ -130,7 +130,7 @@ func deleteModel(c *endpoint.Call) error {
 }
 
 // push is POST /api/push.
-func push(c *endpoint.Call) error {
+func push(*endpoint.Call) error {
 	return &translate.Error{Kind: translate.KindNotImplemented, Message: "models can't be pushed from here: use the tools of the hub that they are for"}
 }
 
@@ -140,7 +140,7 @@ func getBlob(c *endpoint.Call) error {
 }
 
 // createBlob is POST /api/blobs/{digest}.
-func createBlob(c *endpoint.Call) error {
+func createBlob(*endpoint.Call) error {
 	return &translate.Error{
 		Kind: translate.KindNotImplemented, Message: "files can't be sent here: put a GGUF file into the models folder, as models/<publisher>/<name>/<file>.gguf",
 	}

@@ -66,7 +66,7 @@ type chatRun struct {
 
 // choice is the part of a run that makes a choice.
 func (r *chatRun) choice(i int) text.Part {
-	reply := &chatReply{chatRun: r, asks: text.ChatTask{r.Request.Body, r.chat, i}}
+	reply := &chatReply{chatRun: r, asks: text.ChatTask{Body: r.Request.Body, Chat: r.chat, Choice: i}}
 	return text.Part{Index: i, Reply: reply, Task: &reply.asks}
 }
 
@@ -94,7 +94,7 @@ type chatReply struct {
 
 // Begin passes the engine's chunks on where its stream allows that and the answer doesn't have to be looked into.
 func (r *chatReply) Begin(_ context.Context, resp *text.Response, decoder *wire.Recorder) (wire.Rewriter, error) {
-	r.chatRun.begin(&resp.Lease.Instance)
+	r.begin(&resp.Lease.Instance)
 	engine, chat := resp.Engine, r.chat
 	if r.Stream == nil {
 		gathered := new(openai.ChatChoice)

@@ -35,7 +35,9 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 	reply := &candidateReply{completionRun: r, index: i}
 	p := text.Part{
 		Index: i, Prompt: i / of.BestOf, IsFree: of.MaxTokens == 0, Chain: r.chains[i/of.BestOf], Reply: reply,
-		Task: &text.CompletionTask{&r.Request.Target.Model, r.Request.Body, of, i / of.BestOf, i % of.BestOf},
+		Task: &text.CompletionTask{
+			Model: &r.Request.Target.Model, Body: r.Request.Body, Completion: of, Prompt: i / of.BestOf, Candidate: i % of.BestOf,
+		},
 	}
 	err := r.Generate(ctx, p)
 	if err == nil {

@@ -46,6 +46,6 @@ func getModel(c *endpoint.Call) error {
 
 func describe(e *endpoint.ListEntry) modelObject {
 	return modelObject{
-		ID: e.Id, Object: "model", Created: e.Model.Changed.Unix(), OwnedBy: e.Model.Publisher, ContextLength: e.Context, MaxModelLen: e.Context, State: e.State,
+		ID: e.ID, Object: "model", Created: e.Model.Changed.Unix(), OwnedBy: e.Model.Publisher, ContextLength: e.Context, MaxModelLen: e.Context, State: e.State,
 	}
 }

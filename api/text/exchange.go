@@ -51,7 +51,7 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 		lease, err := rq.Call.Node.Acquire(ctx, rq.Target, demand)
 		rq.Call.Ledger.Leased(rq.Call.Request.Context(), begun, lease)
 		if err != nil {
-			return &endpoint.NotLeased{rq.Target.Model.Key, err}
+			return &endpoint.NotLeased{Key: rq.Target.Model.Key, Err: err}
 		}
 		if rq.keepAlive != nil {
 			rq.keepAlive.Leased(lease)

@@ -24,6 +24,7 @@ func (rq *Request) gather(ev translate.Event) error {
 	return rq.GatherBytes(n)
 }
 
+// GatherBytes counts bytes of an answer that is gathered. The error says that they are too many.
 func (rq *Request) GatherBytes(n int) error {
 	if rq.gathered.Add(int64(n)) > rq.Call.Site.MaxGathered {
 		return AnswerTooLarge()

@@ -21,6 +21,7 @@ type KeepAlive struct {
 	instance supervisor.Info
 }
 
+// NewKeepAlive returns how long the model of a request is kept, which asked says; nil: it doesn't.
 func NewKeepAlive(c *endpoint.Call, asked *time.Duration) *KeepAlive {
 	return &KeepAlive{call: c, asked: asked}
 }

@@ -128,7 +128,7 @@ func (t *relay) plan(mayReplay bool) (ok bool) {
 	}
 	canReplay := mayReplay && (said.IsEmpty() || t.Task.isRepeatable(t.engine))
 	isQuick := t.to.Sub(t.from) <= repeatable
-	if !said.IsEmpty() && !(canReplay && isQuick) {
+	if !said.IsEmpty() && (!canReplay || !isQuick) {
 		if next, ok := t.Task.continued(t.engine, &said); ok {
 			t.next, t.mode = next, wire.Continue
 			return true

@@ -13,6 +13,7 @@ import (
 //	Streaming → Lost or Diverged → Streaming (resumed), Full or Failed
 type State uint8
 
+// The states.
 const (
 	Connecting State = iota // no engine has begun to answer
 	Streaming               // an engine answers
@@ -26,6 +27,7 @@ const (
 // ResumeMode is how the next engine resumes an answer.
 type ResumeMode uint8
 
+// The modes.
 const (
 	Restart  ResumeMode = iota // the client has seen nothing, and gets the new answer
 	Replay                     // the same request is sent again, and what was said is left out of the answer
