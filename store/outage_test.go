@@ -50,7 +50,7 @@ func TestPing_NoConnectionsLeft(t *testing.T) {
 func TestPing_FullPostgres(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{URL: server.schema(t)})
-	s.troubleKept = 0
+	s.health.failureFor = 0
 	root := stored(t, s, turn(nil, "root"))
 	set := func(statement string) {
 		t.Helper()

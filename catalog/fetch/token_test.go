@@ -3,7 +3,6 @@ package fetch
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,19 +29,6 @@ func TestToken_GoesToItsHubAlone(t *testing.T) {
 	}
 	if seen[own] < 3 || seen[cdn] < 1 {
 		t.Errorf("requests: %v", seen)
-	}
-}
-
-// TestToken_IsNotQuoted from the words with which a hub refuses it.
-func TestToken_IsNotQuoted(t *testing.T) {
-	t.Parallel()
-	base := &url.URL{Scheme: "https", Host: "hub.example"}
-	for word, isPassedOn := range map[string]bool{"The token is expired.": true, "The token hf_secret is expired.": false} {
-		response := &http.Response{StatusCode: http.StatusUnauthorized, Request: &http.Request{URL: base}, Header: http.Header{"X-Error-Message": {word}}}
-		said := refused(&hub{base: base, token: "hf_secret"}, "the model", "a/b", response).Error()
-		if strings.Contains(said, word) != isPassedOn || strings.Contains(said, "hf_secret") {
-			t.Errorf("%s", said)
-		}
 	}
 }
 

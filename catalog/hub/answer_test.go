@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,6 +50,19 @@ func TestNextPage(t *testing.T) {
 	} {
 		if got := nextPage(http.Header{"Link": {value}}); got != want {
 			t.Errorf("%q: %q", value, got)
+		}
+	}
+}
+
+// TestToken_IsNotQuoted from the words with which a hub refuses it.
+func TestToken_IsNotQuoted(t *testing.T) {
+	t.Parallel()
+	base := &url.URL{Scheme: "https", Host: "hub.example"}
+	for word, isPassedOn := range map[string]bool{"The token is expired.": true, "The token hf_secret is expired.": false} {
+		response := &http.Response{StatusCode: http.StatusUnauthorized, Request: &http.Request{URL: base}, Header: http.Header{"X-Error-Message": {word}}}
+		said := Refused(&Hub{Base: base, token: "hf_secret"}, "the model", "a/b", response).Error()
+		if strings.Contains(said, word) != isPassedOn || strings.Contains(said, "hf_secret") {
+			t.Errorf("%s", said)
 		}
 	}
 }
