@@ -87,7 +87,8 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 			ended, result = true, event.Result
 			return ErrStop
 		}
-		if fault != nil && fault.Error.isOfTool() {
+		isOfTool := fault != nil && (fault.Error.Type == "mcp_connection_error" || fault.Error.Type == "plugin_connection_error")
+		if isOfTool { // a server of tools failed, and the chat goes on
 			survived := *fault
 			fault = nil
 			if err := each(survived); err != nil {

@@ -27,7 +27,10 @@ const connectWithin = 15 * time.Second
 const maxAnswer = 256 << 20
 
 // Client is a client of one server. Its methods may be called from any goroutine.
-type Client struct {
+type Client struct{ *connection }
+
+// connection makes requests to one server.
+type connection struct {
 	base   string // without a trailing slash
 	token  string
 	socket string // empty for TCP
@@ -38,11 +41,11 @@ type Client struct {
 
 // OnSocket returns a client of the server with a Unix socket.
 func OnSocket(path string) *Client {
-	return &Client{base: "http://localhost", socket: path, silence: silence, http: &http.Client{Transport: &http.Transport{
+	return &Client{&connection{base: "http://localhost", socket: path, silence: silence, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: connectWithin}).DialContext(ctx, "unix", path)
 		},
-	}}}
+	}}}}
 }
 
 // OnHost returns a client of the server at a URL, or at a host and port. The token may be empty.
@@ -56,11 +59,12 @@ func OnHost(host, token string) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() // uses the proxies in the environment
 	transport.DialContext = (&net.Dialer{Timeout: connectWithin}).DialContext
-	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, silence: silence, http: &http.Client{Transport: transport}}, nil
+	base := strings.TrimRight(u.String(), "/")
+	return &Client{&connection{base: base, token: token, silence: silence, http: &http.Client{Transport: transport}}}, nil
 }
 
 // Address returns the server's address, for messages.
-func (c *Client) Address() string {
+func (c *connection) Address() string {
 	if c.socket != "" {
 		return c.socket
 	}
@@ -68,19 +72,19 @@ func (c *Client) Address() string {
 }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *connection) Close() { c.http.CloseIdleConnections() }
 
-// silence bounds the time that a question may take which the server answers by itself. One that hangs accepts connections, too.
+// silence bounds the time of a request that the server answers by itself. One that hangs accepts connections, too.
 const silence = time.Minute
 
 // Get requests a path, and decodes the response into a value, which may be nil. The error is a [*SilentError] if the server doesn't
 // answer.
-func (c *Client) Get(ctx context.Context, path string, into any) error {
+func (c *connection) Get(ctx context.Context, path string, into any) error {
 	return c.GetWithin(ctx, c.silence, path, into)
 }
 
 // GetWithin is like Get for a question that takes no longer than that.
-func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path string, into any) error {
+func (c *connection) GetWithin(ctx context.Context, longest time.Duration, path string, into any) error {
 	bounded, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	err := c.ask(bounded, http.MethodGet, path, nil, into)
@@ -91,21 +95,21 @@ func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path stri
 }
 
 // Post sends a value as JSON, unless it is nil, and decodes the response as Get does.
-func (c *Client) Post(ctx context.Context, path string, body, into any) error {
+func (c *connection) Post(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPost, path, body, into)
 }
 
 // Patch is like Post with another method.
-func (c *Client) Patch(ctx context.Context, path string, body, into any) error {
+func (c *connection) Patch(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPatch, path, body, into)
 }
 
 // Delete is like Get with another method.
-func (c *Client) Delete(ctx context.Context, path string, into any) error {
+func (c *connection) Delete(ctx context.Context, path string, into any) error {
 	return c.ask(ctx, http.MethodDelete, path, nil, into)
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
+func (c *connection) ask(ctx context.Context, method, path string, body, into any) error {
 	resp, err := c.send(ctx, method, path, "", body)
 	if err != nil {
 		return err
@@ -115,7 +119,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 }
 
 // decode reads a response that isn't a stream.
-func (c *Client) decode(resp *http.Response, into any) error {
+func (c *connection) decode(resp *http.Response, into any) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("the answer of the server at %s was cut off: %w", c.Address(), err)
@@ -133,7 +137,7 @@ func (c *Client) decode(resp *http.Response, into any) error {
 }
 
 // send returns a response with a success status. The caller must close its body. The media type that it accepts may be empty.
-func (c *Client) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
+func (c *connection) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -167,7 +171,7 @@ func (c *Client) send(ctx context.Context, method, path, accept string, body any
 }
 
 // explain describes why a request got no response.
-func (c *Client) explain(req *http.Request, err error) error {
+func (c *connection) explain(req *http.Request, err error) error {
 	var failed *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	var wrapped *url.Error
@@ -175,8 +179,8 @@ func (c *Client) explain(req *http.Request, err error) error {
 	case errors.As(err, &failed) && (failed.Op == "dial" || failed.Op == "proxyconnect"):
 		return &DownError{Address: c.Address(), Proxy: c.proxyOf(req), Reason: failed}
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, "+
-			"set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
+		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root "+
+			"certificate", c.base, untrusted.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("the server at %s doesn't speak TLS: begin its address with http://", c.Address())
 	case errors.As(err, &wrapped):
@@ -186,7 +190,7 @@ func (c *Client) explain(req *http.Request, err error) error {
 }
 
 // proxyOf returns the host of the proxy that a request goes through; empty: none.
-func (c *Client) proxyOf(req *http.Request) string {
+func (c *connection) proxyOf(req *http.Request) string {
 	transport, ok := c.http.Transport.(*http.Transport)
 	if !ok || transport.Proxy == nil {
 		return ""

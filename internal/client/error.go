@@ -92,23 +92,18 @@ type Fault struct {
 	Code    string `json:"code"`
 }
 
-// isOfTool reports whether a server of tools failed, which a chat may survive.
-func (f Fault) isOfTool() bool {
-	return f.Type == "mcp_connection_error" || f.Type == "plugin_connection_error"
-}
-
 // Err returns the fault as an error.
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 
 // refusal converts an error response.
-func (c *Client) refusal(resp *http.Response) error {
+func (c *connection) refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // a part of the body will do
-	var told struct {
+	var answer struct {
 		Error Fault `json:"error"`
 	}
 	e := &Error{Status: resp.StatusCode}
-	if json.Unmarshal(body, &told) == nil && told.Error.Message != "" {
-		e.Type, e.Code, e.Message = told.Error.Type, told.Error.Code, told.Error.Message
+	if json.Unmarshal(body, &answer) == nil && answer.Error.Message != "" {
+		e.Type, e.Code, e.Message = answer.Error.Type, answer.Error.Code, answer.Error.Message
 	} else {
 		e.Message = c.foreign(resp.StatusCode, body)
 	}
@@ -122,7 +117,7 @@ func (c *Client) refusal(resp *http.Response) error {
 }
 
 // foreign is the message about an answer that isn't from the API, but from another server, or from a proxy before it.
-func (c *Client) foreign(status int, body []byte) string {
+func (c *connection) foreign(status int, body []byte) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	if strings.HasPrefix(text, "Client sent an HTTP request to an HTTPS server") {
 		return fmt.Sprintf("the server at %s speaks TLS: begin its address with https://", c.Address())

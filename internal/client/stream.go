@@ -23,7 +23,7 @@ var ErrCut = errors.New("the server's answer was cut off")
 
 // Stream sends a request and calls each with the data of every server-sent event, which is valid until each returns. It returns
 // when the stream ends, or with the first error; [ErrStop] makes it return nil.
-func (c *Client) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
+func (c *connection) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
 	resp, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any, each
 }
 
 // open sends the request of a stream. One that only asks waits for the beginning of the answer no longer than other questions.
-func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
+func (c *connection) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	if method != http.MethodGet { // it may wait for a model
 		return c.send(ctx, method, path, eventStream, body)
 	}

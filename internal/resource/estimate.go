@@ -12,7 +12,7 @@ type LoadEstimate struct {
 	Budget *int64 `json:"memory_budget_bytes"` // of all models together in the machine's memory; null: unlimited
 	Free   *int64 `json:"free_bytes"`          // of the budget; null: unlimited
 
-	// where it would be, in words; absent: there is no choice, or it can't be loaded
+	// Placement: where it would be, in words; absent: there is no choice, or it can't be loaded
 	Placement string           `json:"placement,omitempty"`
 	Devices   []EstimateDevice `json:"devices"` // the machine's memory first, then GPUs with memory of their own
 

@@ -26,10 +26,11 @@ type Model struct {
 	Format           Word          `json:"format"`
 	Aliases          []string      `json:"aliases,omitempty"` // beyond the specification
 	Places           []Place       `json:"places,omitempty"`  // beyond the specification: the remotes that have it
-	// beyond the specification: ids of the servers that every request to it passes
-	Via           []string      `json:"via,omitempty"`
-	Capabilities  *Capabilities `json:"capabilities,omitempty"`
-	EngineProblem string        `json:"engine_problem,omitempty"` // beyond the specification: why its engine can't load it, and what to do
+	// Via: beyond the specification: ids of the servers that every request to it passes
+	Via          []string      `json:"via,omitempty"`
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+	// EngineProblem: beyond the specification: why its engine can't load it, and what to do
+	EngineProblem string `json:"engine_problem,omitempty"`
 	*Description
 }
 

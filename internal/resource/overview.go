@@ -13,7 +13,7 @@ type Overview struct {
 	Failing   []OverviewFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
 	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
 	Devices   []OverviewDevice   `json:"devices"`      // the CPU first
-	// GPUs that engines can't use as they should, with what to do; only an administrator sees them
+	// Faults: GPUs that engines can't use as they should, with what to do; only an administrator sees them
 	Faults  []string         `json:"faults,omitempty"`
 	Remotes []OverviewRemote `json:"remotes,omitempty"`
 	Nodes   []OverviewNode   `json:"nodes,omitempty"` // of the cluster, by name
@@ -76,7 +76,7 @@ type OverviewDevice struct {
 	Total   int64  `json:"total_bytes"`
 	Free    int64  `json:"free_bytes,omitempty"` // absent: unknown
 	Claimed int64  `json:"claimed_bytes"`        // by the instances whose devices are known
-	// that all instances may take together; absent: unlimited, or it has no memory of its own
+	// Budget: that all instances may take together; absent: unlimited, or it has no memory of its own
 	Budget int64 `json:"budget_bytes,omitempty"`
 	Held   int64 `json:"held_bytes,omitempty"` // by other programs, as far as that is known
 }
@@ -103,15 +103,16 @@ type OverviewInstance struct {
 	Remote        string `json:"remote,omitempty"` // that it is on; it takes no memory here then
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
-	// who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
+	// Owner: who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
 	Owner    string `json:"owner,omitempty"`
 	Memory   int64  `json:"memory_bytes"` // counted against the budget
 	Resident int64  `json:"resident_memory_bytes,omitempty"`
 
 	Devices []DeviceMemory `json:"devices,omitempty"` // how memory_bytes are spread, as far as that is known
-	// where the model is, in words; absent: nothing but the processor comes into question
+	// Placement: where the model is, in words; absent: nothing but the processor comes into question
 	Placement string `json:"placement,omitempty"`
-	Split     bool   `json:"split,omitempty"` // a part of it, or all, is on the processor although there is a GPU: it is many times slower
+	// Split: a part of it, or all, is on the processor although there is a GPU: it is many times slower
+	Split bool `json:"split,omitempty"`
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`

@@ -46,7 +46,7 @@ type PreviewFile struct {
 
 // Offer is the response to GET /api/v1/models/variants.
 type Offer struct {
-	// by which it can be downloaded, with @ and a quantization, or with the field "quantization" if it is a URL
+	// Model: by which it can be downloaded, with @ and a quantization, or with the field "quantization" if it is a URL
 	Model      string    `json:"model"`
 	Repository string    `json:"repository"`
 	URL        string    `json:"url"`
