@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/shirou/gopsutil/v3/disk"
-
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -26,23 +24,6 @@ const (
 	mostDaily   = 256 * gib
 )
 
-func (s *Store) askDisk() (free, total int64, err error) {
-	usage, err := disk.Usage(s.dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	return int64(min(usage.Free, math.MaxInt64)), int64(min(usage.Total, math.MaxInt64)), nil
-}
-
-// usualSize returns the size of a store whose Settings have none. What it holds was free before.
-func (s *Store) usualSize() int64 {
-	free, _, err := s.disk()
-	if err != nil {
-		return unknownSize
-	}
-	return min(mostUsual, (free+s.held())/10)
-}
-
 // size returns how many bytes may be kept. The caller holds mu.
 func (s *Store) size() int64 { return cmp.Or(s.settings.Size, s.usual) }
 
@@ -55,7 +36,7 @@ func (s *Store) daily() int64 {
 }
 
 // held returns how many bytes are kept. The caller holds mu.
-func (s *Store) held() int64 {
+func (s *index) held() int64 {
 	sum := int64(0)
 	for _, e := range s.all(func(*entry) bool { return true }) {
 		sum += e.record.Bytes
@@ -105,7 +86,8 @@ func (s *Store) warnCramped() {
 		return
 	}
 	s.cramped = true
-	s.log.Warn("states of conversations aren't saved, because the disk is nearly full: a tenth of it, or 1 GiB if that is less, stays free; "+
+	s.log.Warn("states of conversations aren't saved, because the disk is nearly full: a tenth of it, or 1 GiB if that is less, stays "+
+		"free; "+
 		"make room on the disk, make their folder a symbolic link to a folder on another disk while no server runs, or switch them off "+
 		"(warm off)", "folder", s.dir)
 }
@@ -123,7 +105,7 @@ func (s *Store) makeRoom(room int64, st *State) (evicted []*entry, fits bool) {
 }
 
 // owners returns how many bytes are kept for each owner. The caller holds mu.
-func (s *Store) owners() map[string]int64 {
+func (s *index) owners() map[string]int64 {
 	owners := map[string]int64{}
 	for _, e := range s.all(func(*entry) bool { return true }) {
 		owners[e.record.Owner] += e.record.Bytes
@@ -133,7 +115,7 @@ func (s *Store) owners() map[string]int64 {
 
 // oldest returns the entries that have to go so that those that stay, and incoming, have at most limit bytes: the least
 // recently used ones, but those of an owner with more than half of the size first, if there are others. The caller holds mu.
-func (s *Store) oldest(limit, size int64, incoming *State) []*entry {
+func (s *index) oldest(limit, size int64, incoming *State) []*entry {
 	all := s.all(func(*entry) bool { return true })
 	slices.SortFunc(all, func(a, b *entry) int { return a.record.Used.Compare(b.record.Used) })
 	owners := s.owners()

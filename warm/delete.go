@@ -74,6 +74,15 @@ func (s *Store) Clear(model string) (n int, bytes int64) {
 	return s.deleteAll(func(r *record) bool { return model == "" || r.Model == model })
 }
 
+// ClearSome deletes the states that match, also those that are being saved. It returns how many they were, and their bytes. match must not
+// use the store.
+func (s *Store) ClearSome(match func(Listed) bool) (n int, bytes int64) {
+	s.mu.Lock()
+	return s.deleteAll(func(r *record) bool {
+		return match(Listed{r.Model, r.Owner, r.Conversation, r.Tokens, r.Bytes, r.Created, r.Used})
+	})
+}
+
 // deleteAll deletes the states that match, and those that are just being put. The caller holds mu, which it releases.
 func (s *Store) deleteAll(match func(*record) bool) (n int, bytes int64) {
 	var waits []*put

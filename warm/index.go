@@ -1,15 +1,8 @@
 package warm
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
@@ -21,10 +14,6 @@ type group struct {
 }
 
 func (g *group) place(id string) string { return g.name + "/" + id }
-
-func (g *group) path(s *Store, id, suffix string) string {
-	return filepath.Join(s.dir, g.name, id+suffix)
-}
 
 // entry is a state in the index.
 type entry struct {
@@ -47,25 +36,13 @@ func newEntry(g *group, id string, r *record, now time.Time) *entry {
 	return e
 }
 
-// write writes the description of a state.
-func (s *Store) write(g *group, id string, r *record, prompt prefix.Chain) error {
-	full := *r
-	full.Prompt = pack(prompt)
-	content, err := full.encode(&s.secret, g.place(id))
-	if err != nil {
-		return err
-	}
-	if len(content) > recordBytes {
-		return fmt.Errorf("%w: a description of %d bytes", errDamaged, len(content))
-	}
-	return atomicfile.WriteFile(g.path(s, id, recordSuffix), 0o600, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
-}
+// index has the states of a store, by print. The store's mu guards it.
+type index struct{ groups map[string]*group }
 
-// all returns the entries that match. The caller holds mu.
-func (s *Store) all(match func(*entry) bool) []*entry {
+func newIndex() index { return index{map[string]*group{}} }
+
+// all returns the entries that match.
+func (s *index) all(match func(*entry) bool) []*entry {
 	var found []*entry
 	for _, g := range s.groups {
 		for _, e := range g.entries {
@@ -77,54 +54,25 @@ func (s *Store) all(match func(*entry) bool) []*entry {
 	return found
 }
 
-// forget takes entries out of the index. The caller holds mu, and then discards them without it.
-func (s *Store) forget(entries []*entry) {
+// forget takes entries out of the index. The caller then discards them without the lock.
+func (s *index) forget(entries []*entry) {
 	for _, e := range entries {
 		delete(e.group.entries, e.id)
 		s.leave(e.group)
 	}
 }
 
-// leave drops a group that nobody needs. The caller holds mu.
-func (s *Store) leave(g *group) {
+// leave drops a group that nobody needs.
+func (s *index) leave(g *group) {
 	if len(g.entries) == 0 && g.shelves == 0 && s.groups[g.name] == g {
 		delete(s.groups, g.name)
 	}
 }
 
-// discard removes the files of entries that aren't in the index any more.
-func (s *Store) discard(entries []*entry) {
-	for _, e := range entries {
-		s.removeState(e.group, e.id)
-	}
-}
-
-// removeState removes the description first: without it, the state is none.
-func (s *Store) removeState(g *group, id string) {
-	s.remove(g.path(s, id, recordSuffix))
-	s.remove(g.path(s, id, stateSuffix))
-}
-
-// remove removes a file, or notes that it is still to be removed.
-func (s *Store) remove(path string) {
-	err := os.Remove(path)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	s.mu.Lock()
-	first := len(s.remains) == 0
-	s.remains = append(s.remains, path)
-	s.mu.Unlock()
-	if first { // the others have the same reason
-		s.log.Warn("files of saved states of prompts couldn't be removed; this is tried again every hour", "file", path, "error", err)
-	}
-}
-
 // flush writes when states were used and what was measured, and removes what couldn't be removed before.
 func (s *Store) flush() {
+	s.removeRemains()
 	s.mu.Lock()
-	remains := s.remains
-	s.remains = nil
 	changed := s.all(func(e *entry) bool { return e.dirty })
 	records := make([]record, len(changed))
 	for i, e := range changed {
@@ -132,9 +80,6 @@ func (s *Store) flush() {
 		records[i] = e.record
 	}
 	s.mu.Unlock()
-	for _, path := range remains {
-		s.remove(path)
-	}
 	s.writeUse(changed, records)
 	s.noteRates()
 }
@@ -142,7 +87,7 @@ func (s *Store) flush() {
 // writeUse writes when entries were used.
 func (s *Store) writeUse(entries []*entry, records []record) {
 	for i, e := range entries {
-		err := s.write(e.group, e.id, &records[i], e.prompt)
+		err := s.writeRecord(e.group, e.id, &records[i], e.prompt)
 		s.mu.Lock()
 		exists := e.group.entries[e.id] == e
 		s.mu.Unlock()
@@ -154,4 +99,30 @@ func (s *Store) writeUse(entries []*entry, records []record) {
 			return
 		}
 	}
+}
+
+// common estimates how many tokens of a state are of use for a prompt. The answer isn't counted, since the client may send
+// it otherwise than the engine made it.
+func (e *entry) common(prompt prefix.Chain) int {
+	n := e.prompt.Common(prompt)
+	if n == len(e.prompt) {
+		return e.record.PromptTokens
+	}
+	whole := e.prompt.Weight(len(e.prompt))
+	if whole == 0 {
+		return 0
+	}
+	return int(int64(e.record.PromptTokens) * int64(e.prompt.Weight(n)) / int64(whole))
+}
+
+// isBetter reports whether e is preferred to a state that has equally many tokens in common with a prompt: its whole prompt is
+// of use, or it is smaller, or was used later.
+func (e *entry) isBetter(o *entry, common int) bool {
+	if whole := e.record.PromptTokens == common; whole != (o.record.PromptTokens == common) {
+		return whole
+	}
+	if e.record.Bytes != o.record.Bytes {
+		return e.record.Bytes < o.record.Bytes
+	}
+	return e.record.Used.After(o.record.Used)
 }

@@ -64,7 +64,7 @@ func (h *Shelf) laidAs(e *entry, file string, copied int64) error {
 
 // layAs checks the file of a state, and puts it under another name. It returns how many bytes it had to copy.
 func (h *Shelf) layAs(ctx context.Context, e *entry, to string) (copied int64, err error) {
-	from := e.group.path(h.store, e.id, stateSuffix)
+	from := h.store.path(e.group, e.id, stateSuffix)
 	file, info, err := openPlain(from, os.O_RDONLY)
 	if err != nil {
 		return 0, err

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 // ledger is how much was written today.
@@ -62,20 +59,9 @@ func (s *Store) mayWrite(bytes int64, now time.Time) bool {
 	return false
 }
 
-func (s *Store) noteLedger() {
-	s.mu.Lock()
-	content, _ := json.Marshal(&s.ledger)
-	s.mu.Unlock()
-	s.noteIn(ledgerFile, content)
-}
-
-// noteIn writes one of the small files beside the states.
-func (s *Store) noteIn(name string, content []byte) {
-	err := atomicfile.WriteFile(filepath.Join(s.dir, name), 0o600, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
-	if err != nil {
+// note replaces one of the small files beside the states.
+func (s *Store) note(name string, content []byte) {
+	if err := s.replace(name, content); err != nil {
 		s.log.Warn("what was written and measured couldn't be noted", "file", name, "error", err)
 	}
 }

@@ -25,10 +25,7 @@ var isID = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
 
 // load makes or reads the folder. The error means that it can't be used.
 func (s *Store) load() error {
-	if err := s.openFolder(); err != nil {
-		return err
-	}
-	if err := s.openKey(); err != nil {
+	if err := s.folder.open(); err != nil {
 		return err
 	}
 	launch := filepath.Join(s.dir, launchFolder)
@@ -52,51 +49,6 @@ func (s *Store) load() error {
 	s.ledger.read(filepath.Join(s.dir, ledgerFile))
 	s.readRates()
 	return nil
-}
-
-// openFolder makes the folder, or makes sure that nobody else can read what is in it.
-func (s *Store) openFolder() error {
-	err := os.MkdirAll(s.dir, 0o700)
-	if err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(s.dir) // it may be on another disk
-	if err != nil {
-		return err
-	}
-	s.dir = real
-	info, err := os.Stat(s.dir)
-	if err != nil {
-		return err
-	}
-	if !isOurs(info) {
-		return errors.New("it belongs to another user")
-	}
-	if info.Mode().Perm() != 0o700 {
-		return os.Chmod(s.dir, 0o700) //nolint:gosec // a folder
-	}
-	return nil
-}
-
-// openKey reads the secret, or makes a new one, which makes all states useless.
-func (s *Store) openKey() error {
-	path := filepath.Join(s.dir, keyFile)
-	file, info, err := openPlain(path, os.O_RDONLY)
-	switch {
-	case err == nil:
-		defer func() { _ = file.Close() }()
-		if info.Size() == int64(len(s.secret)) {
-			_, err = io.ReadFull(file, s.secret[:])
-			return errors.Join(err, file.Chmod(0o600))
-		}
-	case !isLost(err):
-		return err
-	}
-	s.secret = newSecret()
-	return atomicfile.WriteFile(path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(s.secret[:])
-		return err
-	})
 }
 
 // loadGroup reads the states of a print, and removes the files that are none. What can't be read now stays where it is.
@@ -139,7 +91,7 @@ func (s *Store) loadGroup(name string) {
 
 // loadEntry reads the description of a state, and looks at its file.
 func (s *Store) loadEntry(g *group, id string) (*entry, error) {
-	file, _, err := openPlain(g.path(s, id, recordSuffix), os.O_RDONLY)
+	file, _, err := openPlain(s.path(g, id, recordSuffix), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +104,7 @@ func (s *Store) loadEntry(g *group, id string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := os.Lstat(g.path(s, id, stateSuffix))
+	state, err := os.Lstat(s.path(g, id, stateSuffix))
 	if err == nil {
 		err = checkPlain(state)
 	}

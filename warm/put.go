@@ -3,6 +3,7 @@ package warm
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -126,7 +127,7 @@ func (p *put) settle() (err error) {
 // move puts the file where it stays.
 func (p *put) move() error {
 	s, g := p.shelf.store, p.shelf.group
-	to := g.path(s, p.id, stateSuffix)
+	to := s.path(g, p.id, stateSuffix)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return s.failing(err)
 	}
@@ -142,7 +143,7 @@ func (p *put) describe() error {
 	if !p.described {
 		return ErrDeleted
 	}
-	return s.failing(s.write(p.shelf.group, p.id, p.record(), p.state.Prompt))
+	return s.failing(s.writeRecord(p.shelf.group, p.id, p.record(), p.state.Prompt))
 }
 
 func (p *put) record() *record {
@@ -195,8 +196,12 @@ func (p *put) replaces() []*entry {
 
 // note writes down what was written today and what was measured. It matters little if that fails.
 func (p *put) note() error {
-	p.shelf.store.noteLedger()
-	p.shelf.store.noteRates()
+	s := p.shelf.store
+	s.mu.Lock()
+	written, _ := json.Marshal(&s.ledger)
+	s.mu.Unlock()
+	s.note(ledgerFile, written)
+	s.noteRates()
 	return nil
 }
 

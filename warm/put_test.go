@@ -328,7 +328,7 @@ func TestDelete_WaitsForWhatIsDescribed(t *testing.T) {
 		}
 		go func() {
 			w.Clear("")
-			if _, err := os.Stat(h.group.path(w.Store, p.id, recordSuffix)); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(w.Store.path(h.group, p.id, recordSuffix)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the description after the deletion: %v", err)
 			}
 			close(deleted)

@@ -143,6 +143,6 @@ func (s *Store) noteRates() {
 	content, _ := json.Marshal(s.rates)
 	s.mu.Unlock()
 	if learnt {
-		s.noteIn(ratesFile, content)
+		s.note(ratesFile, content)
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/shirou/gopsutil/v3/disk"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
@@ -22,14 +25,12 @@ const tidyEvery = time.Hour
 
 // Store is the folder of all states. Its methods are safe for concurrent use.
 type Store struct {
-	dir   string
-	log   *slog.Logger
+	*folder
+
 	now   func() time.Time
 	disk  func() (free, total int64, err error)
-	usual int64 // the size, unless Settings have one
-
-	secret secret     // in the folder
-	key    prefix.Key // of it
+	usual int64      // the size, unless Settings have one
+	key   prefix.Key // of the folder's secret
 
 	digests digests // of the models' files
 	stop    chan struct{}
@@ -40,18 +41,17 @@ type Store struct {
 	configured bool  // nothing is pruned before
 	broken     error // why the folder can't be used
 	closed     bool
-	groups     map[string]*group // by print
-	shelves    map[*Shelf]bool
-	puts       map[*put]bool // under way
-	gone       gone
-	verdicts   map[kind]*verdict
-	ledger     ledger
-	rates      map[string]Rates   // by model
-	learnt     bool               // rates aren't written yet
-	counts     map[string]*Counts // by model
-	remains    []string           // files that couldn't be removed
-	pause      time.Time          // until then nothing is written, because the disk failed
-	cramped    bool               // the log says that the disk is too full
+	index
+	shelves  map[*Shelf]bool
+	puts     map[*put]bool // under way
+	gone     gone
+	verdicts map[kind]*verdict
+	ledger   ledger
+	rates    map[string]Rates   // by model
+	learnt   bool               // rates aren't written yet
+	counts   map[string]*Counts // by model
+	pause    time.Time          // until then nothing is written, because the disk failed
+	cramped  bool               // the log says that the disk is too full
 }
 
 // Option changes how a store sees the world.
@@ -80,23 +80,32 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		dir: dir, log: log, now: time.Now, stop: make(chan struct{}), groups: map[string]*group{}, shelves: map[*Shelf]bool{},
+		folder: &folder{dir: dir, log: log}, now: time.Now, stop: make(chan struct{}), index: newIndex(), shelves: map[*Shelf]bool{},
 		puts: map[*put]bool{}, digests: digests{of: map[string]digest{}}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{}, rates: map[string]Rates{},
 		gone: gone{conversations: map[string]time.Time{}, owners: map[string]time.Time{}},
 	}
-	s.disk = s.askDisk
+	s.disk = func() (free, total int64, err error) {
+		usage, err := disk.Usage(s.dir)
+		if err != nil {
+			return 0, 0, err
+		}
+		return int64(min(usage.Free, math.MaxInt64)), int64(min(usage.Total, math.MaxInt64)), nil
+	}
 	for _, option := range options {
 		option(s)
 	}
 	if s.broken = s.load(); s.broken != nil {
 		s.secret = newSecret()
-		s.groups = map[string]*group{}
+		s.index = newIndex()
 	}
 	s.key = s.secret.chains()
 	if s.broken != nil {
 		return s, nil
 	}
-	s.usual = s.usualSize()
+	s.usual = unknownSize
+	if free, _, err := s.disk(); err == nil {
+		s.usual = min(mostUsual, (free+s.held())/10) // what it holds was free before
+	}
 	s.tender.Go(s.tend)
 	return s, nil
 }
