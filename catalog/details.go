@@ -13,6 +13,8 @@ import (
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -139,16 +141,16 @@ func mlxDetails(m *Model) (Details, error) {
 	}
 	var d Details
 	for _, e := range entries {
-		if !e.IsDir() && (isMLXFile(e.Name()) || strings.HasSuffix(e.Name(), ".json")) && e.Name() != mlxCardFile {
+		if !e.IsDir() && (mlx.IsFile(e.Name()) || strings.HasSuffix(e.Name(), ".json")) && e.Name() != mlx.CardFile {
 			d.Files = append(d.Files, ModelFile{Path: filepath.Join(m.Path, e.Name()), Role: "model"})
 		}
 	}
 	d.Files = measured(d.Files)
 	slices.SortStableFunc(d.Files, func(a, b ModelFile) int { return cmp.Compare(b.Size, a.Size) })
-	if t := readTokenizer(m.Path); t.template != pythonTemplate {
-		d.ChatTemplate = t.template
+	if t := mlx.ReadTokenizer(m.Path); t.Text != mlx.PythonTemplate {
+		d.ChatTemplate = t.Text
 	}
-	if card, err := readSmall(filepath.Join(m.Path, mlxCardFile), maxMLXCard); err == nil {
+	if card, err := boundedfile.Read(filepath.Join(m.Path, mlx.CardFile), mlx.MaxCard); err == nil {
 		front, _, _ := strings.Cut(strings.TrimPrefix(string(card), "---"), "\n---")
 		if found := licenseLine.FindStringSubmatch(front); found != nil && strings.HasPrefix(string(card), "---") {
 			d.License.ID = found[1]

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
 )
 
 // A folder is not read again while its modification time stays the same, except now and then, since some file systems don't
@@ -127,6 +129,6 @@ func (w *walk) matters(name string, kind fs.FileMode) bool {
 		return false
 	default:
 		_, isModel := w.config.filesOf(name)
-		return isModel || isCacheNote(name) || isMLXFile(name)
+		return isModel || isCacheNote(name) || mlx.IsFile(name)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
+	"github.com/lmcaddy/lmcaddy/catalog/chattemplate"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -117,9 +118,9 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	m.SizeLabel = text(f, "general.size_label")
 	m.Description = short(text(f, "general.description"))
 	template, forTools := text(f, "tokenizer.chat_template"), text(f, "tokenizer.chat_template.tool_use")
-	m.ToolUse = takesTools(template) || forTools != ""
+	m.ToolUse = chattemplate.TakesTools(template) || forTools != ""
 	if m.Type == TypeLLM {
-		m.Reasoning, m.Template = reasoningOf(template), templateHash(template, forTools)
+		m.Reasoning, m.Template = chattemplate.Reasoning(template), chattemplate.Hash(template, forTools)
 	}
 }
 

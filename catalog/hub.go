@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 // hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision. A blob
@@ -51,7 +53,7 @@ func revisions(dir string, entries []os.DirEntry) []string {
 	}
 	var all []revision
 	main := ""
-	if text, err := readSmall(filepath.Join(dir, "refs", "main"), maxRef); err == nil {
+	if text, err := boundedfile.Read(filepath.Join(dir, "refs", "main"), maxRef); err == nil {
 		main = strings.TrimSpace(string(text))
 	}
 	for _, e := range entries {

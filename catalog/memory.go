@@ -1,6 +1,8 @@
 package catalog
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Shape holds the options that determine how much memory a model takes. The zero value means one slot with the model's
 // whole context, and the engine's defaults.

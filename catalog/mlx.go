@@ -2,53 +2,24 @@ package catalog
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog/chattemplate"
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
-
-// The files of an MLX model that describe it.
-const (
-	mlxConfigFile     = "config.json"
-	mlxIndexFile      = "model.safetensors.index.json"
-	mlxChatFile       = "tokenizer_config.json"
-	mlxTemplateFile   = "chat_template.jinja"
-	mlxVocabularyFile = "tokenizer.json"
-	mlxModulesFile    = "modules.json" // of embedding models
-	mlxCardFile       = "README.md"
-)
-
-// The sizes up to which they are read, in bytes.
-const (
-	maxMLXFile   = 64 << 20
-	maxMLXConfig = 4 << 20 // the longest have an entry for each module
-	maxMLXCard   = 16 << 10
-)
-
-var mlxFiles = []string{
-	mlxConfigFile, mlxIndexFile, mlxChatFile, mlxTemplateFile, mlxVocabularyFile, mlxModulesFile, mlxCardFile,
-}
-
-// isMLXFile reports whether a name may be that of a file of an MLX model.
-func isMLXFile(name string) bool {
-	return slices.Contains(mlxFiles, name) || isWeights(name)
-}
-
-// isWeights reports whether the engine would load a file as weights.
-func isWeights(name string) bool {
-	return strings.HasPrefix(name, "model") && strings.HasSuffix(name, ".safetensors")
-}
 
 // mlxFolder adds a folder that may be an MLX model. Its time is that of its newest file.
 func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 	of.path, of.format, of.label = p.dir, FormatMLX, filepath.Base(p.dir)
 	var state strings.Builder
 	for _, e := range list.entries {
-		if e.kind.IsDir() || !isMLXFile(e.name) {
+		if e.kind.IsDir() || !mlx.IsFile(e.name) {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(p.dir, e.name))
@@ -56,10 +27,10 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 			w.catalog.report(filepath.Join(p.dir, e.name), err)
 			continue
 		}
-		if e.name == mlxConfigFile {
+		if e.name == mlx.ConfigFile {
 			of.info = info
 		}
-		if isWeights(e.name) {
+		if mlx.IsWeights(e.name) {
 			of.size += info.Size()
 		}
 		if info.ModTime().After(of.changed) {
@@ -76,14 +47,14 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 
 // readMLX describes an MLX model. A folder with weights for another engine isn't one.
 func (h *header) readMLX(f *found) error {
-	var config mlxConfig
-	if err := readJSON(filepath.Join(f.path, mlxConfigFile), maxMLXConfig, &config); err != nil {
+	var config mlx.Config
+	if err := boundedfile.ReadJSON(filepath.Join(f.path, mlx.ConfigFile), mlx.MaxConfig, &config); err != nil {
 		h.model.Role = roleOther // many programs have a file of this name
 		return nil
 	}
-	weights, err := readWeights(f.path)
+	weights, err := mlx.ReadWeights(f.path)
 	named := strings.Contains(Normal(f.repo+"/"+filepath.Base(f.path)), "mlx")
-	if !weights.isMLX && config.Quantization == nil && !named && !saysMLX(f.path) {
+	if !weights.IsMLX && config.Quantization == nil && !named && !mlx.CardSaysMLX(f.path) {
 		h.model.Role = roleOther
 		return nil
 	}
@@ -94,47 +65,27 @@ func (h *header) readMLX(f *found) error {
 	return nil
 }
 
-// saysMLX reports whether a folder's model card names the library. Only the start of the card is read.
-func saysMLX(dir string) bool {
-	text, err := readStart(filepath.Join(dir, mlxCardFile), maxMLXCard)
-	if err != nil {
-		return false
-	}
-	head, ok := strings.CutPrefix(string(text), "---\n")
-	if !ok {
-		return false
-	}
-	head, _, _ = strings.Cut(head, "\n---")
-	for line := range strings.Lines(head) {
-		key, value, _ := strings.Cut(line, ":")
-		if key == "library_name" {
-			return strings.Trim(value, " \t\r\n\"'") == "mlx"
-		}
-	}
-	return false
-}
-
-func (h *header) describeMLX(f *found, config mlxConfig, weights weights) {
+func (h *header) describeMLX(f *found, config mlx.Config, weights mlx.Weights) {
 	m := &h.model
-	tokenizer := readTokenizer(f.path)
+	tokenizer := mlx.ReadTokenizer(f.path)
 	m.Architecture = config.ModelType
-	m.MaxContextLength = cmp.Or(config.contextLength(), tokenizer.maxLength())
-	m.Parameters = cmp.Or(weights.declared, weights.parameters(config.quantization()))
-	m.Quantization = Quantization{Name: cmp.Or(config.quantization().name(), weights.widest())}
+	m.MaxContextLength = cmp.Or(config.ContextLength(), tokenizer.MaxLength())
+	m.Parameters = cmp.Or(weights.Declared, weights.Parameters(config.StoredAs()))
+	m.Quantization = Quantization{Name: cmp.Or(config.StoredAs().CommonName(), weights.Widest())}
 	if m.Parameters > 0 {
-		bits := float64(weights.bytes) * 8 / float64(m.Parameters)
+		bits := float64(weights.Bytes) * 8 / float64(m.Parameters)
 		m.Quantization.BitsPerWeight = math.Round(bits*100) / 100
 	}
-	m.Vocabulary = cmp.Or(weights.vocabulary(), config.vocabulary())
-	m.Experts, m.ExpertsUsed = config.experts()
-	m.HasCode = config.hasCode()
+	m.Vocabulary = cmp.Or(weights.Vocabulary(), config.Vocabulary())
+	m.Experts, m.ExpertsUsed = config.Experts()
+	m.HasCode = config.HasCode()
 	m.Type = TypeLLM
 	if embeds(f, config.ModelType) {
 		m.Type = TypeEmbedding
 		return
 	}
-	m.Template = templateHash(tokenizer.template)
-	m.ToolUse, m.Reasoning = tokenizer.takesTools(), tokenizer.reasoning(f.path)
+	m.Template = chattemplate.Hash(tokenizer.Text)
+	m.ToolUse, m.Reasoning = tokenizer.CallsTools(), tokenizer.ReasoningIn(f.path)
 }
 
 // mlxEmbedders are the types of embedding models.
@@ -146,8 +97,31 @@ func embeds(f *found, kind string) bool {
 	if slices.Contains(mlxEmbedders, kind) || strings.Contains(Normal(f.repo+"/"+filepath.Base(f.path)), "embed") {
 		return true
 	}
-	_, err := os.Stat(filepath.Join(f.path, mlxModulesFile))
+	_, err := os.Stat(filepath.Join(f.path, mlx.ModulesFile))
 	return err == nil
 }
 
-var errNoWeights = errors.New("it has no weights; fetch it again")
+// mlxMemory returns the memory that an MLX model takes. Figures that the configuration lacks make the cache a guess.
+func mlxMemory(m *Model, s Shape) (Memory, error) {
+	var config mlx.Config
+	if err := boundedfile.ReadJSON(filepath.Join(m.Path, mlx.ConfigFile), mlx.MaxConfig, &config); err != nil {
+		return Memory{}, fmt.Errorf("its %s can't be read", mlx.ConfigFile)
+	}
+	layers := config.LanguageModel()
+	slots := float64(max(1, s.Parallel))
+	context := cmp.Or(max(0, s.ContextLength), m.MaxContextLength)
+	tokens := max(1, math.Ceil(float64(context)/mlx.CacheStep)) * mlx.CacheStep
+
+	cache, ok := layers.Cache(config.ModelType, tokens)
+	if !ok {
+		cache = float64(m.SizeBytes) / 10
+	}
+	hidden, inner := float64(layers.HiddenSize()), float64(layers.FeedForward)
+	step := min(tokens, mlx.PromptStep)
+	return Memory{
+		Weights: m.SizeBytes,
+		KVCache: bounded(cache * slots),
+		Compute: bounded(step*layers.BytesPerNumber()*(4*hidden+3*inner) + 4*slots*float64(m.Vocabulary)),
+		Rough:   !ok,
+	}, nil
+}

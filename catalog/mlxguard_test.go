@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,7 +30,7 @@ func TestMLX_HostileFiles(t *testing.T) {
 	for i := range maxTensors + 1 {
 		fmt.Fprintf(&tensors, `,"%d":{}`, i)
 	}
-	for i := range maxShards + 1 {
+	for i := range 4096 + 1 {
 		fmt.Fprintf(&shards, `,"%d":"model-%d.safetensors"`, i, i)
 	}
 	for name, tt := range map[string]struct {
@@ -47,7 +46,7 @@ func TestMLX_HostileFiles(t *testing.T) {
 		"an index of many files":        {files{"model.safetensors.index.json": []byte(`{"weight_map":{"a":"model.safetensors"` + shards.String() + `}}`)}, "names more than 4096 files"},
 		"an index that leads elsewhere": {files{"model.safetensors.index.json": []byte(`{"weight_map":{"a":"../../../secret.safetensors"}}`), "model.safetensors": headerOf(`[]`)}, "model.safetensors can't be read"},
 		"a deep configuration":          {files{"config.json": []byte(`{"text_config":` + deep)}, ""},
-		"a huge configuration":          {files{"config.json": []byte(`{"model_type":"` + strings.Repeat("x", maxMLXConfig) + `"}`)}, ""},
+		"a huge configuration":          {files{"config.json": []byte(`{"model_type":"` + strings.Repeat("x", 4<<20) + `"}`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,22 +64,5 @@ func TestMLX_HostileFiles(t *testing.T) {
 				t.Errorf("the error has a path: %v", all[0].Err)
 			}
 		})
-	}
-}
-
-// TestMLX_HugeHeadersAreBounded: many files with the longest header are not all read.
-func TestMLX_HugeHeadersAreBounded(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	blank := append(binary.LittleEndian.AppendUint64(nil, maxSafetensorsHeader), []byte(strings.Repeat(" ", 1<<20))...)
-	sparse(t, filepath.Join(dir, "model-1.safetensors"), blank, maxSafetensorsHeader+8)
-	w, err := readWeights(dir)
-	if err == nil || w.left.bytes < maxHeader-4<<20 {
-		t.Errorf("%d bytes of %d are left: %v", w.left.bytes, maxHeader, err)
-	}
-	spent := newWeights()
-	spent.left.bytes = 10
-	if _, err := spent.parse(strings.NewReader(`{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}`)); err == nil || !strings.Contains(err.Error(), "longer than") {
-		t.Errorf("beyond the bound: %v", err)
 	}
 }

@@ -85,20 +85,6 @@ func TestSameVocabulary_MLX(t *testing.T) {
 	}
 }
 
-// FuzzMLXVocabulary: an invalid tokenizer.json is only an error.
-func FuzzMLXVocabulary(f *testing.F) {
-	f.Add([]byte(`{"normalizer":{"type":"NFC"},"added_tokens":[{"content":"x"}],"model":{"type":"BPE","vocab":{"a":1}}}`))
-	f.Add([]byte(`{"model":{"vocab":[["a",1]]}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
-		write(t, dir, "tokenizer.json", text)
-		if n, err := longestMLXToken(dir); err == nil && n < 0 {
-			t.Errorf("%d", n)
-		}
-		readAdded(dir+"/tokenizer.json", map[string]bool{})
-	})
-}
-
 func BenchmarkLongestToken_MLX(b *testing.B) {
 	var vocab, merges []string
 	for i := range 150_000 {

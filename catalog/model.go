@@ -1,6 +1,8 @@
 package catalog
 
-import "github.com/lmcaddy/lmcaddy/catalog/model"
+import (
+	"github.com/lmcaddy/lmcaddy/catalog/model"
+)
 
 // What models are is described in package model, which whoever only has to know that may import: it reads no files.
 type (

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
@@ -85,7 +86,7 @@ func (n *notes) ofFile(file string) (publisher, repo string, ok bool) {
 			URL string `json:"url"`
 		}
 		path := filepath.Join(n.dir, file+noteEnding)
-		err := readJSON(path, maxNote, &note)
+		err := boundedfile.ReadJSON(path, maxNote, &note)
 		if openfiles.AreExhausted(err) {
 			n.report(path, err) // without it the model would get another key
 		}

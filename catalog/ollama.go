@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 // The media types of the relevant layers in Ollama's manifests.
@@ -94,7 +96,7 @@ func (w *walk) ollama(p location) error {
 		if w.left.files--; w.left.files < 0 {
 			return errEnough
 		}
-		text, err := readSmall(path, maxManifest)
+		text, err := boundedfile.Read(path, maxManifest)
 		if err != nil {
 			w.catalog.report(path, err)
 			return nil

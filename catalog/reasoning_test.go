@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/catalog/chattemplate"
 )
 
 func TestReasoning(t *testing.T) {
@@ -38,7 +40,7 @@ func TestReasoning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, reasoningOf(tt.template)); diff != "" {
+			if diff := cmp.Diff(tt.want, chattemplate.Reasoning(tt.template)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			// An embedding model has no reasoning, whatever its template says.

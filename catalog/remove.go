@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -90,13 +91,13 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 
 // filesOfFolder returns the files that are directly in a folder.
 func filesOfFolder(root *os.Root, rel string) ([]string, error) {
-	names := []string{filepath.Join(rel, mlxConfigFile)}
+	names := []string{filepath.Join(rel, mlx.ConfigFile)}
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() && e.Name() != mlxConfigFile && !filename.IsGGUF(e.Name()) {
+		if !e.IsDir() && e.Name() != mlx.ConfigFile && !filename.IsGGUF(e.Name()) {
 			names = append(names, filepath.Join(rel, e.Name()))
 		}
 	}

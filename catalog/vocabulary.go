@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
 )
 
 // VocabularyError says how the vocabularies of two models differ, so that one can't be the draft model of the other.
@@ -53,7 +55,7 @@ func SameVocabulary(target, draft Model) error {
 // unknown word. A token in the file may be longer than the text it stands for, but never shorter.
 func LongestToken(m Model) (int, error) {
 	if m.Format == FormatMLX {
-		longest, err := longestMLXToken(m.Path)
+		longest, err := mlx.LongestToken(m.Path)
 		if err != nil {
 			return 0, fmt.Errorf("reading the vocabulary of %s: %w", m.Key, err)
 		}

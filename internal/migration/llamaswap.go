@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -32,7 +33,7 @@ const (
 // LlamaSwap reads a configuration of llama-swap. The files of its models become links, one for each of its models, since the same
 // file may be there with several settings.
 func LlamaSwap(ctx context.Context, file string, list List) (*Config, error) {
-	text, err := readBounded(file, maxLlamaSwap)
+	text, err := boundedfile.Read(file, maxLlamaSwap)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 const (
@@ -342,25 +342,4 @@ func (o *ollamaModel) read(text []byte) error {
 }
 
 // readSmall reads a file that has to be small.
-func readSmall(path string) ([]byte, error) { return readBounded(path, maxOllama) }
-
-// readBounded reads a file of at most "most" bytes. A pipe or a device may never end, and isn't read.
-func readBounded(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s isn't a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, most+1)) // it may grow meanwhile
-	if err == nil && int64(len(text)) > most {
-		return nil, fmt.Errorf("%s is too large", path)
-	}
-	return text, err
-}
+func readSmall(path string) ([]byte, error) { return boundedfile.Read(path, maxOllama) }

@@ -55,14 +55,3 @@ func TestLlamaSwap_MacrosAreBounded(t *testing.T) {
 		t.Errorf("the models are %+v", c.Models)
 	}
 }
-
-func TestReadBounded(t *testing.T) {
-	t.Parallel()
-	dir := tree(t, files{"four": "1234", "five": "12345"})
-	for name, isRead := range map[string]bool{"four": true, "five": false, ".": false, "missing": false} {
-		text, err := readBounded(filepath.Join(dir, name), 4)
-		if (err == nil) != isRead || isRead && string(text) != "1234" {
-			t.Errorf("%s: %q, error %v", name, text, err)
-		}
-	}
-}

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 // The transports of [Config.Type].
@@ -48,7 +49,7 @@ func (c Config) ID() string { return kebab(c.Label) }
 // Read returns the entries of mcp.json, sorted by label; none if there is no file. It fails if the file as a whole can't be
 // read. What is wrong with a single entry is in its Err.
 func Read(path string) ([]Config, error) {
-	content, err := readFile(path)
+	content, err := boundedfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -77,17 +78,6 @@ func Read(path string) ([]Config, error) {
 		all = append(all, config)
 	}
 	return all, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("%s must be a file of at most %d bytes", path, maxFile)
-	}
-	return os.ReadFile(path)
 }
 
 // readEntry reads one entry. Members that it doesn't know are ignored, since files of other programs are copied here.

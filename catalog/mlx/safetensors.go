@@ -1,4 +1,4 @@
-package catalog
+package mlx
 
 import (
 	"encoding/binary"
@@ -14,21 +14,50 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 // maxSafetensorsHeader is the limit of the format, in bytes.
 const maxSafetensorsHeader = 100_000_000
 
+// The bounds of the headers of all files of a model together, as of a GGUF model: a sparse file has any size and takes no space on disk.
+const (
+	maxHeaderBytes = 1 << 27
+	maxWeights     = 1 << 16
+)
+
+var (
+	errTooManyWeights = fmt.Errorf("its header can't be read: it declares more than %d tensors", maxWeights)
+	errLongHeaders    = fmt.Errorf("its header can't be read: it is longer than %d MiB", maxHeaderBytes>>20)
+)
+
+// boundedHeader reads a header, within what is left for all of them.
+type boundedHeader struct {
+	io.Reader
+	left *int64
+}
+
+func (r boundedHeader) Read(p []byte) (int, error) {
+	if *r.left <= 0 {
+		return 0, errLongHeaders
+	}
+	n, err := r.Reader.Read(p[:min(int64(len(p)), *r.left)])
+	*r.left -= int64(n)
+	return n, err
+}
+
 // maxShards bounds the number of files of one model's weights.
 const maxShards = 1 << 12
 
-// weights holds the headers of a folder's safetensors files.
-type weights struct {
-	isMLX    bool
+// Weights holds the headers of a folder's safetensors files.
+type Weights struct {
+	IsMLX    bool
 	tensors  map[string]safetensor
-	bytes    int64
-	declared int64 // number of parameters according to the index; 0: unknown
-	left     *allowance
+	count    int // tensors, with those of the same name
+	Bytes    int64
+	Declared int64 // number of parameters according to the index; 0: unknown
+	left     int64 // bytes of headers that may still be read
 }
 
 type safetensor struct {
@@ -46,10 +75,10 @@ func (t safetensor) size() float64 {
 	return n
 }
 
-func newWeights() weights { return weights{tensors: map[string]safetensor{}, left: newAllowance()} }
+func newWeights() Weights { return Weights{tensors: map[string]safetensor{}, left: maxHeaderBytes} }
 
-// readWeights reads the headers of all weights in a folder. On error it returns what it has read so far.
-func readWeights(dir string) (weights, error) {
+// ReadWeights reads the headers of all weights in a folder. On error it returns what it has read so far.
+func ReadWeights(dir string) (Weights, error) {
 	w := newWeights()
 	var index struct {
 		Metadata struct {
@@ -57,11 +86,11 @@ func readWeights(dir string) (weights, error) {
 		} `json:"metadata"`
 		Files map[string]string `json:"weight_map"`
 	}
-	err := readJSON(filepath.Join(dir, mlxIndexFile), maxMLXFile, &index)
+	err := boundedfile.ReadJSON(filepath.Join(dir, indexFile), maxFile, &index)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return w, fmt.Errorf("its %s can't be read: %w", mlxIndexFile, err)
+		return w, fmt.Errorf("its %s can't be read: %w", indexFile, err)
 	}
-	w.declared = int64(index.Metadata.Parameters)
+	w.Declared = int64(index.Metadata.Parameters)
 	names := map[string]bool{}
 	for _, name := range index.Files {
 		if filepath.Base(name) == name {
@@ -74,7 +103,7 @@ func readWeights(dir string) (weights, error) {
 			return w, err
 		}
 		for _, e := range entries {
-			if isWeights(e.Name()) {
+			if IsWeights(e.Name()) {
 				names[e.Name()] = true
 			}
 		}
@@ -83,7 +112,7 @@ func readWeights(dir string) (weights, error) {
 	case len(names) == 0:
 		return w, errNoWeights
 	case len(names) > maxShards:
-		return w, fmt.Errorf("its %s can't be read: it names more than %d files", mlxIndexFile, maxShards)
+		return w, fmt.Errorf("its %s can't be read: it names more than %d files", indexFile, maxShards)
 	}
 	var broken error
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -93,8 +122,8 @@ func readWeights(dir string) (weights, error) {
 }
 
 // read adds a file's header.
-func (w *weights) read(path string) error {
-	f, info, err := openFile(path)
+func (w *Weights) read(path string) error {
+	f, info, err := boundedfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("its file %s is missing; fetch it again", filepath.Base(path))
 	}
@@ -129,19 +158,19 @@ func truncatedPart(path string) error {
 
 // parse adds a header, and returns the number of bytes of data that it declares. The headers of all files together may have as
 // many bytes and tensors as those of a GGUF model.
-func (w *weights) parse(text io.Reader) (data int64, err error) {
+func (w *Weights) parse(text io.Reader) (data int64, err error) {
 	var end float64
-	err = eachField(json.NewDecoder(allowed{text, w.left}), func(d *json.Decoder, name string) error {
+	err = eachField(json.NewDecoder(boundedHeader{text, &w.left}), func(d *json.Decoder, name string) error {
 		if name == "__metadata__" {
 			var meta lenient[struct {
 				Format string `json:"format"`
 			}]
 			err := d.Decode(&meta)
-			w.isMLX = w.isMLX || meta.Value.Format == "mlx"
+			w.IsMLX = w.IsMLX || meta.Value.Format == "mlx"
 			return err
 		}
-		if err := take(&w.left.tensors, 1, errTooManyTensors); err != nil {
-			return err
+		if w.count++; w.count > maxWeights {
+			return errTooManyWeights
 		}
 		var t safetensor
 		if err := d.Decode(&t); err != nil {
@@ -154,17 +183,17 @@ func (w *weights) parse(text io.Reader) (data int64, err error) {
 		return nil
 	})
 	data = int64(min(max(0, end), math.MaxInt64/2))
-	w.bytes = min(w.bytes+data, math.MaxInt64/2)
+	w.Bytes = min(w.Bytes+data, math.MaxInt64/2)
 	return data, err
 }
 
-// parameters counts the weights. A packed tensor holds several weights in 32 bits, and its scales and biases don't count.
-func (w *weights) parameters(q mlxQuantization) int64 {
+// Parameters counts the weights. A packed tensor holds several weights in 32 bits, and its scales and biases don't count.
+func (w *Weights) Parameters(q Quantization) int64 {
 	var all float64
 	for name, t := range w.tensors {
 		kind := path.Ext(name)
 		packed, ok := w.tensors[strings.TrimSuffix(name, kind)+".weight"]
-		bits := q.bits(strings.TrimSuffix(name, kind))
+		bits := q.BitsOf(strings.TrimSuffix(name, kind))
 		isPacked := ok && packed.Type == "U32" && bits > 0
 		switch {
 		case isPacked && (kind == ".scales" || kind == ".biases"):
@@ -187,8 +216,8 @@ var (
 	}
 )
 
-// vocabulary returns the number of tokens that the model chooses from, or 0 if its tensors don't tell.
-func (w *weights) vocabulary() int {
+// Vocabulary returns the number of tokens that the model chooses from, or 0 if its tensors don't tell.
+func (w *Weights) Vocabulary() int {
 	rows := map[string]float64{}
 	for name, t := range w.tensors {
 		if len(t.Shape) != 2 {
@@ -213,8 +242,8 @@ func (w *weights) vocabulary() int {
 	return 0
 }
 
-// widest returns the type of the largest tensor, such as "BF16".
-func (w *weights) widest() string {
+// Widest returns the type of the largest tensor, such as "BF16".
+func (w *Weights) Widest() string {
 	best, size := "", -1.0
 	for name, t := range w.tensors {
 		if n := t.size(); n > size || n == size && name < best {

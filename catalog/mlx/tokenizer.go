@@ -1,4 +1,4 @@
-package catalog
+package mlx
 
 import (
 	"encoding/json"
@@ -7,10 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog/chattemplate"
+	"github.com/lmcaddy/lmcaddy/catalog/model"
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
-// mlxTokenizer is the relevant part of an MLX model's tokenizer_config.json.
-type mlxTokenizer struct {
+// Tokenizer is the relevant part of an MLX model's tokenizer_config.json.
+type Tokenizer struct {
 	Template json.RawMessage `json:"chat_template"`      // a text, or a list of several
 	Python   lenient[string] `json:"chat_template_type"` // a template that is part of mlx_lm
 	Parser   json.RawMessage `json:"tool_parser_type"`
@@ -19,18 +23,18 @@ type mlxTokenizer struct {
 		Content string `json:"content"`
 	}] `json:"added_tokens_decoder"`
 
-	template string // all of its templates
-	several  bool
+	Text    string // all of its templates
+	several bool
 }
 
-// readTokenizer reads a folder's tokenizer_config.json and chat template, as far as they can be read.
-func readTokenizer(dir string) mlxTokenizer {
-	var t mlxTokenizer
-	if readJSON(filepath.Join(dir, mlxChatFile), maxMLXFile, &t) != nil {
-		t = mlxTokenizer{}
+// ReadTokenizer reads a folder's tokenizer_config.json and chat template, as far as they can be read.
+func ReadTokenizer(dir string) Tokenizer {
+	var t Tokenizer
+	if boundedfile.ReadJSON(filepath.Join(dir, chatFile), maxFile, &t) != nil {
+		t = Tokenizer{}
 	}
-	if text, err := readSmall(filepath.Join(dir, mlxTemplateFile), maxMLXFile); err == nil {
-		t.template = string(text)
+	if text, err := boundedfile.Read(filepath.Join(dir, templateFile), maxFile); err == nil {
+		t.Text = string(text)
 		return t
 	}
 	var one string
@@ -39,32 +43,32 @@ func readTokenizer(dir string) mlxTokenizer {
 	}
 	switch {
 	case t.Python.Value != "":
-		t.template = pythonTemplate
+		t.Text = PythonTemplate
 	case json.Unmarshal(t.Template, &one) == nil:
-		t.template = one
+		t.Text = one
 	case json.Unmarshal(t.Template, &several) == nil:
 		t.several = true
 		for _, each := range several {
-			t.template += each.Template + "\n"
+			t.Text += each.Template + "\n"
 		}
 	}
 	return t
 }
 
-// pythonTemplate stands for a template in Python. mlx_lm has one, DeepSeek-V3.2's, which takes tools and the switch.
-const pythonTemplate = "{{ tools }}{{ enable_thinking }}"
+// PythonTemplate stands for a template in Python. mlx_lm has one, DeepSeek-V3.2's, which takes tools and the switch.
+const PythonTemplate = "{{ tools }}{{ enable_thinking }}"
 
-// maxLength returns the number of tokens that the tokenizer is meant for. Most tokenizers have a huge number instead.
-func (t *mlxTokenizer) maxLength() int {
+// MaxLength returns the number of tokens that the tokenizer is meant for. Most tokenizers have a huge number instead.
+func (t *Tokenizer) MaxLength() int {
 	if t.Longest >= 1e9 {
 		return 0
 	}
 	return int(t.Longest)
 }
 
-// takesTools reports whether the model is offered tools by its template, and the engine finds its calls.
-func (t *mlxTokenizer) takesTools() bool {
-	if !takesTools(t.template) {
+// CallsTools reports whether the model is offered tools by its template, and the engine finds its calls.
+func (t *Tokenizer) CallsTools() bool {
+	if !chattemplate.TakesTools(t.Text) {
 		return false
 	}
 	if len(t.Parser) > 0 { // null turns the search off
@@ -72,7 +76,7 @@ func (t *mlxTokenizer) takesTools() bool {
 		return json.Unmarshal(t.Parser, &name) == nil && name != ""
 	}
 	return !t.several && slices.ContainsFunc(callMarks, func(marks []string) bool {
-		return !slices.ContainsFunc(marks, func(mark string) bool { return !strings.Contains(t.template, mark) })
+		return !slices.ContainsFunc(marks, func(mark string) bool { return !strings.Contains(t.Text, mark) })
 	})
 }
 
@@ -94,9 +98,9 @@ var callMarks = [][]string{
 // thoughtMarks are the tokens that enclose thoughts. mlx_lm knows no others.
 var thoughtMarks = [][2]string{{"<think>", "</think>"}, {"<longcat_think>", "</longcat_think>"}, {"<|channel>", "<channel|>"}}
 
-// reasoning returns the choice of efforts. Without tokens around them, the engine doesn't find thoughts; with such tokens
+// ReasoningIn returns the choice of efforts. Without tokens around them, the engine doesn't find thoughts; with such tokens
 // alone, as models that don't think may have them, there are none.
-func (t *mlxTokenizer) reasoning(dir string) Reasoning {
+func (t *Tokenizer) ReasoningIn(dir string) model.Reasoning {
 	added := map[string]bool{}
 	for _, token := range t.Added.Value {
 		added[token.Content] = true
@@ -106,26 +110,26 @@ func (t *mlxTokenizer) reasoning(dir string) Reasoning {
 	}
 	i := marksIn()
 	if i < 0 {
-		readAdded(filepath.Join(dir, mlxVocabularyFile), added)
+		readAdded(filepath.Join(dir, vocabularyFile), added)
 		if i = marksIn(); i < 0 {
-			return Reasoning{}
+			return model.Reasoning{}
 		}
 	}
-	r := reasoningOf(t.template)
-	if len(r.Options) == 0 && strings.Contains(t.template, thoughtMarks[i][1]) {
-		r = Reasoning{Options: []string{"on"}, Default: "on"}
+	r := chattemplate.Reasoning(t.Text)
+	if len(r.Options) == 0 && strings.Contains(t.Text, thoughtMarks[i][1]) {
+		r = model.Reasoning{Options: []string{"on"}, Default: "on"}
 	}
 	return r
 }
 
 // readAdded adds the tokens that a tokenizer.json lists apart from the vocabulary. It stops after these, which usually come first.
 func readAdded(path string, added map[string]bool) {
-	f, _, err := openFile(path)
+	f, _, err := boundedfile.Open(path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	_ = eachField(json.NewDecoder(io.LimitReader(f, maxMLXFile)), func(d *json.Decoder, name string) error {
+	_ = eachField(json.NewDecoder(io.LimitReader(f, maxFile)), func(d *json.Decoder, name string) error {
 		if name != "added_tokens" {
 			return d.Decode(&skipped{})
 		}

@@ -1,16 +1,14 @@
-package catalog
+package mlx
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// mlxLayers are the figures in an MLX model's config.json that its cache depends on.
-type mlxLayers struct {
+// Layers are the figures in an MLX model's config.json that its cache depends on.
+type Layers struct {
 	Layers       count             `json:"num_hidden_layers"`
 	OldLayers    count             `json:"n_layer"`
 	OtherLayers  count             `json:"n_layers"`
@@ -35,71 +33,48 @@ type mlxLayers struct {
 
 // What mlx_lm does by default: it computes a prompt in steps of this many tokens, and enlarges caches by this many.
 const (
-	mlxPromptStep = 2048
-	mlxCacheStep  = 256
+	PromptStep = 2048
+	CacheStep  = 256
 )
 
-// mlxMemory returns the memory that an MLX model takes. Figures that the configuration lacks make the cache a guess.
-func mlxMemory(m *Model, s Shape) (Memory, error) {
-	var config mlxConfig
-	if err := readJSON(filepath.Join(m.Path, mlxConfigFile), maxMLXConfig, &config); err != nil {
-		return Memory{}, fmt.Errorf("its %s can't be read", mlxConfigFile)
-	}
-	layers := config.layers()
-	slots := float64(max(1, s.Parallel))
-	context := cmp.Or(max(0, s.ContextLength), m.MaxContextLength)
-	tokens := max(1, math.Ceil(float64(context)/mlxCacheStep)) * mlxCacheStep
-
-	cache, ok := layers.cache(config.ModelType, tokens)
-	if !ok {
-		cache = float64(m.SizeBytes) / 10
-	}
-	hidden, inner := float64(layers.hidden()), float64(layers.FeedForward)
-	step := min(tokens, mlxPromptStep)
-	return Memory{
-		Weights: m.SizeBytes,
-		KVCache: bounded(cache * slots),
-		Compute: bounded(step*layers.width()*(4*hidden+3*inner) + 4*slots*float64(m.Vocabulary)),
-		Rough:   !ok,
-	}, nil
-}
-
-// layers returns the figures of the language model.
-func (c *mlxConfig) layers() mlxLayers {
+// LanguageModel returns the figures of the language model.
+func (c *Config) LanguageModel() Layers {
 	for _, p := range c.parts() {
-		if p.layers() > 0 {
-			return p.mlxLayers
+		if p.number() > 0 {
+			return p.Layers
 		}
 	}
-	return mlxLayers{}
+	return Layers{}
 }
 
-func (l *mlxLayers) layers() count { return cmp.Or(l.Layers, l.OldLayers, l.OtherLayers) }
-func (l *mlxLayers) hidden() count { return cmp.Or(l.Hidden, l.OldHidden) }
+func (l *Layers) number() count { return cmp.Or(l.Layers, l.OldLayers, l.OtherLayers) }
 
-// width returns the size of a number in the cache, in bytes.
-func (l *mlxLayers) width() float64 {
+// HiddenSize returns the width of a layer's input, in values per token.
+func (l *Layers) HiddenSize() count { return cmp.Or(l.Hidden, l.OldHidden) }
+
+// BytesPerNumber returns the size of a number in the cache, in bytes.
+func (l *Layers) BytesPerNumber() float64 {
 	if kind := cmp.Or(l.Type.Value, l.OldType.Value); strings.HasSuffix(kind, "float32") {
 		return 4
 	}
 	return 2
 }
 
-// cache returns the size of one sequence's cache of keys and values, in bytes. Layers of kinds that are known to have another
+// Cache returns the size of one sequence's cache of keys and values, in bytes. Layers of kinds that are known to have another
 // cache or none don't count; the state of recurrent ones is small. ok is false if figures are missing.
-func (l *mlxLayers) cache(model string, tokens float64) (bytes float64, ok bool) {
+func (l *Layers) Cache(model string, tokens float64) (bytes float64, ok bool) {
 	full, windowed := l.kinds(model)
 	if full+windowed == 0 {
-		return 0, l.layers() > 0
+		return 0, l.number() > 0
 	}
-	short := min(tokens, float64(l.Window)+mlxPromptStep)
-	perToken := l.width() * l.perLayer(model)
+	short := min(tokens, float64(l.Window)+PromptStep)
+	perToken := l.BytesPerNumber() * l.perLayer(model)
 	return perToken * (full*tokens + windowed*short), perToken > 0
 }
 
 // kinds returns the number of layers that keep all tokens, and of those that keep a window.
-func (l *mlxLayers) kinds(model string) (full, windowed float64) {
-	all := float64(l.layers())
+func (l *Layers) kinds(model string) (full, windowed float64) {
+	all := float64(l.number())
 	switch {
 	case slices.Contains(recurrent, model):
 		return 0, 0
@@ -112,7 +87,7 @@ func (l *mlxLayers) kinds(model string) (full, windowed float64) {
 				full++
 			}
 		}
-		return min(full, maxBlocks), min(windowed, maxBlocks)
+		return min(full, maxLayers), min(windowed, maxLayers)
 	case l.FullInterval > 0:
 		return math.Ceil(all / float64(l.FullInterval)), 0
 	case l.WindowEvery > 1 && l.Window > 0:
@@ -123,6 +98,9 @@ func (l *mlxLayers) kinds(model string) (full, windowed float64) {
 	}
 }
 
+// maxLayers bounds the number of layers of a kind.
+const maxLayers = 1 << 12
+
 // recurrent are the types of models without attention.
 var recurrent = []string{"mamba", "falcon_mamba", "mamba2", "rwkv7"}
 
@@ -130,7 +108,7 @@ var recurrent = []string{"mamba", "falcon_mamba", "mamba2", "rwkv7"}
 var unfolded = []string{"deepseek_v2", "minicpm3"}
 
 // perLayer returns how many numbers a layer keeps of a token, or 0 if that is unknown.
-func (l *mlxLayers) perLayer(model string) float64 {
+func (l *Layers) perLayer(model string) float64 {
 	heads := cmp.Or(l.Heads, l.OldHeads)
 	switch {
 	case l.KeyRank > 0 && slices.Contains(unfolded, model):
@@ -140,7 +118,7 @@ func (l *mlxLayers) perLayer(model string) float64 {
 	}
 	dim := l.HeadDim
 	if dim == 0 && heads > 0 {
-		dim = l.hidden() / heads
+		dim = l.HiddenSize() / heads
 	}
 	return 2 * float64(cmp.Or(l.KeyHeads, heads)) * float64(dim)
 }

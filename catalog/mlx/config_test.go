@@ -1,4 +1,4 @@
-package catalog
+package mlx
 
 import (
 	"encoding/json"
@@ -25,11 +25,11 @@ func TestMLXConfig_ContextLength(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var c mlxConfig
+			var c Config
 			if err := json.Unmarshal([]byte(tt.config), &c); err != nil {
 				t.Fatal(err)
 			}
-			if got := c.contextLength(); got != tt.want {
+			if got := c.ContextLength(); got != tt.want {
 				t.Errorf("%d tokens, want %d", got, tt.want)
 			}
 		})
@@ -54,13 +54,29 @@ func TestMLXConfig_Quantization(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var c mlxConfig
+			var c Config
 			if err := json.Unmarshal([]byte(tt.config), &c); err != nil {
 				t.Fatal(err)
 			}
-			if got := c.quantization().name(); got != tt.want {
+			if got := c.StoredAs().CommonName(); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}
+}
+
+// FuzzConfig: an invalid config.json is only an error.
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(`{"model_type":"x","text_config":{"max_position_embeddings":1e9},"quantization":{"bits":4}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var config Config
+		if json.Unmarshal(text, &config) != nil {
+			return
+		}
+		all, used := config.Experts()
+		if config.ContextLength() < 0 || all < 0 || used < 0 {
+			t.Fatalf("%+v", config)
+		}
+		_ = config.StoredAs().CommonName()
+	})
 }

@@ -1,4 +1,4 @@
-package catalog
+package mlx
 
 import (
 	"cmp"
@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// mlxConfig is the relevant part of an MLX model's config.json. In multimodal models the language model has its own part.
-type mlxConfig struct {
+// Config is the relevant part of an MLX model's config.json. In multimodal models the language model has its own part.
+type Config struct {
 	ModelType string `json:"model_type"`
-	mlxLimits
-	Text     *mlxLimits      `json:"text_config"`
-	Language *mlxLimits      `json:"language_config"`
-	LLM      *mlxLimits      `json:"llm_config"`
+	limits
+	Text     *limits         `json:"text_config"`
+	Language *limits         `json:"language_config"`
+	LLM      *limits         `json:"llm_config"`
 	Code     json.RawMessage `json:"model_file"`
 
-	Quantization *lenient[mlxQuantization] `json:"quantization"`
+	Quantization *lenient[Quantization] `json:"quantization"`
 }
 
-type mlxLimits struct {
+type limits struct {
 	MaxPositions   count         `json:"max_position_embeddings"`
 	Positions      count         `json:"n_positions"`
 	Context        count         `json:"n_ctx"`
@@ -38,9 +38,9 @@ type mlxLimits struct {
 	Vocabulary     count         `json:"vocab_size"`
 
 	// QuantizationConfig is that of models that another tool has quantized.
-	QuantizationConfig *lenient[mlxQuantization] `json:"quantization_config"`
+	QuantizationConfig *lenient[Quantization] `json:"quantization_config"`
 
-	mlxLayers
+	Layers
 }
 
 // rope says how positions are stretched beyond those of the training.
@@ -76,13 +76,13 @@ func (c *count) UnmarshalJSON(text []byte) error {
 }
 
 // parts returns the parts of the configuration that may contain limits, in order of precedence.
-func (c *mlxConfig) parts() []*mlxLimits {
-	all := []*mlxLimits{&c.mlxLimits, c.Text, c.Language, c.LLM}
-	return slices.DeleteFunc(all, func(p *mlxLimits) bool { return p == nil })
+func (c *Config) parts() []*limits {
+	all := []*limits{&c.limits, c.Text, c.Language, c.LLM}
+	return slices.DeleteFunc(all, func(p *limits) bool { return p == nil })
 }
 
 // first returns the first positive number that a part has, or 0.
-func (c *mlxConfig) first(of func(*mlxLimits) count) int {
+func (c *Config) first(of func(*limits) count) int {
 	for _, p := range c.parts() {
 		if n := of(p); n > 0 {
 			return int(n)
@@ -91,13 +91,13 @@ func (c *mlxConfig) first(of func(*mlxLimits) count) int {
 	return 0
 }
 
-// contextLength returns the number of positions. A factor of YaRN counts if the configuration's own limit is below what it
+// ContextLength returns the number of positions. A factor of YaRN counts if the configuration's own limit is below what it
 // gives; some models have a limit that includes it already.
-func (c *mlxConfig) contextLength() int {
+func (c *Config) ContextLength() int {
 	n := cmp.Or(
-		c.first(func(l *mlxLimits) count { return l.MaxPositions }),
-		c.first(func(l *mlxLimits) count { return cmp.Or(l.Positions, l.Context) }),
-		c.first(func(l *mlxLimits) count { return cmp.Or(l.MaxSeqLen, l.MaxSequence, l.SeqLength) }),
+		c.first(func(l *limits) count { return l.MaxPositions }),
+		c.first(func(l *limits) count { return cmp.Or(l.Positions, l.Context) }),
+		c.first(func(l *limits) count { return cmp.Or(l.MaxSeqLen, l.MaxSequence, l.SeqLength) }),
 	)
 	for _, p := range c.parts() {
 		for _, r := range []rope{p.Scaling.Value, p.Rope.Value} {
@@ -110,15 +110,16 @@ func (c *mlxConfig) contextLength() int {
 	return n
 }
 
-// vocabulary returns the number of token ids.
-func (c *mlxConfig) vocabulary() int {
-	return c.first(func(l *mlxLimits) count { return l.Vocabulary })
+// Vocabulary returns the number of token ids.
+func (c *Config) Vocabulary() int {
+	return c.first(func(l *limits) count { return l.Vocabulary })
 }
 
-// hasCode reports whether the model is built by a program of its own. Versions of mlx_lm until 0.31.3 run that unasked.
-func (c *mlxConfig) hasCode() bool { return len(c.Code) > 0 && string(c.Code) != "null" }
+// HasCode reports whether the model is built by a program of its own. Versions of mlx_lm until 0.31.3 run that unasked.
+func (c *Config) HasCode() bool { return len(c.Code) > 0 && string(c.Code) != "null" }
 
-func (c *mlxConfig) experts() (all, used int) {
+// Experts returns the numbers of experts, and of those that are used for a token; 0: the model is dense.
+func (c *Config) Experts() (all, used int) {
 	for _, l := range c.parts() {
 		if n := cmp.Or(l.Experts, l.LocalExperts, l.RoutedExperts); n > 1 {
 			return int(n), int(cmp.Or(l.ExpertsUsed, l.ExpertsUsedToo))
@@ -127,8 +128,8 @@ func (c *mlxConfig) experts() (all, used int) {
 	return 0, 0
 }
 
-// quantization returns how the weights are stored. It understands what other tools write as far as the engine does.
-func (c *mlxConfig) quantization() mlxQuantization {
+// StoredAs returns how the weights are stored. It understands what other tools write as far as the engine does.
+func (c *Config) StoredAs() Quantization {
 	if c.Quantization != nil {
 		return c.Quantization.Value
 	}
@@ -148,11 +149,11 @@ func (c *mlxConfig) quantization() mlxQuantization {
 		}
 		return q
 	}
-	return mlxQuantization{}
+	return Quantization{}
 }
 
-// mlxQuantization is the quantization of all modules, except those that have their own.
-type mlxQuantization struct {
+// Quantization is the quantization of all modules, except those that have their own.
+type Quantization struct {
 	Bits   count  `json:"bits"`
 	Mode   string `json:"mode"`
 	Method string `json:"quant_method"` // of another tool
@@ -162,8 +163,8 @@ type mlxQuantization struct {
 }
 
 // UnmarshalJSON also reads the entries of single modules, which stand beside the other ones.
-func (q *mlxQuantization) UnmarshalJSON(text []byte) error {
-	type plain mlxQuantization
+func (q *Quantization) UnmarshalJSON(text []byte) error {
+	type plain Quantization
 	if err := json.Unmarshal(text, (*plain)(q)); err != nil {
 		return err
 	}
@@ -184,11 +185,11 @@ func (q *mlxQuantization) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// bits returns the number of bits of a module's weights.
-func (q mlxQuantization) bits(module string) count { return cmp.Or(q.bitsOf[module], q.Bits) }
+// BitsOf returns the number of bits of a module's weights.
+func (q Quantization) BitsOf(module string) count { return cmp.Or(q.bitsOf[module], q.Bits) }
 
-// name returns the common name of a quantization, such as "4bit", or "".
-func (q mlxQuantization) name() string {
+// CommonName returns the common name of a quantization, such as "4bit", or "".
+func (q Quantization) CommonName() string {
 	switch {
 	case q.Mode != "" && q.Mode != "affine":
 		return q.Mode

@@ -1,4 +1,4 @@
-package catalog
+package mlx
 
 import (
 	"encoding/json"
@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
-// mlxVocabulary is the relevant part of a tokenizer.json.
-type mlxVocabulary struct {
+// vocabulary is the relevant part of a tokenizer.json.
+type vocabulary struct {
 	normalizer, splitter step
 	model                struct {
 		Kind         string     `json:"type"`
@@ -41,9 +43,9 @@ type step struct {
 // syllable of three bytes.
 const composed = 3
 
-// longestMLXToken is LongestToken for a tokenizer.json. Texts in it may have several bytes for each byte that they stand for.
-func longestMLXToken(dir string) (int, error) {
-	v, err := readMLXVocabulary(filepath.Join(dir, mlxVocabularyFile))
+// LongestToken is LongestToken for a tokenizer.json. Texts in it may have several bytes for each byte that they stand for.
+func LongestToken(dir string) (int, error) {
+	v, err := readVocabulary(filepath.Join(dir, vocabularyFile))
 	if err != nil {
 		return 0, err
 	}
@@ -64,8 +66,8 @@ func longestMLXToken(dir string) (int, error) {
 	return longest * factor, nil
 }
 
-func readMLXVocabulary(path string) (v mlxVocabulary, err error) {
-	f, _, err := openFile(path)
+func readVocabulary(path string) (v vocabulary, err error) {
+	f, _, err := boundedfile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return v, nil // its tokenizer is in another form
 	}
@@ -73,7 +75,7 @@ func readMLXVocabulary(path string) (v mlxVocabulary, err error) {
 		return v, err
 	}
 	defer f.Close()
-	err = eachField(json.NewDecoder(io.LimitReader(f, maxMLXFile)), func(d *json.Decoder, name string) error {
+	err = eachField(json.NewDecoder(io.LimitReader(f, maxFile)), func(d *json.Decoder, name string) error {
 		switch name {
 		case "normalizer":
 			return d.Decode(&v.normalizer)
@@ -88,7 +90,7 @@ func readMLXVocabulary(path string) (v mlxVocabulary, err error) {
 		}
 	})
 	if err != nil {
-		return v, errors.New("its " + mlxVocabularyFile + " can't be read")
+		return v, errors.New("its " + vocabularyFile + " can't be read")
 	}
 	return v, nil
 }
