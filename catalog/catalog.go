@@ -181,7 +181,11 @@ func (c *Catalog) rescan(ctx context.Context) (*listing, error) {
 	}
 	l.number = number
 	c.last.Store(l)
-	c.tellChanged(before, l)
+	if c.changed != nil && before != nil {
+		if models := differing(before.models, l.models); len(models) > 0 {
+			c.changed(models)
+		}
+	}
 	c.saved.write(c.headers, false, c.log)
 	return l, nil
 }
@@ -221,16 +225,6 @@ var (
 // SetChanged sets what is called after a scan that finds other models than the one before, with those that were added or deleted, or whose
 // files have changed. It must be called before the first scan. The function must return at once, and must not call back.
 func (c *Catalog) SetChanged(changed func([]Model)) { c.changed = changed }
-
-// tellChanged tells the difference between two listings. The first may be nil: nothing has changed then.
-func (c *Catalog) tellChanged(before, after *listing) {
-	if c.changed == nil || before == nil {
-		return
-	}
-	if models := differing(before.models, after.models); len(models) > 0 {
-		c.changed(models)
-	}
-}
 
 // differing returns the models that are in only one of two lists, which are sorted by key, or that differ.
 func differing(before, after []Model) (changed []Model) {

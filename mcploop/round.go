@@ -125,7 +125,7 @@ func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
 	if c.id == "" {
 		c.id = "call_" + rand.Text()
 	}
-	if c.offer == nil && !r.tools.hasServers() {
+	if c.offer == nil && len(r.tools.sources) == 0 {
 		c.offer = &offer{Tool: Tool{Name: ev.Name}} // the client knows what it can call
 	}
 	r.calls = append(r.calls, c)
@@ -174,12 +174,6 @@ func (r *Round) call(index int) *call {
 	}
 	return nil
 }
-
-// hasCalls reports whether there are calls to be made. There are none if the model has used up its tokens.
-func (r *Round) hasCalls() bool { return len(r.calls) > 0 && r.finish != translate.FinishLength }
-
-// waitsForClient reports whether the model waits for results of the client.
-func (r *Round) waitsForClient() bool { return slices.ContainsFunc(r.calls, (*call).isClients) }
 
 // said returns what the round adds to the conversation.
 func (r *Round) said() []translate.Item {

@@ -42,7 +42,7 @@ func Run(ctx context.Context, engine Engine, conversation []translate.Item, tool
 		if err := round.answer(ctx, engine, results); err != nil {
 			return err
 		}
-		if !round.hasCalls() {
+		if len(round.calls) == 0 || round.finish == translate.FinishLength { // it has used up its tokens
 			return nil
 		}
 		texts := round.makeCalls(ctx, emit)
@@ -51,7 +51,7 @@ func Run(ctx context.Context, engine Engine, conversation []translate.Item, tool
 		}
 		texts.cut(engine.ResultTokens())
 		results = append(results, texts...)
-		if round.waitsForClient() {
+		if slices.ContainsFunc(round.calls, (*call).isClients) {
 			return nil
 		}
 		made = round.made

@@ -200,9 +200,6 @@ func (o *offer) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// hasServers reports whether some of the tools are those of servers.
-func (b *Toolbox) hasServers() bool { return len(b.sources) > 0 }
-
 // IsEmpty reports whether there are no tools. A nil Toolbox is empty.
 func (b *Toolbox) IsEmpty() bool { return b == nil || len(b.tools) == 0 }
 

@@ -122,7 +122,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // connect starts the writers.
 func connect(db database) *connection {
-	w := newWriter(db)
+	w := &writer{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
+	for range db.writers() {
+		w.running.Go(w.run)
+	}
 	h := health{latency: NewLatency(), failureFor: failureFor}
 	return &connection{db: db, writer: w, health: h, close: sync.OnceValue(func() error {
 		w.close()

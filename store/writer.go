@@ -43,14 +43,6 @@ type writer struct {
 	running  sync.WaitGroup
 }
 
-func newWriter(db database) *writer {
-	w := &writer{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
-	for range db.writers() {
-		w.running.Go(w.run)
-	}
-	return w
-}
-
 // close completes the current writes. Waiting ones get ErrClosed.
 func (w *writer) close() {
 	close(w.closing)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,7 +137,7 @@ func (p *part) take(most int64) span {
 func (p *part) giveBack(s span) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken = p.taken.remove(s)
+	p.taken = slices.DeleteFunc(p.taken, func(taken span) bool { return taken == s })
 }
 
 // write writes bytes at an offset.
@@ -160,9 +161,6 @@ func (p *part) reached() int64 {
 	}
 	return p.done[0].To
 }
-
-// isWhole reports whether all bytes have been downloaded.
-func (p *part) isWhole() bool { return p.have.Load() == p.want.Size }
 
 // tag returns the ETag of the downloaded version; empty if it is unknown or of no use.
 func (p *part) tag() string {

@@ -217,7 +217,7 @@ func (r *run) part(ctx context.Context, p *part) error {
 
 // gather downloads the missing bytes of a part and verifies it.
 func (r *run) gather(ctx context.Context, p *part) error {
-	if !p.isWhole() {
+	if p.have.Load() < p.want.Size {
 		lanes := 1
 		if p.want.Size >= r.jobs.tune.parallelFrom {
 			lanes = r.jobs.lanes

@@ -30,11 +30,6 @@ func (s spans) add(n span) spans {
 	return slices.Replace(s, i, j, n)
 }
 
-// remove removes exactly this span.
-func (s spans) remove(n span) spans {
-	return slices.DeleteFunc(s, func(have span) bool { return have == n })
-}
-
 // gap returns the first range below size that isn't covered; an empty one if there is none.
 func (s spans) gap(size int64) span {
 	at := int64(0)

@@ -80,10 +80,8 @@ func (h *Hub) at(segments ...string) string {
 
 // Resolve returns the URL of a file. A slash in the name of the revision is escaped.
 func (h *Hub) Resolve(repo, revision, file string) string {
-	return h.at(repo, "resolve") + "/" + url.PathEscape(revision) + h.tail(file)
+	return h.at(repo, "resolve") + "/" + url.PathEscape(revision) + strings.TrimPrefix(h.at(file), h.String())
 }
-
-func (h *Hub) tail(file string) string { return strings.TrimPrefix(h.at(file), h.String()) }
 
 // Client returns a client for the hub. It uses https, follows safe redirects only, and sends the token to nobody but the hub.
 func (h *Hub) Client(transport http.RoundTripper) *http.Client {

@@ -80,6 +80,7 @@ var notKept = []string{"caddy/locks", "caddy/last_clean.json", "caddy/instance.u
 // mayContain returns an error unless a path may be in an archive.
 func mayContain(name string) error {
 	first, _, isBelow := strings.Cut(name, "/")
+	isTrouble := func(r rune) bool { return r < ' ' || r == '\\' || r == ':' || r == 0x7f } // to a system, or to a terminal
 	isPath := fs.ValidPath(name) && filepath.IsLocal(filepath.FromSlash(name)) && !strings.ContainsFunc(name, isTrouble)
 	switch {
 	case !isPath:
@@ -92,6 +93,3 @@ func mayContain(name string) error {
 	}
 	return fmt.Errorf("it has a file %q, which no backup has", name)
 }
-
-// isTrouble reports whether a sign means something to a system, or to a terminal.
-func isTrouble(r rune) bool { return r < ' ' || r == '\\' || r == ':' || r == 0x7f }

@@ -142,7 +142,8 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 			return nil, err
 		}
 		sum, err := a.file(to, name)
-		if isConflict(err) {
+		// Its name is that of another, where case doesn't matter, or that of a folder.
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
 			return nil, &DamagedError{fmt.Errorf("%q can't be there together with another file of it", name)}
 		}
 		if err != nil {
@@ -151,12 +152,6 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 		got[name] = sum
 		order = append(order, name)
 	}
-}
-
-// isConflict reports whether a file couldn't be made because of another that was extracted before: its name is the same where case
-// doesn't matter, or that of a folder.
-func isConflict(err error) bool {
-	return errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR)
 }
 
 // checkRoom returns an error if a file doesn't fit the disk, before others on the machine run out of room. Nothing is said of a disk

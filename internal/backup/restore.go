@@ -247,8 +247,13 @@ func finish(dir home.Dir) error {
 	if err == nil {
 		err = json.Unmarshal(text, &p)
 	}
+	for _, step := range p.steps(dir) {
+		if err == nil {
+			err = step()
+		}
+	}
 	if err == nil {
-		err = p.apply(dir)
+		err = syncPath(string(dir))
 	}
 	if err == nil {
 		err = tidy(dir)
@@ -257,16 +262,6 @@ func finish(dir home.Dir) error {
 		return &HalfwayError{err}
 	}
 	return nil
-}
-
-// apply does what the plan says.
-func (p *plan) apply(dir home.Dir) error {
-	for _, step := range p.steps(dir) {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return syncPath(string(dir))
 }
 
 // steps returns what to do, in order. A step that was done already does nothing: a file that isn't staged any more has been moved,

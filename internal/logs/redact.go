@@ -145,6 +145,9 @@ var schemes = []string{"basic", "bearer", "digest", "token"}
 var secretNames = []string{"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key",
 	"_token", "-token", "secret", "password", "passwd", "authorization"}
 
+// nameRunes are those of names.
+const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
 // nameIn returns the name at the end of a text, before spaces and quotes, in lower case; empty: it is surely none of secretNames.
 func nameIn(text string) string {
 	for text != "" && strings.IndexByte(" \"'\\", text[len(text)-1]) >= 0 {
@@ -153,7 +156,7 @@ func nameIn(text string) string {
 	if text == "" || strings.IndexByte("yntdYNTD", text[len(text)-1]) < 0 { // the last letters of secretNames
 		return ""
 	}
-	return strings.ToLower(text[strings.LastIndexFunc(text, isNotOfName)+1:])
+	return strings.ToLower(text[strings.LastIndexFunc(text, func(r rune) bool { return !strings.ContainsRune(nameRunes, r) })+1:])
 }
 
 // IsSecretName reports whether what has a name, in lower case, such as a header, is a secret.
@@ -163,10 +166,6 @@ func IsSecretName(name string) bool {
 	}
 
 	return slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-func isNotOfName(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }
 
 // valueIn returns where the value is that begins at an index, or after spaces and quotes there.

@@ -273,16 +273,13 @@ func within(folder, path string) string {
 	}
 	there := filepath.Join(folder, path)
 	if _, err := os.Stat(there); err != nil {
-		if here, err := filepath.Abs(path); err == nil && exists(here) {
-			return here
+		if here, err := filepath.Abs(path); err == nil {
+			if _, err := os.Stat(here); err == nil {
+				return here
+			}
 		}
 	}
 	return there
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // repository finds a model that llama-server has downloaded itself.

@@ -152,8 +152,11 @@ func (c *Config) Caddyfile(from string) string {
 			if len(c.SandboxRead) > 0 {
 				w.block(func() { w.line(append([]string{"sandbox_read"}, c.SandboxRead...)...) }, "engine", "llama_server")
 			}
-			for _, m := range c.sorted() {
-				w.block(func() {
+			for _, m := range slices.SortedFunc(slices.Values(c.Models), func(a, b Model) int { return cmp.Compare(a.Key, b.Key) }) {
+				if len(m.Aliases)+len(m.Options) == 0 {
+					continue
+				}
+				block(func() {
 					if len(m.Aliases) > 0 {
 						w.line(append([]string{"alias"}, m.Aliases...)...)
 					}
@@ -261,11 +264,4 @@ func first(names []string, other string) string {
 		return other
 	}
 	return names[0]
-}
-
-// sorted returns the models that have settings, by their keys.
-func (c *Config) sorted() []Model {
-	all := slices.DeleteFunc(slices.Clone(c.Models), func(m Model) bool { return len(m.Aliases) == 0 && len(m.Options) == 0 })
-	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
-	return all
 }

@@ -17,9 +17,6 @@ func isWritable(word string) bool {
 	return !placeholder.MatchString(word) && !strings.ContainsFunc(word, isControl) && !closesQuotes
 }
 
-// areWritable reports whether a Caddyfile can have all of these words.
-func areWritable(words []string) bool { return !slices.ContainsFunc(words, isUnwritable) }
-
 func isUnwritable(word string) bool { return !isWritable(word) }
 
 // quoted writes a word so that a Caddyfile has exactly it. In double quotes, only those are escaped.
@@ -53,7 +50,7 @@ func (c *Config) dropUnwritable() {
 	})
 	lines := func(of string, all [][]string) [][]string {
 		return slices.DeleteFunc(all, func(words []string) bool {
-			if areWritable(words) {
+			if !slices.ContainsFunc(words, isUnwritable) {
 				return false
 			}
 			c.note("%s: the setting %s %s", of, words[0], why)

@@ -109,7 +109,7 @@ func (f *filter) sockets(r *Rules) {
 	f.when(unix.BPF_JEQ, unix.SOCK_STREAM, func() {
 		f.loadArgument(0)
 		f.when(unix.BPF_JEQ, unix.AF_UNIX, func() { f.answer(unix.SECCOMP_RET_ALLOW) })
-		if !r.usesTCP() {
+		if len(r.Bind)+len(r.Connect) == 0 {
 			return
 		}
 		for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {

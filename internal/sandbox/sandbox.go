@@ -30,6 +30,3 @@ type Rules struct {
 	// SeqPacket allows Unix sockets of the type SOCK_SEQPACKET, besides those of the type SOCK_STREAM.
 	SeqPacket bool
 }
-
-// usesTCP reports whether the program needs TCP sockets.
-func (r *Rules) usesTCP() bool { return len(r.Bind)+len(r.Connect) > 0 }

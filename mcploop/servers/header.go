@@ -15,18 +15,13 @@ var reserved = []string{
 	"Last-Event-Id", "Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-func isReserved(name string) bool {
-	name = http.CanonicalHeaderKey(name)
-	return slices.Contains(reserved, name) || strings.HasPrefix(name, "Proxy-")
-}
-
 // checkHeaders refuses headers that can't be sent. The error names the header, never its value.
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			return fmt.Errorf("the header name %q is not valid", clip(name))
-		case isReserved(name):
+		case slices.Contains(reserved, http.CanonicalHeaderKey(name)), strings.HasPrefix(http.CanonicalHeaderKey(name), "Proxy-"):
 			return fmt.Errorf("the header %q can't be set: it belongs to the connection", name)
 		case !httpguts.ValidHeaderFieldValue(value):
 			return fmt.Errorf("the value of the header %q is not valid", name)

@@ -104,7 +104,7 @@ func (r *road) look(response *http.Response, n *note) {
 	isStream := mediaType == "text/event-stream"
 	isRedirect := response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != ""
 	switch {
-	case isRedirect, isGet && n.isBeside():
+	case isRedirect, isGet && (n == nil || n.beside):
 	case response.StatusCode >= 300:
 		n.saw(response.StatusCode, "")
 	case response.StatusCode == http.StatusOK && !isStream && (isGet || mediaType != "application/json"):

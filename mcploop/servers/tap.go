@@ -51,9 +51,6 @@ func (n *note) failed() error {
 	return n.failure
 }
 
-// isBeside reports whether responses to GET have nothing to do with the request.
-func (n *note) isBeside() bool { return n == nil || n.beside }
-
 // saw notes a response that isn't what was asked for.
 func (n *note) saw(status int, mediaType string) {
 	if n == nil {

@@ -50,10 +50,6 @@ type toolList struct {
 	size    int
 }
 
-func newToolList() *toolList {
-	return &toolList{names: make(map[string]bool), cursors: make(map[string]bool)}
-}
-
 // add adds a page. hidden are tools that the library says mustn't be used.
 func (l *toolList) add(raw json.RawMessage, hidden func(name string) bool) (next string, err error) {
 	p, err := readPage(raw)
@@ -141,7 +137,7 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 	after := listTimeouts * l.timeout()
 	ctx, cancel := context.WithTimeoutCause(ctx, after, &timeoutError{after})
 	defer cancel()
-	list := newToolList()
+	list := &toolList{names: map[string]bool{}, cursors: map[string]bool{}}
 	for cursor := ""; ; {
 		n := new(note)
 		request := mcp.ListToolsRequest{}
