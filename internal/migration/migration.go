@@ -156,7 +156,7 @@ func (c *Config) Caddyfile(from string) string {
 				if len(m.Aliases)+len(m.Options) == 0 {
 					continue
 				}
-				block(func() {
+				w.block(func() {
 					if len(m.Aliases) > 0 {
 						w.line(append([]string{"alias"}, m.Aliases...)...)
 					}
