@@ -79,8 +79,10 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
 	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForOthers, supervisor.ForIdleness}
-	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody,
-		supervisor.ForSignal}
+	unloadReasons   = []supervisor.Reason{
+		supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody,
+		supervisor.ForSignal,
+	}
 )
 
 // collector reads an app's node whenever it is asked. Each configuration has a registry of its own, and so a collector; what

@@ -50,8 +50,10 @@ type service struct {
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(endpoint.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(),
-		Exiting: exiting, Underway: a.requests.counted})
+	all := api.New(endpoint.Config{
+		Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(),
+		Exiting: exiting, Underway: a.requests.counted,
+	})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
