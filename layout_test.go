@@ -23,27 +23,28 @@ type row struct {
 var mayImport = []row{
 	{"", []string{"caddymodule/command"}},
 	{"cmd/lmcaddy", []string{"caddymodule/command", "internal/homeless"}},
-	{"caddymodule/command", []string{"caddymodule", "caddymodule/command/chat", "caddymodule/command/kit", "caddymodule/command/models", "caddymodule/command/server", "node", "internal/..."}},
-	{"caddymodule/command/chat", []string{"api/...", "caddymodule/command/kit", "caddymodule/command/models", "mcploop/servers", "node", "warm", "internal/..."}},
-	{"caddymodule/command/models", []string{"api/...", "caddymodule", "caddymodule/command/kit", "catalog", "node", "internal/..."}},
-	{"caddymodule/command/server", []string{"caddymodule", "caddymodule/command/kit", "caddymodule/config", "caddymodule/doctor", "api/...", "mcploop/servers", "node", "store", "supervisor", "supervisor/process", "supervisor/runtimes", "internal/..."}},
-	{"caddymodule/command/kit", []string{"node", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command", []string{"caddymodule", "caddymodule/command/chat", "caddymodule/command/kit", "caddymodule/command/models", "caddymodule/command/server", "node/...", "internal/..."}},
+	{"caddymodule/command/chat", []string{"api/...", "caddymodule/command/kit", "caddymodule/command/models", "mcploop/servers", "node/...", "warm", "internal/..."}},
+	{"caddymodule/command/models", []string{"api/...", "caddymodule", "caddymodule/command/kit", "catalog", "node/...", "internal/..."}},
+	{"caddymodule/command/server", []string{"caddymodule", "caddymodule/command/kit", "caddymodule/config", "caddymodule/doctor", "api/...", "mcploop/servers", "node/...", "store", "supervisor", "supervisor/process", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command/kit", []string{"node/...", "supervisor/runtimes", "internal/..."}},
 	{"caddymodule/command/kit/kittest", nil},
-	{"caddymodule/doctor", []string{"caddymodule", "caddymodule/config", "node", "store", "supervisor", "supervisor/process", "supervisor/runtimes", "internal/..."}},
-	{"caddymodule/config", []string{"caddymodule/option", "node", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
+	{"caddymodule/doctor", []string{"caddymodule", "caddymodule/config", "node/...", "store", "supervisor", "supervisor/process", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/config", []string{"caddymodule/option", "node/...", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"caddymodule/option", []string{"internal/..."}},
-	{"caddymodule", []string{"caddymodule/config", "caddymodule/option", "api/...", "node", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
-	{"api", []string{"web", "api/...", "node", "supervisor", "translate/...", "internal/..."}},
-	{"api/manage", []string{"api/native", "api/text", "api/endpoint", "node", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
+	{"caddymodule", []string{"caddymodule/config", "caddymodule/option", "api/...", "node/...", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
+	{"api", []string{"web", "api/...", "node/...", "supervisor", "translate/...", "internal/..."}},
+	{"api/manage", []string{"api/native", "api/text", "api/endpoint", "node/...", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
 	{"api/anthropic", dialect},
 	{"api/native", dialect},
 	{"api/ollama", dialect},
 	{"api/openai", dialect},
 	{"api/responses", dialect},
-	{"api/text", []string{"api/endpoint", "node", "mcploop/...", "catalog", "store", "supervisor", "translate/...", "internal/..."}},
-	{"api/endpoint", []string{"node", "catalog/...", "store", "supervisor", "translate", "translate/jsonbody", "internal/..."}},
+	{"api/text", []string{"api/endpoint", "node/...", "mcploop/...", "catalog", "store", "supervisor", "translate/...", "internal/..."}},
+	{"api/endpoint", []string{"node/...", "catalog/...", "store", "supervisor", "translate", "translate/jsonbody", "internal/..."}},
 	{"web", nil},
-	{"node", []string{"warm", "mcploop/...", "catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},
+	{"node", []string{"node/...", "warm", "mcploop/...", "catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},
+	{"node/record", []string{"catalog/...", "store", "supervisor", "translate", "internal/..."}},
 	{"mcploop/servers", []string{"mcploop", "internal/..."}},
 	{"mcploop", []string{"translate/...", "internal/..."}},
 	{"warm/warmtest", []string{"warm", "internal/..."}},
@@ -96,7 +97,7 @@ var mayImport = []row{
 }
 
 // dialect is what the packages of dialects may import: not each other.
-var dialect = []string{"api/text", "api/endpoint", "node", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}
+var dialect = []string{"api/text", "api/endpoint", "node/...", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}
 
 // caddyOnly are modules that only the Caddy modules may depend on, with the packages below them.
 var caddyOnly = []string{"github.com/caddyserver/caddy/v2", "go.uber.org/zap", "github.com/spf13/cobra"}

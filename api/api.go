@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // API serves the endpoints.
@@ -101,10 +102,10 @@ func recoverPanic(c *endpoint.Call) {
 
 // inspect keeps the request whole, if the settings say so.
 func inspect(c *endpoint.Call) {
-	if c.Node.Settings().Inspect == 0 {
+	if !c.Node.Record().Inspections.IsOn() {
 		return
 	}
-	c.Inspected = c.Node.Inspect(node.Summary{
+	c.Inspected = c.Node.Record().Inspections.Begin(record.Summary{
 		ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect.Name, Method: c.Request.Method, Path: endpoint.ShownPath(c.Request), Owner: c.Identity.ID(),
 	}, endpoint.ShownHeader(c.Request.Header))
 	c.Writer = endpoint.Inspecting(c, c.Writer)

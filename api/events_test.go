@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // watcher reads GET /api/v1/events.
@@ -227,8 +228,8 @@ func TestEvents_Missed(t *testing.T) {
 	w, _ := s.watch(admin, "", "")
 	const requests = 20_000
 	for i := range requests {
-		summary := node.Summary{ID: fmt.Sprint(i), Model: "lmcaddy/tinychat"}
-		s.node.EndRequest(s.node.BeginRequest(&summary), &summary)
+		summary := record.Summary{ID: fmt.Sprint(i), Model: "lmcaddy/tinychat"}
+		s.node.Record().Requests.End(s.node.Record().Requests.Begin(&summary), &summary)
 	}
 	begin := w.id
 	w.end()

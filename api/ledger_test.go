@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
@@ -25,11 +26,11 @@ import (
 // summaries collects what requests tell when they have ended.
 type summaries struct {
 	mu  sync.Mutex
-	all []node.Summary
+	all []record.Summary
 }
 
 func (s *summaries) option(c *endpoint.Config, _ *node.Settings) {
-	c.Ended = func(_ context.Context, summary *node.Summary) {
+	c.Ended = func(_ context.Context, summary *record.Summary) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.all = append(s.all, *summary)
@@ -37,7 +38,7 @@ func (s *summaries) option(c *endpoint.Config, _ *node.Settings) {
 }
 
 // last is the newest summary.
-func (s *summaries) last(t *testing.T) node.Summary {
+func (s *summaries) last(t *testing.T) record.Summary {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,19 +79,19 @@ func TestSummary_OfEachDialect(t *testing.T) {
 			}
 			sum.ID, sum.Arrived, sum.Duration, sum.FirstToken, sum.PerToken, sum.Queue, sum.Load = "", time.Time{}, 0, 0, 0, 0, 0
 			sum.Usage.Reasoning, sum.Usage.Cached = 0, 0
-			want := node.Summary{
+			want := record.Summary{
 				Dialect: tt.dialect, Method: http.MethodPost, Path: tt.path, Model: "lmcaddy/tinychat", Instance: "lmcaddy/tinychat",
-				Streamed: stream == "true", Status: 200, Outcome: node.OutcomeOK, Usage: translate.Usage{Prompt: 7, Completion: 4},
+				Streamed: stream == "true", Status: 200, Outcome: record.OutcomeOK, Usage: translate.Usage{Prompt: 7, Completion: 4},
 			}
 			if diff := cmp.Diff(want, sum); diff != "" {
 				t.Errorf("%s, stream %s: %d %s (-want +got):\n%s", name, stream, got.Code, got.Body, diff)
 			}
 		}
 	}
-	counted := s.node.Traffic()
+	counted := s.node.Record().Traffic.Snapshot()
 	total := uint64(0)
 	for key, n := range counted.Requests {
-		if key.Model != "lmcaddy/tinychat" || key.Outcome != node.OutcomeOK {
+		if key.Model != "lmcaddy/tinychat" || key.Outcome != record.OutcomeOK {
 			t.Errorf("%+v", key)
 		}
 		total += n
@@ -136,19 +137,19 @@ func TestSummary_OfWhatFails(t *testing.T) {
 		"a wrong response": {"GET", "/v1/responses/resp_1", "", "response_not_found", 404, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := s.node.Traffic()
+			before := s.node.Record().Traffic.Snapshot()
 			w := httptest.NewRecorder()
 			s.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tt.method, "http://127.0.0.1"+tt.path, strings.NewReader(tt.body)))
 			sum := told.last(t)
 			if sum.Outcome != tt.outcome || sum.Status != tt.status || sum.Model != tt.model || sum.Instance != tt.instance {
 				t.Errorf("%d %s\n%+v", w.Code, w.Body, sum)
 			}
-			after := s.node.Traffic()
-			key := node.RequestKey{Model: tt.model, Dialect: sum.Dialect, Outcome: tt.outcome}
+			after := s.node.Record().Traffic.Snapshot()
+			key := record.RequestKey{Model: tt.model, Dialect: sum.Dialect, Outcome: tt.outcome}
 			if counted := after.Requests[key] > before.Requests[key]; counted != tt.toModel {
 				t.Errorf("counted as a request to a model: %v", counted)
 			}
-			of := node.ErrorKey{Dialect: sum.Dialect, Kind: tt.outcome}
+			of := record.ErrorKey{Dialect: sum.Dialect, Kind: tt.outcome}
 			if after.Errors[of] != before.Errors[of]+1 {
 				t.Errorf("the error isn't counted once: %v", after.Errors)
 			}
@@ -167,10 +168,10 @@ func TestSummary_OfAClientThatDisconnects(t *testing.T) {
 	got := &untilSeen{ResponseRecorder: httptest.NewRecorder(), what: "two", times: 1, then: cancel}
 	body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 	s.Config.Handler.ServeHTTP(got, httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/chat/completions", strings.NewReader(body)))
-	if sum := told.last(t); sum.Outcome != node.OutcomeCancelled || sum.Usage.Completion != 2 || sum.Status != 200 {
+	if sum := told.last(t); sum.Outcome != record.OutcomeCancelled || sum.Usage.Completion != 2 || sum.Status != 200 {
 		t.Errorf("%+v", sum)
 	}
-	if n := s.node.Traffic().Requests[node.RequestKey{Model: "lmcaddy/tinychat", Dialect: "openai", Outcome: node.OutcomeCancelled}]; n != 1 {
+	if n := s.node.Record().Traffic.Snapshot().Requests[record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "openai", Outcome: record.OutcomeCancelled}]; n != 1 {
 		t.Errorf("counted %d times", n)
 	}
 }
@@ -184,9 +185,9 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 	if !strings.Contains(got.body, "response.completed") {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	key := node.RequestKey{Model: "lmcaddy/tinychat", Dialect: "responses", Outcome: node.OutcomeOK}
-	var counted node.Traffic
-	for deadline := time.Now().Add(time.Minute); counted.Requests[key] == 0; counted = s.node.Traffic() {
+	key := record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "responses", Outcome: record.OutcomeOK}
+	var counted record.Traffic
+	for deadline := time.Now().Add(time.Minute); counted.Requests[key] == 0; counted = s.node.Record().Traffic.Snapshot() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it isn't counted: %v", counted.Requests)
 		}
@@ -219,7 +220,7 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 			if m[1] == "" {
 				code = map[string]string{"tooManyFiles": "too_many_open_files", "CodeLoop": remotewire.CodeLoop}[code]
 			}
-			if found++; code != node.OutcomeCancelled && !slices.Contains(node.ErrorKinds(), code) {
+			if found++; code != record.OutcomeCancelled && !slices.Contains(record.ErrorKinds(), code) {
 				t.Errorf("%s: the metrics don't know %q", file, m[2])
 			}
 		}

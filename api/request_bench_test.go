@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -24,10 +25,10 @@ func BenchmarkRequest(b *testing.B) {
 	for _, tt := range []struct {
 		name    string
 		inspect int
-		ended   func(context.Context, *node.Summary)
+		ended   func(context.Context, *record.Summary)
 	}{
 		{"plain", 0, nil},
-		{"told", 0, func(context.Context, *node.Summary) {}},
+		{"told", 0, func(context.Context, *record.Summary) {}},
 		{"inspected", 100, nil},
 	} {
 		b.Run(tt.name, func(b *testing.B) {

@@ -10,12 +10,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // tellCaddy makes a request's summary known to Caddy: as the field lm of its access log, and as the placeholders {http.lm.*}. Both are
 // only made into text where something asks for them.
-func tellCaddy(ctx context.Context, s *node.Summary) {
+func tellCaddy(ctx context.Context, s *record.Summary) {
 	if replace, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		replace.Map(func(name string) (any, bool) {
 			if figure, isOurs := strings.CutPrefix(name, placeholderPrefix); isOurs {
@@ -36,7 +36,7 @@ func tellCaddy(ctx context.Context, s *node.Summary) {
 const placeholderPrefix = "http.lm."
 
 // placeholderOf returns the value of the placeholder {http.lm.<name>}. Durations are in seconds.
-func placeholderOf(s *node.Summary, name string) (any, bool) {
+func placeholderOf(s *record.Summary, name string) (any, bool) {
 	switch name {
 	case "request":
 		return s.ID, true
@@ -74,7 +74,7 @@ func placeholderOf(s *node.Summary, name string) (any, bool) {
 }
 
 // loggedSummary is a summary as the field of an access log. What doesn't apply is left out.
-type loggedSummary node.Summary
+type loggedSummary record.Summary
 
 // MarshalLogObject writes the fields.
 func (s *loggedSummary) MarshalLogObject(to zapcore.ObjectEncoder) error {

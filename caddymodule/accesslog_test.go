@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -129,14 +129,14 @@ func TestAccessLog(t *testing.T) {
 
 func TestLoggedSummary_LeavesOutWhatDoesNotApply(t *testing.T) {
 	t.Parallel()
-	fields := func(s node.Summary) map[string]any {
+	fields := func(s record.Summary) map[string]any {
 		to := zapcore.NewMapObjectEncoder()
 		if err := (*loggedSummary)(&s).MarshalLogObject(to); err != nil {
 			t.Fatal(err)
 		}
 		return to.Fields
 	}
-	all := node.Summary{
+	all := record.Summary{
 		ID: "r", Dialect: "openai", Outcome: "ok", Model: "m", Instance: "m:2", Owner: "WYVCC6L4", Token: "WYVCC6L4", TokenName: "phone",
 		Usage: translate.Usage{Prompt: 3, Cached: 1, Completion: 2}, Tools: 4, Queue: 1, Load: 2, Restore: 3, FirstToken: 4, PerToken: 5,
 	}
@@ -148,7 +148,7 @@ func TestLoggedSummary_LeavesOutWhatDoesNotApply(t *testing.T) {
 	if diff := cmp.Diff(want, fields(all)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]any{"request": "r", "outcome": "unknown_endpoint"}, fields(node.Summary{ID: "r", Outcome: "unknown_endpoint"})); diff != "" {
+	if diff := cmp.Diff(map[string]any{"request": "r", "outcome": "unknown_endpoint"}, fields(record.Summary{ID: "r", Outcome: "unknown_endpoint"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -156,7 +156,7 @@ func TestLoggedSummary_LeavesOutWhatDoesNotApply(t *testing.T) {
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	replace := caddy.NewReplacer()
-	tellCaddy(context.WithValue(t.Context(), caddy.ReplacerCtxKey, replace), &node.Summary{
+	tellCaddy(context.WithValue(t.Context(), caddy.ReplacerCtxKey, replace), &record.Summary{
 		ID: "r", Dialect: "v0", Outcome: "ok", Model: "m", Instance: "m:2", Owner: "o", TokenName: "phone",
 		Usage: translate.Usage{Prompt: 3, Cached: 1, Completion: 2}, Tools: 4, Queue: time.Second, Load: 2 * time.Second, FirstToken: 1500 * time.Millisecond, PerToken: time.Millisecond,
 	})

@@ -103,11 +103,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		collect(ch, overview, counts)
 		collectEngines(ch, overview.Instances)
 		collectSwaps(ch, counts)
-		traffic := n.Traffic()
+		traffic := n.Record().Traffic.Snapshot()
 		traffic.Preset(maps.Keys(counts))
 		collectTraffic(ch, traffic)
 		figures.collect(ch)
-		collectUsed(ch, n.UsageTotals)
+		collectUsed(ch, n.Record().Usage.Totals)
 		collectMCP(ch, n.MCP().Counts())
 		collectWarm(ch, n.Warm().Counts())
 	}

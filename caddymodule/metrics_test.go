@@ -23,6 +23,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -81,23 +82,23 @@ func histogramOf(bounds []float64, sizes ...float64) histogram.Histogram {
 	return h
 }
 
-func fixedTraffic() node.Traffic {
-	some := node.ModelTraffic{
+func fixedTraffic() record.Traffic {
+	some := record.ModelTraffic{
 		PromptTokens: 100, CachedTokens: 60, GeneratedTokens: 30,
 		Duration: histogramOf(histogram.Waits, 2), FirstToken: histogramOf(histogram.Waits, 0.3, 700),
 		PerToken: histogramOf(histogram.Tokens, 0.02), Queue: histogramOf(histogram.Waits, 0, 0.01, 4),
 	}
-	none := node.ModelTraffic{
+	none := record.ModelTraffic{
 		Duration: histogram.New(histogram.Waits), FirstToken: histogram.New(histogram.Waits),
 		PerToken: histogram.New(histogram.Tokens), Queue: histogram.New(histogram.Waits),
 	}
-	return node.Traffic{
-		Requests: map[node.RequestKey]uint64{
+	return record.Traffic{
+		Requests: map[record.RequestKey]uint64{
 			{Model: "a/idle", Dialect: "openai", Outcome: "ok"}: 1, {Model: "a/idle", Dialect: "anthropic", Outcome: "queue_full"}: 2,
 			{Model: "", Dialect: "native", Outcome: "model_not_found"}: 3, {Model: "gone/\xff", Dialect: "v0", Outcome: "cancelled"}: 4,
 		},
-		Models: map[string]node.ModelTraffic{"a/idle": some, "gone/\xff": none},
-		Errors: map[node.ErrorKey]uint64{{Dialect: "openai", Kind: "invalid_api_key"}: 5},
+		Models: map[string]record.ModelTraffic{"a/idle": some, "gone/\xff": none},
+		Errors: map[record.ErrorKey]uint64{{Dialect: "openai", Kind: "invalid_api_key"}: 5},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -65,7 +66,7 @@ func sendValue(ch chan<- prometheus.Metric, s *prometheus.Desc, value float64, l
 }
 
 // collectTraffic sends what became of requests.
-func collectTraffic(ch chan<- prometheus.Metric, t node.Traffic) {
+func collectTraffic(ch chan<- prometheus.Metric, t record.Traffic) {
 	for key, n := range t.Requests {
 		sendCount(ch, requestsSeries, n, valid(key.Model), key.Dialect, key.Outcome)
 	}
@@ -108,7 +109,7 @@ type serverFigures struct {
 }
 
 func figuresOf(n *node.Node) serverFigures {
-	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Began(), latency: n.StoreLatency()}
+	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record().Began, latency: n.StoreLatency()}
 	f.downloads, f.left = n.DownloadCounts()
 	return f
 }

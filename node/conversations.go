@@ -12,6 +12,7 @@ import (
 const (
 	openStoreTimeout = time.Minute // the database may be remote, and migrating a large one takes a while
 	pruneEvery       = time.Hour
+	saveUsageEvery   = 5 * time.Second
 )
 
 // StoreSettings defines where conversations are stored, and for how long.
@@ -24,6 +25,17 @@ type StoreSettings struct {
 
 // Conversations returns the store in use.
 func (n *Node) Conversations() *store.Store { return n.store.Load() }
+
+// StoreLatency returns how long the stores took to read and to write since the start.
+func (n *Node) StoreLatency() store.Latency {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	total := store.NewLatency()
+	for _, s := range n.stores {
+		total.Add(s.Latency())
+	}
+	return total
+}
 
 // openStore opens the store that the settings name, unless it is already open. A store stays open until the node is closed,
 // because requests may be using it. The caller holds n.mu.
@@ -68,5 +80,15 @@ func (n *Node) prune() {
 		n.log.Error("removing old conversations failed", "error", err)
 	case removed > 0:
 		n.log.Info("old conversations were removed", "responses", removed)
+	}
+}
+
+// saveUsage saves the usage that hasn't been saved, and when tokens were last used.
+func (n *Node) saveUsage() {
+	if err := n.record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
+	}
+	if err := n.saveTokenUse(n.ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Debug("the last use of tokens can't be saved", "error", err)
 	}
 }

@@ -29,7 +29,8 @@ func (n *Node) openDownloads(s *Settings) {
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
 			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
-			AtOnce: s.MaxDownloads, Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Changed: n.jobChanged, Log: n.log.With("part", "downloads"),
+			AtOnce: s.MaxDownloads, Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere,
+			Changed: n.record.Events.JobChanged, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
 			n.downloads.Store(jobs)
@@ -298,4 +299,21 @@ func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool)
 		}
 	}
 	return nil
+}
+
+// DownloadCounts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
+// at no disk.
+func (n *Node) DownloadCounts() (states map[fetch.State]int, left int64) {
+	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
+	jobs := n.downloads.Load()
+	if jobs == nil {
+		return states, 0
+	}
+	for _, j := range jobs.List() {
+		states[j.State]++
+		if j.State == fetch.Downloading {
+			left += max(0, j.TotalBytes-j.DownloadedBytes)
+		}
+	}
+	return states, left
 }

@@ -22,7 +22,7 @@ func (n *Node) enforce() {
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	n.bodies.bound.Store(s.bodyMemory())
-	n.inspections.forget(s.Inspect)
+	n.record.Inspections.SetMost(s.Inspect)
 	n.supervisor.Configure(n.limits(&s, n.devices.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())
 	n.setRemotes(s.Remotes)
@@ -30,7 +30,7 @@ func (n *Node) enforce() {
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	n.warm.Configure(s.Warm.ofStore())
-	n.events.add(&Event{Type: EventModelsChanged}, changeEventSize) // names, and what they are loaded with
+	n.record.Events.ModelsChanged() // names, and what they are loaded with
 	for _, wake := range []chan struct{}{n.pruning, n.sweeping} {
 		select {
 		case wake <- struct{}{}:

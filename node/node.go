@@ -22,6 +22,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -51,9 +52,7 @@ type Node struct {
 
 	tokens   tokens // recently used
 	meter    *meter
-	traffic  *traffic
-	requests *requests // to models
-	events   *EventLog
+	record   *record.Record
 	bodies   bodies   // request bodies in memory
 	failures failures // wrong tokens, by address
 	running  running  // requests in progress, by token
@@ -67,12 +66,11 @@ type Node struct {
 
 	templates templates // what models' chat templates make of requests
 
-	inspections inspections
-	remotes     remotes
-	id          string // see ID
-	cluster     *cluster
-	announced   announcements
-	sharing     sharing
+	remotes   remotes
+	id        string // see ID
+	cluster   *cluster
+	announced announcements
+	sharing   sharing
 
 	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
@@ -113,9 +111,6 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		stores:   map[string]*store.Store{},
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
-		traffic:  newTraffic(),
-		requests: newRequests(),
-		events:   newEventLog(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
 		cluster:  newCluster(),
@@ -123,6 +118,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		sweeping: make(chan struct{}, 1),
 		suspects: newSuspects(),
 	}
+	n.record = record.New(n.Conversations)
 	n.catalog.SetSummary(dir.Catalog())
 	n.custom.file = dir.Names()
 	n.templates.file = dir.Templates()
@@ -148,7 +144,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
-	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
+	n.background.Go(func() { n.every(saveUsageEvery, nil, n.saveUsage) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
 	n.background.Go(n.keepBeating)
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
@@ -235,7 +231,8 @@ func (n *Node) Close() error {
 	n.background.Wait()
 	n.warm.Close()
 	n.catalog.Save()
-	err = errors.Join(err, n.noteUsed(context.Background()))
+	err = errors.Join(err, n.record.Usage.Save(context.Background()))
+	_ = n.saveTokenUse(context.Background()) // the next use is saved
 	for _, s := range n.stores {
 		err = errors.Join(err, s.Close())
 	}

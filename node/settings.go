@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -120,8 +121,8 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("models_dir %s: the path must be absolute", dir)
 		}
 	}
-	if s.Inspect > MaxInspect {
-		return fmt.Errorf("inspect: a number of requests from 0 to %d", MaxInspect)
+	if s.Inspect > record.MaxInspect {
+		return fmt.Errorf("inspect: a number of requests from 0 to %d", record.MaxInspect)
 	}
 	if err := s.MCP.Validate(); err != nil {
 		return err

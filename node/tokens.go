@@ -16,9 +16,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// noteUsedEvery is how often usage is saved.
-const noteUsedEvery = 5 * time.Second
-
 // Token is an API token, without its secret.
 type Token struct {
 	ID       string

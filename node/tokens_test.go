@@ -235,7 +235,7 @@ func TestUsage_IsWrittenDownAndLimitsRememberIt(t *testing.T) {
 	}
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
-	used, err := n.Usage(t.Context(), &who.Owner, time.Now().Add(-24*time.Hour), time.Now())
+	used, err := n.Record().Usage.Daily(t.Context(), &who.Owner, time.Now().Add(-24*time.Hour), time.Now())
 	var sum int64
 	for _, u := range used {
 		sum += u.TokensIn + u.TokensOut
@@ -256,7 +256,7 @@ func TestUsage_IsCompleteForEveryReader(t *testing.T) {
 		var readers sync.WaitGroup
 		for range 4 {
 			readers.Go(func() {
-				used, err := n.Usage(t.Context(), &who.Owner, time.Now().Add(-24*time.Hour), time.Now())
+				used, err := n.Record().Usage.Daily(t.Context(), &who.Owner, time.Now().Add(-24*time.Hour), time.Now())
 				if err != nil || len(used) != 1 {
 					t.Errorf("%v, %v", used, err)
 				}

@@ -176,3 +176,16 @@ func (n *Node) forgetTokens() {
 	clear(n.tokens.looked)
 	n.tokens.change++
 }
+
+// saveTokenUse saves when tokens were last used. What can't be saved is lost: the next use is saved.
+func (n *Node) saveTokenUse(ctx context.Context) error {
+	s := n.Conversations()
+	n.tokens.mu.Lock()
+	used := n.tokens.used
+	n.tokens.used = map[string]time.Time{}
+	n.tokens.mu.Unlock()
+	if s == nil || len(used) == 0 {
+		return nil
+	}
+	return s.TouchTokens(ctx, used)
+}

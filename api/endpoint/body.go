@@ -113,7 +113,7 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 		return nil, bad
 	}
 	if c.Inspected != nil {
-		c.Inspected.Asked(withoutSecrets(text))
+		c.Inspected.AddBody(withoutSecrets(text))
 	}
 	return body, nil
 }

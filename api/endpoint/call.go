@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -39,8 +40,8 @@ type Call struct {
 	Ends          []func() // called when the request ends
 
 	Ledger    ledger
-	InFlight  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
-	Inspected *node.Inspection        // nil: nothing is kept of the request
+	InFlight  *record.InFlight        // nil: it isn't known yet which model the request asks, or it asks none
+	Inspected *record.Inspection      // nil: the request isn't recorded whole
 	Cancel    context.CancelCauseFunc // ends the request, whose context it is
 	Client    client
 }

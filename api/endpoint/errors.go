@@ -17,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -28,7 +29,7 @@ func (c *Call) Fail(err error) {
 	if ended := node.Ended(ctx); ended != nil {
 		err = ended // the reason of whatever failed
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		c.Ledger.Summary.Outcome = node.OutcomeCancelled
+		c.Ledger.Summary.Outcome = record.OutcomeCancelled
 		return // the client has disconnected
 	}
 	e := c.Error(err)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
-// Inspecting returns a writer that keeps what it writes, or the same if nothing is kept.
+// Inspecting returns a writer that records what it writes, or the same if nothing is recorded.
 func Inspecting(c *Call, w http.ResponseWriter) http.ResponseWriter {
 	if c.Inspected == nil {
 		return w
@@ -20,20 +20,20 @@ func Inspecting(c *Call, w http.ResponseWriter) http.ResponseWriter {
 
 type inspectedWriter struct {
 	http.ResponseWriter
-	in *node.Inspection
+	in *record.Inspection
 }
 
 // Unwrap is for [http.ResponseController].
 func (w *inspectedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *inspectedWriter) WriteHeader(status int) {
-	w.in.Begun(status, ShownHeader(w.Header()))
+	w.in.SetResponse(status, ShownHeader(w.Header()))
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *inspectedWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
-	w.in.Answered(p[:max(0, n)])
+	w.in.AddAnswer(p[:max(0, n)])
 	return n, err
 }
 

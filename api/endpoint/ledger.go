@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lmcaddy/lmcaddy/internal/logs"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -20,7 +20,7 @@ import (
 // request has ended.
 type ledger struct {
 	Mu         sync.Mutex // upstream requests of one call may run at a time
-	Summary    node.Summary
+	Summary    record.Summary
 	ToModel    bool      // the request asks a model
 	waited     time.Time // until when the waits for slots are counted
 	isReported bool      // or another call tells it
@@ -89,7 +89,7 @@ func outcomeOf(e *translate.Error) string {
 }
 
 // introduce sets what is known of a request from the start.
-func introduce(c *Call, s *node.Summary) {
+func introduce(c *Call, s *record.Summary) {
 	s.ID, s.Arrived = c.ID, c.Arrived
 	s.Dialect, s.Method, s.Path = c.Dialect.Name, c.Request.Method, ShownPath(c.Request)
 	s.Owner, s.Inspected = c.Identity.ID(), c.Inspected != nil
@@ -104,11 +104,11 @@ func (c *Call) BeginRequest() {
 		return
 	}
 	introduce(c, &c.Ledger.Summary)
-	c.InFlight = c.Node.BeginRequest(&c.Ledger.Summary)
+	c.InFlight = c.Node.Record().Requests.Begin(&c.Ledger.Summary)
 }
 
 // summarize completes the summary.
-func summarize(c *Call) *node.Summary {
+func summarize(c *Call) *record.Summary {
 	l := &c.Ledger
 	s := &l.Summary
 	introduce(c, s)
@@ -117,7 +117,7 @@ func summarize(c *Call) *node.Summary {
 		s.PerToken = l.took / time.Duration(l.generated)
 	}
 	if s.Outcome == "" {
-		s.Outcome = node.OutcomeOK
+		s.Outcome = record.OutcomeOK
 	}
 	return s
 }
@@ -134,14 +134,14 @@ func (c *Call) Settle() {
 		n = c.Site.RunningNode(c.Request.Context())
 	}
 	if n != nil {
-		n.Observe(s, c.Ledger.ToModel)
+		n.Record().Traffic.Observe(s, c.Ledger.ToModel)
 	}
-	c.Inspected.Ended(s)
+	c.Inspected.End(s)
 	traceEnd(c, s)
 	if c.Ledger.ToModel {
 		kept := logEnd(c, s)
 		if n != nil {
-			n.EndRequest(c.InFlight, kept)
+			n.Record().Requests.End(c.InFlight, kept)
 		}
 	}
 	if c.Site.Ended != nil && c.Background == nil && !c.IsMessage {
@@ -151,7 +151,7 @@ func (c *Call) Settle() {
 
 // logEnd keeps what is known of a request to a model among the records at debug level, where it is found by the request's id. It
 // isn't logged elsewhere: access logs are for that. It returns the copy of the summary that it keeps.
-func logEnd(c *Call, s *node.Summary) *node.Summary {
+func logEnd(c *Call, s *record.Summary) *record.Summary {
 	kept := &struct { // one allocation
 		record logs.Record
 		ended  endedRequest
@@ -161,11 +161,11 @@ func logEnd(c *Call, s *node.Summary) *node.Summary {
 		Model: s.Model, Instance: s.Instance, Request: s.ID,
 	}
 	c.Site.Logs.Add(&kept.record)
-	return (*node.Summary)(&kept.ended)
+	return (*record.Summary)(&kept.ended)
 }
 
 // endedRequest has the fields of the record of a request's end. Most of these records are never read, so only reading one encodes it.
-type endedRequest node.Summary
+type endedRequest record.Summary
 
 // Attrs returns the fields that have a value.
 func (s *endedRequest) Attrs() []slog.Attr {

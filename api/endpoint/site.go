@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // DefaultMaxBody is how many bytes a request's body may have, decoded, unless a Config says otherwise.
@@ -62,7 +63,7 @@ type Config struct {
 	Underway func() (end func())
 	// Ended is called with the summary of each request when it has ended, before its handler returns; nil: nothing is. ctx is the
 	// request's. It may keep the summary.
-	Ended func(ctx context.Context, s *node.Summary)
+	Ended func(ctx context.Context, s *record.Summary)
 
 	HeaderAfter  time.Duration // see headerAfter
 	BodyPatience time.Duration // see bodyPatience

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // tracerName names the spans' origin.
@@ -59,7 +59,7 @@ func (l *ledger) traceWaits(ctx context.Context, from time.Time, queue, load, re
 }
 
 // traceEnd adds what is known in the end to the span that the request came with.
-func traceEnd(c *Call, s *node.Summary) {
+func traceEnd(c *Call, s *record.Summary) {
 	if c.Ledger.Tracer == nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -44,7 +45,7 @@ func eventsMissed(at time.Time, number *uint64) typedEvent {
 }
 
 // describe returns an event as the client sees it, or nil if it may not.
-func (f *eventFollower) describe(e *node.Event) typedEvent {
+func (f *eventFollower) describe(e *record.Event) typedEvent {
 	c, of := f.call, eventOf(e.Type, e.At)
 	switch {
 	case e.Request != nil:
@@ -65,7 +66,7 @@ func (f *eventFollower) describe(e *node.Event) typedEvent {
 		}{of, describeJob(c, *e.Job)}
 	case e.FullKey != "" && !c.Identity.MayUse(e.FullKey):
 		return nil
-	case e.Type == node.EventModelsChanged:
+	case e.Type == record.EventModelsChanged:
 		return resource.ModelsChanged{Event: of, Model: e.Model}
 	default:
 		return f.describeChange(of, e)
@@ -75,7 +76,7 @@ func (f *eventFollower) describe(e *node.Event) typedEvent {
 // unexpectedEnd is the reason of an unload that nobody wanted.
 const unexpectedEnd = "crashed"
 
-func (f *eventFollower) describeChange(of resource.Event, e *node.Event) typedEvent {
+func (f *eventFollower) describeChange(of resource.Event, e *record.Event) typedEvent {
 	change := e.Change
 	if strings.HasPrefix(e.Type, "model_unload.") {
 		reason := string(change.Reason)

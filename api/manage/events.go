@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -22,7 +23,7 @@ const logEvent = "log.record"
 type eventFollower struct {
 	call  *endpoint.Call
 	types map[string]bool
-	log   *node.EventLog
+	log   *record.Events
 	at    uint64 // the position of the next event
 
 	records *logs.Reader // nil: no records are followed
@@ -35,7 +36,7 @@ type eventFollower struct {
 // events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
 func events(c *endpoint.Call) error {
 	recognizeAdmin(c)
-	f := &eventFollower{call: c, log: c.Node.Events(), sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(node.ScopeInference)}}
+	f := &eventFollower{call: c, log: c.Node.Record().Events, sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(node.ScopeInference)}}
 	level, bad := f.parse(c.Request.URL.Query())
 	if bad != nil {
 		return bad
@@ -183,7 +184,7 @@ func (f *eventFollower) parse(query url.Values) (level slog.Level, _ *translate.
 	}
 	f.types = map[string]bool{}
 	if query.Get("types") == "" {
-		for _, t := range node.EventTypes {
+		for _, t := range record.EventTypes {
 			f.types[t] = true
 		}
 		return level, nil
@@ -200,7 +201,7 @@ func (f *eventFollower) parse(query url.Values) (level slog.Level, _ *translate.
 // error.
 func (f *eventFollower) want(pattern string) *translate.Error {
 	prefix, isOpen := strings.CutSuffix(pattern, "*")
-	all := append(slices.Clone(node.EventTypes), logEvent)
+	all := append(slices.Clone(record.EventTypes), logEvent)
 	matched := false
 	for _, t := range all {
 		if t != pattern && (!isOpen || !strings.HasPrefix(t, prefix)) {

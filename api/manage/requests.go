@@ -11,12 +11,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 const (
 	requestLimit     = 100 // requests if the client doesn't say
-	mostRequestLimit = node.MaxInspect
+	mostRequestLimit = record.MaxInspect
 )
 
 // requestQuery is what a list of requests is asked for.
@@ -51,7 +52,7 @@ func listRequests(c *endpoint.Call) error {
 
 // listedRequest is a request of the list.
 type listedRequest struct {
-	*node.Summary
+	*record.Summary
 	isInspected bool
 }
 
@@ -61,12 +62,12 @@ func allRequests(c *endpoint.Call) []listedRequest {
 		id      string
 		arrived time.Time
 	}
-	inspected := map[name]*node.Summary{}
-	for _, s := range c.Node.Inspected() {
+	inspected := map[name]*record.Summary{}
+	for _, s := range c.Node.Record().Inspections.List() {
 		inspected[name{s.ID, s.Arrived}] = &s
 	}
 	var all []listedRequest
-	for _, s := range c.Node.Requests() {
+	for _, s := range c.Node.Record().Requests.List() {
 		at := name{s.ID, s.Arrived}
 		_, isInspected := inspected[at]
 		delete(inspected, at)
@@ -83,7 +84,7 @@ func allRequests(c *endpoint.Call) []listedRequest {
 }
 
 // seesRequest reports whether the identity may know of a request: an administrator of everybody's, others of their own.
-func seesRequest(c *endpoint.Call, s *node.Summary) bool {
+func seesRequest(c *endpoint.Call, s *record.Summary) bool {
 	return (c.IsAdmin() || s.Owner == c.Owner()) && (s.Model == "" || c.Identity.MayUseSome(s.Model))
 }
 
@@ -123,7 +124,7 @@ func namesOf(c *endpoint.Call, model string) []string {
 	return names
 }
 
-func describeRequest(s *node.Summary) resource.Request {
+func describeRequest(s *record.Summary) resource.Request {
 	return resource.Request{
 		ID: s.ID, ArrivedAt: s.Arrived.UTC(), Seconds: s.Duration.Seconds(), Outcome: s.Outcome, Method: s.Method, Path: s.Path, Dialect: s.Dialect,
 		Status: s.Status, Stream: s.Streamed, Model: s.Model, Instance: s.Instance, Owner: s.Owner, TokenName: s.TokenName,

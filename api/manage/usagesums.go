@@ -123,7 +123,7 @@ func hourlyUsage(c *endpoint.Call) error {
 	}
 	to := time.Now().UTC().Truncate(time.Hour)
 	from := to.Add(time.Duration(1-hours) * time.Hour)
-	used, err := c.Node.HourlyUsage(c.Request.Context(), usageOwner(c), from, to)
+	used, err := c.Node.Record().Usage.Hourly(c.Request.Context(), usageOwner(c), from, to)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -183,7 +184,7 @@ func (r *run) Interrupted(ctx context.Context) error {
 	if !errors.Is(context.Cause(ctx), node.ErrCancelled) {
 		return ctx.Err()
 	}
-	r.Call.Ledger.Summary.Outcome = node.OutcomeCancelled
+	r.Call.Ledger.Summary.Outcome = record.OutcomeCancelled
 	r.out.Answer.Cancel()
 	_ = r.storeResponse() // an error has been logged
 	r.Send(r.out.Cancel)

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -86,7 +87,7 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	}
 	defer resp.Body.Close()
 	if inspected != nil {
-		inspected.Status(resp.StatusCode)
+		inspected.SetStatus(resp.StatusCode)
 		resp.Body = &inspectedReader{resp.Body, inspected}
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -140,14 +141,14 @@ func (rq *Request) unanswered(ctx context.Context, lease *supervisor.Lease, err 
 	}}
 }
 
-// inspectedReader keeps what is read of an engine's answer.
+// inspectedReader records what is read of an engine's answer.
 type inspectedReader struct {
 	io.ReadCloser
-	in *node.UpstreamInspection
+	in *record.UpstreamInspection
 }
 
 func (r *inspectedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	r.in.Answered(p[:n])
+	r.in.AddAnswer(p[:n])
 	return n, err
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
 // promtoolPath returns the path of Prometheus' own tool. It is asked for once, since the script may have to download the tool.
@@ -194,7 +194,7 @@ func TestPrometheus_WordsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"outcome": slices.Concat(node.ErrorKinds(), node.UsualOutcomes(), []string{"ok", "error", "failed"}), "kind": node.ErrorKinds(), "dialect": node.Dialects}
+	known := map[string][]string{"outcome": slices.Concat(record.ErrorKinds(), record.UsualOutcomes(), []string{"ok", "error", "failed"}), "kind": record.ErrorKinds(), "dialect": record.Dialects}
 	found := 0
 	for _, m := range wordLabel.FindAllStringSubmatch(string(alerts)+strings.Join(queries(t), "\n"), -1) {
 		for word := range strings.SplitSeq(m[2], "|") {

@@ -1,22 +1,17 @@
-package node
+package record
 
 import (
 	"iter"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
-	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// traffic counts the requests that have ended, for the metrics.
-type traffic struct {
-	begun time.Time // when the node was opened
-
+// TrafficCounter counts the requests that have ended, for the metrics.
+type TrafficCounter struct {
 	mu       sync.Mutex
 	requests map[RequestKey]uint64
 	models   map[string]*ModelTraffic
@@ -35,8 +30,8 @@ var Dialects = []string{"anthropic", "native", "ollama", "openai", "responses", 
 
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
 var unavailable = []string{
-	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy", "shutting_down",
-	"store_busy", "store_unavailable", "too_many_open_files",
+	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy",
+	"shutting_down", "store_busy", "store_unavailable", "too_many_open_files",
 }
 
 // ErrorKinds returns all kinds of errors.
@@ -49,7 +44,9 @@ func ErrorKinds() []string {
 // UsualOutcomes returns the outcomes of requests that don't depend on what they ask: answers, those that clients cancel, and the server's faults.
 func UsualOutcomes() []string {
 	faults := []string{OutcomeOK, OutcomeCancelled}
-	for _, k := range []translate.Kind{translate.KindInternal, translate.KindEngineFailed, translate.KindStalled, translate.KindQueueFull, translate.KindDiskFull} {
+	for _, k := range []translate.Kind{
+		translate.KindInternal, translate.KindEngineFailed, translate.KindStalled, translate.KindQueueFull, translate.KindDiskFull,
+	} {
 		faults = append(faults, k.Word())
 	}
 	return slices.Concat(faults, unavailable)
@@ -65,20 +62,20 @@ type ModelTraffic struct {
 	Queue      histogram.Histogram // the wait for others
 }
 
-// Traffic is a copy of what was counted since the node was opened.
+// Traffic is what was counted since the server was opened.
 type Traffic struct {
 	Requests map[RequestKey]uint64
 	Models   map[string]ModelTraffic
 	Errors   map[ErrorKey]uint64
 }
 
-func newTraffic() *traffic {
-	return &traffic{begun: time.Now(), requests: map[RequestKey]uint64{}, models: map[string]*ModelTraffic{}, errors: map[ErrorKey]uint64{}}
+// NewTrafficCounter returns a counter that has counted nothing yet.
+func NewTrafficCounter() *TrafficCounter {
+	return &TrafficCounter{requests: map[RequestKey]uint64{}, models: map[string]*ModelTraffic{}, errors: map[ErrorKey]uint64{}}
 }
 
 // Observe counts a request that has ended. toModel says that it asked a model, or tried to.
-func (n *Node) Observe(s *Summary, toModel bool) {
-	t := n.traffic
+func (t *TrafficCounter) Observe(s *Summary, toModel bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.Outcome != OutcomeOK && s.Outcome != OutcomeCancelled {
@@ -89,17 +86,13 @@ func (n *Node) Observe(s *Summary, toModel bool) {
 	}
 	t.requests[RequestKey{s.Model, s.Dialect, s.Outcome}]++
 	if s.Model != "" {
-		t.of(s.Model).observe(s)
+		m := t.models[s.Model]
+		if m == nil {
+			m = new(noTraffic())
+			t.models[s.Model] = m
+		}
+		m.observe(s)
 	}
-}
-
-func (t *traffic) of(model string) *ModelTraffic {
-	m := t.models[model]
-	if m == nil {
-		m = new(noTraffic())
-		t.models[model] = m
-	}
-	return m
 }
 
 func noTraffic() ModelTraffic {
@@ -149,9 +142,8 @@ func (m *ModelTraffic) observe(s *Summary) {
 	}
 }
 
-// Traffic returns what was counted.
-func (n *Node) Traffic() Traffic {
-	t := n.traffic
+// Snapshot returns a copy of what was counted.
+func (t *TrafficCounter) Snapshot() Traffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := Traffic{maps.Clone(t.requests), make(map[string]ModelTraffic, len(t.models)), maps.Clone(t.errors)}
@@ -161,35 +153,4 @@ func (n *Node) Traffic() Traffic {
 		all.Models[key] = c
 	}
 	return all
-}
-
-// Began returns when the node was opened.
-func (n *Node) Began() time.Time { return n.traffic.begun }
-
-// StoreLatency returns how long the stores took to read and to write since the start.
-func (n *Node) StoreLatency() store.Latency {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	total := store.NewLatency()
-	for _, s := range n.stores {
-		total.Add(s.Latency())
-	}
-	return total
-}
-
-// DownloadCounts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
-// at no disk.
-func (n *Node) DownloadCounts() (states map[fetch.State]int, left int64) {
-	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
-	jobs := n.downloads.Load()
-	if jobs == nil {
-		return states, 0
-	}
-	for _, j := range jobs.List() {
-		states[j.State]++
-		if j.State == fetch.Downloading {
-			left += max(0, j.TotalBytes-j.DownloadedBytes)
-		}
-	}
-	return states, left
 }

@@ -1,4 +1,4 @@
-package node
+package record
 
 import (
 	"time"
@@ -17,7 +17,7 @@ type Summary struct {
 
 	Model     string // its key; empty if the request needs none, or names none that there is
 	Instance  string // that answered last; empty: none did
-	Owner     string // see [Identity]; empty: anybody
+	Owner     string // empty: anybody
 	Token     string // the id of the token; empty: there was none
 	TokenName string // for display
 
@@ -33,7 +33,7 @@ type Summary struct {
 	PerToken   time.Duration // the time that an engine took for each token; 0: unknown
 	Tools      int           // calls of MCP servers' tools
 
-	Inspected bool // it is kept whole
+	Inspected bool // it is among the inspections
 }
 
 // The outcomes that aren't errors.

@@ -1,4 +1,4 @@
-package node
+package record
 
 import (
 	"maps"
@@ -9,10 +9,10 @@ import (
 // A model in use has its series before anything goes wrong, and what was counted stays.
 func TestTraffic_Preset(t *testing.T) {
 	t.Parallel()
-	n := &Node{traffic: newTraffic()}
-	n.Observe(&Summary{Model: "a/asked", Dialect: "openai", Outcome: "engine_failed"}, true)
-	n.Observe(&Summary{Dialect: "native", Outcome: "invalid_api_key"}, false)
-	traffic := n.Traffic()
+	counter := NewTrafficCounter()
+	counter.Observe(&Summary{Model: "a/asked", Dialect: "openai", Outcome: "engine_failed"}, true)
+	counter.Observe(&Summary{Dialect: "native", Outcome: "invalid_api_key"}, false)
+	traffic := counter.Snapshot()
 	traffic.Preset(slices.Values([]string{"a/loaded"}))
 	for key, want := range map[RequestKey]uint64{
 		{"a/asked", "openai", "engine_failed"}: 1, {"a/asked", "v0", "ok"}: 0, {"a/loaded", "native", "model_load_failed"}: 0, {"a/loaded", "anthropic", "cancelled"}: 0,

@@ -1,4 +1,4 @@
-package node
+package record
 
 import (
 	"crypto/rand"
@@ -10,49 +10,47 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/ring"
 )
 
-// The bounds of the events that are kept for those who follow them.
+// The bounds of the events that are kept for those that follow them.
 const (
 	mostEvents     = 8192
 	mostEventBytes = 4 << 20
 )
 
-// EventLog keeps the newest events. A follower is a position among them, so a slow one holds nothing up.
-type EventLog struct {
+// Events keeps the newest events. A follower is a position among them, so a slow one holds nothing up.
+type Events struct {
 	ring *ring.Ring[*Event]
 	boot string // tells the positions of this process from those of an earlier one
 
 	mu   sync.Mutex
-	jobs map[string]toldJob // by id; those that have not ended
+	jobs map[string]jobEvent // by id; those that have not ended
 }
 
-func newEventLog() *EventLog {
-	return &EventLog{ring: ring.New[*Event](mostEvents, mostEventBytes), boot: strings.ToLower(rand.Text()[:8]), jobs: map[string]toldJob{}}
+// NewEvents returns an empty log of events.
+func NewEvents() *Events {
+	return &Events{ring: ring.New[*Event](mostEvents, mostEventBytes), boot: strings.ToLower(rand.Text()[:8]), jobs: map[string]jobEvent{}}
 }
 
-// Events returns the node's events.
-func (n *Node) Events() *EventLog { return n.events }
-
-func (l *EventLog) add(e *Event, size int) {
+func (l *Events) add(e *Event, size int) {
 	e.At = time.Now()
 	l.ring.Add(e, size)
 }
 
 // Next returns the position of the next event.
-func (l *EventLog) Next() uint64 { return l.ring.Next() }
+func (l *Events) Next() uint64 { return l.ring.Next() }
 
 // Some returns at most so many events from a position on, and the position after them. lost is the number of those that are no longer kept.
-func (l *EventLog) Some(position uint64, most int) (events []*Event, next, lost uint64) {
+func (l *Events) Some(position uint64, most int) (events []*Event, next, lost uint64) {
 	return l.ring.Some(position, most)
 }
 
 // Changed returns a channel that is closed when the next event is added. To miss none, call it before Some.
-func (l *EventLog) Changed() <-chan struct{} { return l.ring.Changed() }
+func (l *Events) Changed() <-chan struct{} { return l.ring.Changed() }
 
 // ID returns an id for a position.
-func (l *EventLog) ID(position uint64) string { return l.boot + "-" + strconv.FormatUint(position, 10) }
+func (l *Events) ID(position uint64) string { return l.boot + "-" + strconv.FormatUint(position, 10) }
 
 // Position returns the position with an id. isOurs is false if an earlier process gave the id. ok is false for a text that is no id.
-func (l *EventLog) Position(id string) (position uint64, isOurs, ok bool) {
+func (l *Events) Position(id string) (position uint64, isOurs, ok bool) {
 	boot, number, _ := strings.Cut(id, "-")
 	position, err := strconv.ParseUint(number, 10, 64)
 	return position, boot == l.boot, err == nil && len(boot) == len(l.boot)

@@ -1,4 +1,4 @@
-package node
+package record
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
-func TestEventLog_Positions(t *testing.T) {
+func TestEvents_Positions(t *testing.T) {
 	t.Parallel()
-	l, other := newEventLog(), newEventLog()
+	l, other := NewEvents(), NewEvents()
 	seen := map[string]bool{}
 	for _, at := range []uint64{0, 1, 2, 1 << 40, ^uint64(0)} {
 		id := l.ID(at)
@@ -34,14 +34,14 @@ func TestEventLog_Positions(t *testing.T) {
 // A download's progress is told at most twice a second, every other state at once.
 func TestEvents_Downloads(t *testing.T) {
 	t.Parallel()
-	n := &Node{events: newEventLog()}
+	l := NewEvents()
 	const job = "job_0123456789"
-	tell := func(state fetch.State, kind hub.Kind) { n.jobChanged(fetch.Job{ID: job, State: state, Kind: kind}) }
+	tell := func(state fetch.State, kind hub.Kind) { l.JobChanged(fetch.Job{ID: job, State: state, Kind: kind}) }
 	tell(fetch.Downloading, 0)
 	for range 50 {
 		tell(fetch.Downloading, 0)
 	}
-	n.events.jobs[job] = toldJob{fetch.Downloading, time.Now().Add(-downloadEvery)}
+	l.jobs[job] = jobEvent{fetch.Downloading, time.Now().Add(-progressEvery)}
 	tell(fetch.Downloading, 0)
 	tell(fetch.Downloading, 0)
 	tell(fetch.Paused, 0)
@@ -49,17 +49,17 @@ func TestEvents_Downloads(t *testing.T) {
 	tell(fetch.Failed, hub.NoSpace)
 	tell(fetch.Downloading, 0)
 	tell(fetch.Failed, hub.Cancelled)
-	n.jobChanged(fetch.Job{ID: "job_other", State: fetch.Downloading})
+	l.JobChanged(fetch.Job{ID: "job_other", State: fetch.Downloading})
 	tell(fetch.Completed, 0)
 	var got []string
-	events, next, lost := n.events.Some(0, 100)
+	events, next, lost := l.Some(0, 100)
 	for _, e := range events {
 		got = append(got, strings.TrimPrefix(e.Type, "download."))
 	}
 	if want := "start progress paused start failed start cancelled start completed"; strings.Join(got, " ") != want || next != 9 || lost != 0 {
 		t.Errorf("%v, want %s; next %d, lost %d", got, want, next, lost)
 	}
-	if len(n.events.jobs) != 1 {
-		t.Errorf("of jobs that have ended, something is kept: %v", n.events.jobs)
+	if len(l.jobs) != 1 {
+		t.Errorf("of jobs that have ended, something is kept: %v", l.jobs)
 	}
 }
