@@ -85,7 +85,8 @@ func (s *Supervisor) isAsWatched() bool {
 	}
 	for i, in := range s.state.Instances {
 		w := &s.watched[i]
-		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving || in.Status == schedule.Loading && w.progress != in.Progress {
+		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving ||
+			in.Status == schedule.Loading && w.progress != in.Progress {
 			return false
 		}
 	}

@@ -106,7 +106,8 @@ func (s *Supervisor) carryOut(effect schedule.Effect) {
 		in := s.state.Find(e.Gen)
 		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
 		s.measureLoad(in)
-		logOn(s.log, in.On.Describe(&in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", schedule.FormatBytes(in.Memory()))
+		logOn(s.log, in.On.Describe(&in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime,
+			"memory", schedule.FormatBytes(in.Memory()))
 		s.warnSplit(in)
 	case schedule.Crashed:
 		s.counts.crashed(e.Key)
@@ -129,7 +130,8 @@ func (s *Supervisor) reply(waiter uint64, a answer) {
 func (s *Supervisor) spawn(e schedule.Spawn) {
 	in := s.state.Find(e.Gen)
 	log := s.log.With("instance", in.ID)
-	logOn(log, in.On.String()).Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
+	logOn(log, in.On.String()).Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength,
+		"parallel", in.Spec.Parallel,
 		"prompt_cache", schedule.FormatBytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", schedule.FormatBytes(in.Memory()))
 	program, ok := s.engines[in.Spec.Engine]
 	if !ok {

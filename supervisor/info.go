@@ -190,7 +190,8 @@ func (s *Supervisor) info(in *schedule.Instance) Info {
 	return info
 }
 
-// Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
+// Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it
+// isn't known.
 func (i Info) Devices() []schedule.DeviceMemory {
 	if i.Build.Devices == nil && len(i.OnGPUs) == 0 {
 		return nil

@@ -63,7 +63,8 @@ func (l *Lease) uses() []schedule.Use {
 			continue
 		}
 		use := p.told()
-		use.Slot, use.Begun, use.Restored, use.Emptied, use.Saved = p.Slot, p.used.Load(), int(p.restored.Load()), p.emptied.Load(), int(p.saved.Load())
+		use.Slot, use.Begun, use.Emptied = p.Slot, p.used.Load(), p.emptied.Load()
+		use.Restored, use.Saved = int(p.restored.Load()), int(p.saved.Load())
 		all = append(all, use)
 	}
 	return all

@@ -17,8 +17,8 @@ import (
 type Server interface {
 	// Post sends a JSON body. The body of the answer breaks off when ctx ends.
 	Post(ctx context.Context, path string, body Payload) (*http.Response, error)
-	// Alive asks whether it answers, since a request to it has failed, and returns why it doesn't. Before that, whoever watches the server has
-	// it placed as away, and finds out when it is back.
+	// Alive asks whether it answers, since a request to it has failed, and returns why it doesn't. Before that, whoever watches the
+	// server has it placed as away, and finds out when it is back.
 	Alive(ctx context.Context) error
 	schedule.Connection
 }

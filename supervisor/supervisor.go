@@ -15,8 +15,8 @@ import (
 // Options configures a supervisor.
 type Options struct {
 	process.Options
-	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it returns nothing
-	// that costs much.
+	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it
+	// returns nothing that costs much.
 	GPUs func(ctx context.Context, isUrgent bool) []schedule.GPUMemory
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
@@ -132,7 +132,8 @@ func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *No
 
 // Ensure loads a model unless it is loaded or loading, and waits until it is ready.
 func (s *Supervisor) Ensure(ctx context.Context, spec *schedule.Spec) (Info, error) {
-	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded, Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec, MayLoad: true}})
+	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded,
+		Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec, MayLoad: true}})
 	return a.info, err
 }
 
@@ -158,8 +159,8 @@ func (s *Supervisor) ConfigureRestarts(specs map[string]*schedule.Spec) {
 	s.send(schedule.RestartsConfigured{Specs: specs})
 }
 
-// Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is gone. change
-// may be called several times: it must neither wait nor use the supervisor.
+// Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is
+// gone. change may be called several times: it must neither wait nor use the supervisor.
 func (s *Supervisor) Respecify(gen uint64, change func(*schedule.Spec)) {
 	s.send(schedule.Respecified{Gen: gen, Change: change})
 }

@@ -57,7 +57,8 @@ func choices(m *catalog.Model) process.Choices {
 	return can
 }
 
-// leastBatch is the smallest logical batch, in tokens: llama-server tries two tokens at a time when it has loaded a model, and aborts if the batch is of one.
+// leastBatch is the smallest logical batch, in tokens: llama-server tries two tokens at a time when it has loaded a model, and
+// aborts if the batch is of one.
 const leastBatch = 2
 
 func estimate(s *schedule.Spec) (catalog.Memory, error) {

@@ -64,7 +64,8 @@ var sharedTitles = []string{"Orin", "Xavier", "Tegra", "Thor", "GB10"}
 // contextBytes is what a process takes of a device of CUDA or ROCm besides its buffers: 604 MiB were measured on an H200.
 const contextBytes = 604 << 20
 
-// ListDevices returns the arguments that list the devices. Which of them share the machine's memory is said only at the highest level of the log.
+// ListDevices returns the arguments that list the devices. Which of them share the machine's memory is said only at the highest
+// level of the log.
 func (p *Process) ListDevices(b process.Build) []string {
 	switch known := flags(b.Flags); {
 	case !known.has("--list-devices"):

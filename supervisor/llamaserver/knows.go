@@ -17,7 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
-// library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely unknown.
+// library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is
+// surely unknown.
 type library struct {
 	at   time.Time // when the executable was changed
 	size int64
@@ -28,7 +29,8 @@ type library struct {
 }
 
 const (
-	// isLoader is in the file that has the names of the architectures, and isTensors in the one that has the functions for types of tensors.
+	// isLoader is in the file that has the names of the architectures, and isTensors in the one that has the functions for types of
+	// tensors.
 	isLoader  = "unknown model architecture: '"
 	isTensors = "dequantize_row_q4_0\x00"
 	// maxLibrary is more than the files have that tell.
@@ -40,7 +42,8 @@ var libraryName = regexp.MustCompile(`^(lib)?(llama|ggml-base)(\.\d+)*(\.so|\.dy
 // tensorTypes are the names of types of tensors that not every engine in use knows, by their numbers.
 var tensorTypes = map[int]string{34: "tq1_0", 35: "tq2_0", 39: "mxfp4", 40: "nvfp4", 41: "q1_0", 42: "q2_0"}
 
-// Knows returns a function that says why the engine can't load a model that is newer than it, or "" as far as is known. It starts no process.
+// Knows returns a function that says why the engine can't load a model that is newer than it, or "" as far as is known. It starts
+// no process.
 func (p *Process) Knows() func(*catalog.Model) string {
 	path, err := p.Locate()
 	if err != nil {
@@ -89,7 +92,8 @@ func (p *Process) Prepare(ctx context.Context, l *process.Launch) error {
 	if err != nil || strings.Contains(build.Flags["--spec-type"], "draft-"+draft.Drafting) {
 		return err
 	}
-	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for draft-%s", draft.Key, draft.Drafting), p.tooOld()))
+	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for draft-%s", draft.Key, draft.Drafting),
+		p.tooOld()))
 }
 
 // tooOld says what to use instead of the executable in use; "" if that isn't known.
@@ -176,8 +180,8 @@ func (l *library) read(file string) {
 	}
 }
 
-// names returns the names in lower case that a zero byte ends, with that. A regular expression takes a third of a second for an engine's library,
-// at every start of the server.
+// names returns the names in lower case that a zero byte ends, with that. A regular expression takes a third of a second for an
+// engine's library, at every start of the server.
 func names(content []byte) string {
 	const longest = 40
 	var all strings.Builder

@@ -20,18 +20,21 @@ const (
 // troubles are parts of lines that say why a load fails.
 var troubles = []string{
 	"error loading model: ", "gguf_init_from_reader: ", "gguf_init_from_file: ", "error: invalid argument: ", "GGML_ASSERT",
-	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model", "failed to initialize speculative decoding context: ",
+	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model",
+	"failed to initialize speculative decoding context: ",
 	"failed to allocate", "insufficient memory", "out of memory",
 	"RPC server version mismatch", "Failed to find RPC backend",
 }
 
 // unknowns are parts of lines about what a newer engine would know of the model.
-var unknowns = []string{"unknown model architecture", "unknown pre-tokenizer type", "unknown tokenizer", "has invalid ggml type", "invalid speculative type"}
+var unknowns = []string{"unknown model architecture", "unknown pre-tokenizer type", "unknown tokenizer", "has invalid ggml type",
+	"invalid speculative type"}
 
 // memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
 
-// bufferSize matches "CUDA0 KV buffer size =   772.00 MiB", and "RPC0[10.0.0.3:50052] KV buffer size =   772.00 MiB" on another machine (--rpc).
+// bufferSize matches "CUDA0 KV buffer size =   772.00 MiB", and with --rpc
+// "RPC0[10.0.0.3:50052] KV buffer size =   772.00 MiB" on another machine.
 var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)(?:\[([^\]\s]+)\])?\s+(\w+)\s+)?buffer size =\s*([\d.]+) MiB`)
 
 // Line parses state lines, and log lines about the load.
@@ -43,7 +46,8 @@ func (p *Process) Line(line string) []schedule.Signal {
 	case strings.Contains(line, "listening on http"), strings.Contains(line, "listening on unix"):
 		return []schedule.Signal{{Kind: schedule.SignalReady}} // after the load, in all versions
 	case strings.Contains(line, "couldn't bind"):
-		return []schedule.Signal{{Kind: schedule.SignalPortTaken}, {Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
+		return []schedule.Signal{{Kind: schedule.SignalPortTaken},
+			{Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return flashSignals(line)
 	}
@@ -64,7 +68,8 @@ func trouble(line string) []schedule.Signal {
 	var signals []schedule.Signal
 	for _, mark := range troubles {
 		if i := strings.Index(line, mark); i >= 0 {
-			signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble, Text: strings.TrimPrefix(line[i:], "error loading model: ")})
+			signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble,
+				Text: strings.TrimPrefix(line[i:], "error loading model: ")})
 			break
 		}
 	}

@@ -59,7 +59,8 @@ func mebibytesOf(sizes []int64) string {
 // placing are the arguments with which an operator decides where a model is.
 var placing = []string{
 	"-ngl", "--gpu-layers", "--n-gpu-layers", "-dev", "--device", "-sm", "--split-mode", "-ts", "--tensor-split", "-mg", "--main-gpu",
-	"-fit", "--fit", "-fitt", "--fit-target", "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ncffn", "--n-cpu-ffn", "--rpc",
+	"-fit", "--fit", "-fitt", "--fit-target", "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ncffn",
+	"--n-cpu-ffn", "--rpc",
 }
 
 func isPlacing(arg string) bool { return slices.Contains(placing, nameOf(arg)) }
@@ -84,8 +85,8 @@ func placementSignals(line string) []schedule.Signal {
 	return []schedule.Signal{{Kind: schedule.SignalLayers, Layers: layers, AllLayers: all}}
 }
 
-// Compile returns a request whose prompt is longer than a physical batch, and which generates a few tokens. Batches of several sizes and single
-// tokens are computed by different code.
+// Compile returns a request whose prompt is longer than a physical batch, and which generates a few tokens. Batches of several
+// sizes and single tokens are computed by different code.
 func (p *Process) Compile(l *process.Launch) (path string, body []byte) {
 	if !slices.ContainsFunc(l.On.Devices, func(name string) bool { return strings.HasPrefix(name, "CUDA") }) {
 		return "", nil // other drivers take moments

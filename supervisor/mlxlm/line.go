@@ -24,7 +24,8 @@ var (
 )
 
 // memoryRefused are parts of lines that report a failed memory allocation.
-var memoryRefused = []string{"Insufficient Memory", "[metal::malloc]", "[malloc", "Unable to allocate", "MemoryError", "std::bad_alloc", "out of memory"}
+var memoryRefused = []string{"Insufficient Memory", "[metal::malloc]", "[malloc", "Unable to allocate", "MemoryError",
+	"std::bad_alloc", "out of memory"}
 
 // harmless are exceptions about clients that have disconnected.
 var harmless = []string{"BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError"}
@@ -32,7 +33,8 @@ var harmless = []string{"BrokenPipeError", "ConnectionResetError", "ConnectionAb
 // Line parses lines about the server's socket and the thread that generates, and errors.
 func (p *Process) Line(line string) []schedule.Signal {
 	switch {
-	case strings.Contains(line, " - INFO - Starting httpd at "), strings.Contains(line, "UserWarning: mlx_lm.server is not recommended for production"):
+	case strings.Contains(line, " - INFO - Starting httpd at "),
+		strings.Contains(line, "UserWarning: mlx_lm.server is not recommended for production"):
 		return []schedule.Signal{{Kind: schedule.SignalListening}}
 	case deadThread.MatchString(line):
 		return []schedule.Signal{{Kind: schedule.SignalDead, Text: "the engine's generation thread ended"}}

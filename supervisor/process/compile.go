@@ -13,8 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
-// compiling is the first use of an engine's code on a GPU for a kind of model. Drivers compile it then, which takes up to a minute, and keep the
-// result in a cache. Without a request of our own, the first one of a client would wait for that.
+// compiling is the first use of an engine's code on a GPU for a kind of model. Drivers compile it then, which takes up to a minute,
+// and keep the result in a cache. Without a request of our own, the first one of a client would wait for that.
 type compiling struct {
 	mark string // the file that says that it was done
 	path string
@@ -31,7 +31,8 @@ func (p *Process) toCompile(l *Launch, b Build) *compiling {
 	if c.path, c.body = compiler.Compile(l); c.path == "" {
 		return nil
 	}
-	kind := fmt.Sprintf("%q %q %q %q %d %q", b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention, titles(b.Devices))
+	kind := fmt.Sprintf("%q %q %q %q %d %q", b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention,
+		titles(b.Devices))
 	c.mark = filepath.Join(p.host.Cache, "compiled", fmt.Sprintf("%x", sha256.Sum256([]byte(kind)))[:16])
 	if _, err := os.Stat(c.mark); !errors.Is(err, fs.ErrNotExist) {
 		return nil

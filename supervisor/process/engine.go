@@ -44,8 +44,8 @@ type (
 	}
 	// Knower is a Process that can tell which models are newer than its engine.
 	Knower interface {
-		// Knows returns a function that says why the engine can't load a model, for people and without a full stop, or "" if it can as far as
-		// is known. It is nil if nothing is known. No process is started.
+		// Knows returns a function that says why the engine can't load a model, for people and without a full stop, or "" if it can
+		// as far as is known. It is nil if nothing is known. No process is started.
 		Knows() func(*catalog.Model) string
 	}
 	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
@@ -77,9 +77,9 @@ type (
 	}
 	// Renderer is a Process that can show what a model's chat template makes of requests, without its engine.
 	Renderer interface {
-		// Rendering calls do with a function for a model of an engine that is launched with a Spec, and returns do's error. The function returns
-		// the prompt that the template makes of a chat: messages, tools and chat_template_kwargs, in JSON, of which the last two may be nil. ok is
-		// false if the template refuses the chat.
+		// Rendering calls do with a function for a model of an engine that is launched with a Spec, and returns do's error. The
+		// function returns the prompt that the template makes of a chat: messages, tools and chat_template_kwargs, in JSON, of
+		// which the last two may be nil. ok is false if the template refuses the chat.
 		Rendering(ctx context.Context, s *schedule.Spec, b Build, do func(render Render) error) error
 	}
 	// Saver is a Process that can write the states of its slots to files, and read them again.

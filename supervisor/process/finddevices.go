@@ -24,8 +24,8 @@ type DeviceReport struct {
 	Unconfined bool                  // a launch has no sandbox
 }
 
-// FindDevices lists the devices of an engine outside the sandbox, unless the build was probed just now, and, unless the sandbox is off, inside. If the
-// sandbox hides a GPU, the wide level is tried.
+// FindDevices lists the devices of an engine outside the sandbox, unless the build was probed just now, and, unless the sandbox is
+// off, inside. If the sandbox hides a GPU, the wide level is tried.
 func FindDevices(ctx context.Context, e Program, b Build, isNew bool, box schedule.Toggle, readable []string) DeviceReport {
 	lister, ok := e.(DeviceLister)
 	if !ok || lister.ListDevices(b) == nil {
@@ -76,7 +76,8 @@ func missing(all, some []Device) (names []string) {
 	return names
 }
 
-// listDevices has the engine list its devices, in a sandbox of a level; nil: in none. What it doesn't list, for whatever reason, it doesn't have.
+// listDevices has the engine list its devices, in a sandbox of a level; nil: in none. What it doesn't list, for whatever reason, it
+// doesn't have.
 func listDevices(ctx context.Context, lister DeviceLister, b Build, level *schedule.SandboxLevel, readable []string) []Device {
 	l := Launch{Spec: &schedule.Spec{Unconfined: level == nil, Readable: readable}}
 	if level != nil {

@@ -70,7 +70,8 @@ func (f *folders) makeShort() (string, error) {
 	}
 	errs := []error{errors.New("no folder is suitable for sockets")}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
-		if info, err := os.Stat(parent); err != nil || !filepath.IsAbs(parent) || (info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0) {
+		if info, err := os.Stat(parent); err != nil || !filepath.IsAbs(parent) ||
+			(info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0) {
 			continue // unsafe: others could rename what is in it
 		}
 		dir, err := os.MkdirTemp(parent, shortPrefix)

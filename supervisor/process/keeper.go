@@ -186,7 +186,8 @@ func (k *Slots) save(job *saveJob) int {
 		}
 	case state.Tokens == 0 || state.Bytes == 0: // the engine has emptied the slot
 	case state.Tokens < job.state.PromptTokens-slack:
-		k.Log.Debug("a slot doesn't hold the prompt that it should", "slot", job.slot, "tokens", state.Tokens, "prompt", job.state.PromptTokens)
+		k.Log.Debug("a slot doesn't hold the prompt that it should", "slot", job.slot, "tokens", state.Tokens,
+			"prompt", job.state.PromptTokens)
 	default:
 		k.Shelf.Saved(state.Tokens, state.Bytes, cmp.Or(state.Took, took))
 		k.Log.Debug("the state of a slot is saved", "slot", job.slot, "tokens", state.Tokens, "bytes", state.Bytes, "took", took)
@@ -311,7 +312,8 @@ func (k *Slots) failed(err error) {
 	if tell {
 		level = slog.LevelWarn
 	}
-	k.Log.Log(context.Background(), level, "the state of a slot couldn't be saved; the next attempt is made later", "pause", savePause, "error", err)
+	k.Log.Log(context.Background(), level, "the state of a slot couldn't be saved; the next attempt is made later",
+		"pause", savePause, "error", err)
 }
 
 // SaveNow saves what a leased slot holds, and returns how many tokens are saved when the engine has written them; 0: none are.

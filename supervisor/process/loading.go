@@ -12,8 +12,8 @@ import (
 // maxChatter is how many times the stall time an engine may keep writing or computing without progress: its threads may wait by computing.
 const maxChatter = 10
 
-// leastLateness is by how much a timer fires late at least if this process stood still: the machine was suspended, or a container paused, or
-// too many others were on its processors.
+// leastLateness is by how much a timer fires late at least if this process stood still: the machine was suspended, or a container
+// paused, or too many others were on its processors.
 const leastLateness = time.Second
 
 // loading tracks the progress of a load. A load has no deadline, since a large model on a slow disk takes long; it fails when
@@ -77,7 +77,8 @@ func (o *loading) complaint() string {
 	defer o.mu.Unlock()
 	stall := o.stall()
 	if time.Since(o.moved) > maxChatter*stall {
-		return fmt.Sprintf("the engine made no progress for %s while it was loading, though it kept writing or computing", time.Since(o.moved).Round(time.Second))
+		return fmt.Sprintf("the engine made no progress for %s while it was loading, though it kept writing or computing",
+			time.Since(o.moved).Round(time.Second))
 	}
 	return fmt.Sprintf("the engine wrote nothing for %s while it was loading", stall)
 }

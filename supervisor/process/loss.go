@@ -40,7 +40,8 @@ const (
 )
 
 var lossNames = [...]string{
-	Unharmed: "unharmed", Ended: "ended", Killed: "killed", OutOfMemory: "out of memory", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
+	Unharmed: "unharmed", Ended: "ended", Killed: "killed", OutOfMemory: "out of memory", Hung: "hung", Deaf: "deaf",
+	Unloaded: "unloaded", ShutDown: "shut down",
 	Unreachable: "unreachable", Silent: "silent",
 }
 

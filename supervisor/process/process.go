@@ -178,7 +178,8 @@ func (p *Process) execute(l Launch) error {
 	record := mark.Record(now.PID, p.log)
 	p.life.become(Loading, byLaunch, "")
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
-	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
+	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", build.Engine, "version", build.Version,
+		"sandbox", confined)
 	if p.slots != nil {
 		p.report(schedule.Savable{Gen: p.gen})
 	}
@@ -289,8 +290,8 @@ func (p *Process) heard() {
 	p.life.heard()
 }
 
-// loaded is called when a witness says that the model is loaded. The process is ready once its code is compiled and what there is to learn of
-// its model is known.
+// loaded is called when a witness says that the model is loaded. The process is ready once its code is compiled and what there is
+// to learn of its model is known.
 func (p *Process) loaded(by witness) {
 	if p.first == nil && p.learn == nil {
 		p.becomeReady(by)

@@ -51,8 +51,8 @@ const (
 // transitions lists who may say what has become of a process, and when:
 //
 //   - It is ready by a line of its output, an answer to its health check, or one to a trial request.
-//   - It hangs by the timer of its load or, once it is ready, by the pulse, which judges silent requests and refused connections. The pulse only
-//     reports that (schedule.Condemned): it is the owner who stops the process.
+//   - It hangs by the timer of its load or, once it is ready, by the pulse, which judges silent requests and refused connections.
+//     The pulse only reports that (schedule.Condemned): it is the owner who stops the process.
 //   - It is dead by a line of its output or an answer to a trial request, and by its exit.
 var transitions = []struct {
 	to          State
@@ -128,8 +128,8 @@ func (l *life) wasReady() bool {
 	return l.isLoaded
 }
 
-// fail has a process that can't go on killed soon: when it has been silent for deathWait, since its output says why, and at the latest after
-// deathMost. Only the first call counts.
+// fail has a process that can't go on killed soon: when it has been silent for deathWait, since its output says why, and at the
+// latest after deathMost. Only the first call counts.
 func (l *life) fail(why string, kill func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

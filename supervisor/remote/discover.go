@@ -109,7 +109,8 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 		}
 	}
 	if len(found.Models) > mostModels {
-		return Found{}, fmt.Errorf("it has %d models, more than %d: choose some of them with the option models", len(found.Models), mostModels)
+		return Found{}, fmt.Errorf("it has %d models, more than %d: choose some of them with the option models", len(found.Models),
+			mostModels)
 	}
 	slices.SortFunc(found.Models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
 	return found, nil
@@ -127,7 +128,8 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 		var health struct {
 			Status string `json:"status"`
 		}
-		if err := s.get(ctx, "/api/v1/health", &health); err == nil && health.Status != "" || errors.As(err, &status) && status.status == http.StatusServiceUnavailable {
+		if err := s.get(ctx, "/api/v1/health", &health); err == nil && health.Status != "" ||
+			errors.As(err, &status) && status.status == http.StatusServiceUnavailable {
 			return KindLmcaddy, nil
 		}
 		return KindLMStudio, nil // it has status 200 for what it doesn't know
@@ -157,7 +159,8 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 
 // version returns the version of the server, and its id if it is one like this; empty: it doesn't tell.
 func (s *Server) version(ctx context.Context, kind string) (version, id string) {
-	path := map[string]string{KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version", KindLlamaServer: "/props"}[kind]
+	path := map[string]string{KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version",
+		KindLlamaServer: "/props"}[kind]
 	if path == "" {
 		return "", ""
 	}

@@ -20,12 +20,12 @@ const (
 )
 
 const (
-	// checkPeerEvery is the interval at which another node of the cluster is asked whether it is alive, and askPeerTimeout how long it may take
-	// to answer, also with the list of its models.
+	// checkPeerEvery is the interval at which another node of the cluster is asked whether it is alive, and askPeerTimeout how long
+	// it may take to answer, also with the list of its models.
 	checkPeerEvery = 2 * time.Second
 	askPeerTimeout = 3 * time.Second
-	// mostMissed is how many of these questions in a row may go unanswered before the node is given up, with the requests that it hasn't answered. A
-	// node that is busy may answer late, and one behind a broken network never.
+	// mostMissed is how many of these questions in a row may go unanswered before the node is given up, with the requests that it
+	// hasn't answered. A node that is busy may answer late, and one behind a broken network never.
 	mostMissed = 2
 )
 

@@ -62,24 +62,26 @@ func NewServer(c Config, self string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 3}}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter,
+		Interval: pingTimeout / 2, Count: 3}}
 	severed, sever := context.WithCancel(context.Background())
-	return &Server{config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever, client: &http.Client{
-		// The key must not reach another server.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{ // without the environment's proxy
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        secure,
-			TLSHandshakeTimeout:    dialTimeout,
-			ForceAttemptHTTP2:      true,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-			MaxIdleConnsPerHost:    64,
-			IdleConnTimeout:        idleTimeout,
-			MaxResponseHeaderBytes: maxHeader,
-			DisableCompression:     true,
-			ReadBufferSize:         32 << 10,
-		},
-	}}, nil
+	return &Server{config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever,
+		client: &http.Client{
+			// The key must not reach another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{ // without the environment's proxy
+				DialContext:            dialer.DialContext,
+				TLSClientConfig:        secure,
+				TLSHandshakeTimeout:    dialTimeout,
+				ForceAttemptHTTP2:      true,
+				HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+				MaxIdleConnsPerHost:    64,
+				IdleConnTimeout:        idleTimeout,
+				MaxResponseHeaderBytes: maxHeader,
+				DisableCompression:     true,
+				ReadBufferSize:         32 << 10,
+			},
+		}}, nil
 }
 
 func (c *Config) tls() (*tls.Config, error) {

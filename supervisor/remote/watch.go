@@ -65,8 +65,8 @@ func (w *Watch) Close() {
 // Recheck asks the remote for its models soon.
 func (w *Watch) Recheck() { w.wakeUp() }
 
-// Alive asks whether the server answers, since a request to it has failed. If it doesn't, it is away, and is asked again at once and then every
-// second. Another node that is away already isn't asked: a request that was given up with it has waited long enough.
+// Alive asks whether the server answers, since a request to it has failed. If it doesn't, it is away, and is asked again at once
+// and then every second. Another node that is away already isn't asked: a request that was given up with it has waited long enough.
 func (w *Watch) Alive(ctx context.Context) error {
 	if state, _ := w.State(); w.config.Peer != "" && state.Away != "" {
 		return errSevered

@@ -6,9 +6,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
-// The nodes of a cluster are remotes that run the same models as this machine. Each request may arrive at any of them, so all have to make the
-// same choice without asking each other: they compare the ranks of the nodes (rendezvous hashing), of which each conversation, and each
-// model, has an order of its own. If a node comes or goes, only what ranks it first moves.
+// The nodes of a cluster are remotes that run the same models as this machine. Each request may arrive at any of them, so all have
+// to make the same choice without asking each other: they compare the ranks of the nodes (rendezvous hashing), of which each
+// conversation, and each model, has an order of its own. If a node comes or goes, only what ranks it first moves.
 
 // rank returns the rank of a node for a number. The highest comes first.
 func rank(node string, of uint64) uint64 { return xxh3.HashStringSeed(node, of) }
@@ -89,8 +89,8 @@ func (st *State) countCrowd() {
 	}
 }
 
-// prefersNode compares instances of which at least one is of another node: one that has the model loaded is better, then one that surely fits,
-// then the one whose node ranks higher for the conversation, unless it is far busier.
+// prefersNode compares instances of which at least one is of another node: one that has the model loaded is better, then one that
+// surely fits, then the one whose node ranks higher for the conversation, unless it is far busier.
 func (c *choice) prefersNode(in, other *Instance) bool {
 	if in.isUnloadedPeer() != other.isUnloadedPeer() {
 		return other.isUnloadedPeer()
@@ -120,8 +120,8 @@ func (c *choice) prefersNode(in, other *Instance) bool {
 // maxSent bounds how many places of prompts are remembered of a remote's instance.
 const maxSent = 8192
 
-// sentPrompts remembers the beginnings of the prompts that a remote's instance was sent, since it probably still has their state. The oldest are
-// forgotten first.
+// sentPrompts remembers the beginnings of the prompts that a remote's instance was sent, since it probably still has their state.
+// The oldest are forgotten first.
 type sentPrompts struct {
 	at   map[prefix.Sum]int // where in the ring it is
 	ring []prefix.Sum

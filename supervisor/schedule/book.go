@@ -128,7 +128,9 @@ func (b *slotBook) continues(prompt prefix.Chain) bool {
 	for _, end := range b.recent {
 		begins[end[0]] = true
 	}
-	isNext := slices.ContainsFunc(prompt[:len(prompt)-1], func(l prefix.Link) bool { return begins[l.Sum[0]] && slices.Contains(b.recent, l.Sum) })
+	isNext := slices.ContainsFunc(prompt[:len(prompt)-1], func(l prefix.Link) bool {
+		return begins[l.Sum[0]] && slices.Contains(b.recent, l.Sum)
+	})
 	if len(b.recent) == maxDisplaced {
 		b.recent = slices.Delete(b.recent, 0, 1)
 	}
@@ -250,7 +252,8 @@ func (d *displaced) exchange(slot content, prompt prefix.Chain) content {
 		*d = slices.Delete(*d, i, i+1)
 	}
 	if len(slot.Prompt) > 0 && slot.isDisplacedBy(prompt) {
-		*d = slices.DeleteFunc(*d, func(o content) bool { return slot.Prompt.Common(o.Prompt) == len(o.Prompt) }) // the engine drops beginnings of it
+		// the engine drops beginnings of it
+		*d = slices.DeleteFunc(*d, func(o content) bool { return slot.Prompt.Common(o.Prompt) == len(o.Prompt) })
 		*d = append(*d, slot)
 	}
 	return before

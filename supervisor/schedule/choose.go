@@ -27,7 +27,8 @@ func (st *State) choice(w *Waiter) choice {
 		return c
 	}
 	for _, in := range st.Instances {
-		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 && !in.isUnloadedPeer() {
+		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 &&
+			!in.isUnloadedPeer() {
 			c.longest = max(c.longest, in.context())
 		}
 	}
@@ -76,7 +77,8 @@ func (c *choice) prefers(in, other *Instance) bool {
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
 // that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
 func (in *Instance) matches(w *Waiter) bool {
-	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Hops) && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
+	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Hops) &&
+		(w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
 }
 
 // takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.

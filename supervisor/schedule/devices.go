@@ -55,7 +55,8 @@ func (a *Applied) IsShort(on *Placement) bool {
 	return len(on.Devices) > 0 && (a.Reduced || a.Layers < a.AllLayers || a.IsElsewhere(on))
 }
 
-// IsElsewhere reports whether nothing of the model is on the GPUs of its placement: the engine says so, or has reported buffers, and none there.
+// IsElsewhere reports whether nothing of the model is on the GPUs of its placement: the engine says so, or has reported buffers,
+// and none there.
 func (a *Applied) IsElsewhere(on *Placement) bool {
 	isThere := func(device string) bool { return a.BytesOn(device) > 0 }
 	return len(on.Devices) > 0 && (a.AllLayers > 0 && a.Layers == 0 || a.Buffers > 0 && !slices.ContainsFunc(on.Devices, isThere))

@@ -79,7 +79,8 @@ func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 func backingOff(key string, f *Failure, now time.Time) Error {
 	after := max(f.Until.Sub(now).Round(time.Second), time.Second)
 	return Error{Kind: LoadFailed, RetryAfter: after, Message: fmt.Sprintf(
-		"The model %s failed %d times in a row, and is tried again in %s. The last time: %s", key, f.Count, after, cmp.Or(f.Told, f.Message))}
+		"The model %s failed %d times in a row, and is tried again in %s. The last time: %s", key, f.Count, after,
+		cmp.Or(f.Told, f.Message))}
 }
 
 func queueFull(key string, waiting int, after time.Duration) Error {
@@ -94,7 +95,8 @@ func neverFits(spec *Spec, st *State, fixed load) Error {
 	}
 	if l.Instances > 0 && fixed.instances >= l.Instances {
 		return Error{Kind: NeverFits, Message: fmt.Sprintf(
-			"The model %s can't be loaded: max_loaded is %d, and pinned models take all of it. Unload one, or raise max_loaded.", spec.Model.Key, l.Instances)}
+			"The model %s can't be loaded: max_loaded is %d, and pinned models take all of it. Unload one, or raise max_loaded.",
+			spec.Model.Key, l.Instances)}
 	}
 	gpus, raise := "", "memory_budget"
 	for _, g := range st.GPUsOf(spec) {

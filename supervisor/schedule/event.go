@@ -122,8 +122,8 @@ func (ev Measured) apply(s *stepper) {
 	}
 }
 
-// Configured sets new settings. Those that need a new process wait until the instance is idle, the others take effect at once. Without Specs,
-// these follow.
+// Configured sets new settings. Those that need a new process wait until the instance is idle, the others take effect at once.
+// Without Specs, these follow.
 type Configured struct {
 	Limits Limits
 	Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
@@ -190,7 +190,8 @@ func (in *Instance) stayIfPinned() {
 	}
 }
 
-// RestartsConfigured sets what instances that wait for their restart are started with. The cause of a delay may be gone with the old settings.
+// RestartsConfigured sets what instances that wait for their restart are started with. The cause of a delay may be gone with the
+// old settings.
 type RestartsConfigured struct {
 	Specs map[string]*Spec // by id
 }

@@ -23,8 +23,8 @@ func (ev Condemned) apply(s *stepper) {
 	s.do(Stop{in.Gen, ForSilence})
 }
 
-// EndAsked says that somebody else has sent a process a signal to terminate. The process still answers, so the instance is unloaded once its
-// requests have ended. It isn't restarted automatically: the signal may be from a daemon that frees memory.
+// EndAsked says that somebody else has sent a process a signal to terminate. The process still answers, so the instance is unloaded
+// once its requests have ended. It isn't restarted automatically: the signal may be from a daemon that frees memory.
 type EndAsked struct{ Gen uint64 }
 
 func (ev EndAsked) apply(s *stepper) {

@@ -64,8 +64,8 @@ func (l *Limits) gpu(name string) *GPU {
 	return nil
 }
 
-// limitOf returns how many bytes of a GPU instances may take together now. What other programs hold is theirs, and of what the budget leaves
-// they find a little free: so they can begin to grow, by which it is seen that they need more.
+// limitOf returns how many bytes of a GPU instances may take together now. What other programs hold is theirs, and of what the
+// budget leaves they find a little free: so they can begin to grow, by which it is seen that they need more.
 func (st *State) limitOf(g *GPU) int64 {
 	held := st.Held[g.Name]
 	if g.Budget <= 0 || g.Budget >= g.Total {
@@ -152,7 +152,8 @@ func (st *State) yielding() (oldest *Instance) {
 	taken := st.taken(stays)
 	isShort := func(d DeviceMemory) bool { return st.Held[d.Device] > 0 && st.isOver(d.Device, taken) }
 	for _, in := range st.Instances {
-		if in.isIdle() && in.isEvictable() && !in.wanted && slices.ContainsFunc(in.OnGPUs, isShort) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+		if in.isIdle() && in.isEvictable() && !in.wanted && slices.ContainsFunc(in.OnGPUs, isShort) &&
+			(oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 			oldest = in
 		}
 	}
@@ -178,14 +179,15 @@ func (s *stepper) yield() {
 	}
 }
 
-// tryWhole loads an instance again whose engine doesn't find the room for all of the model that the estimate promised, if other models on its
-// GPUs can leave first. The second attempt stays as it is.
+// tryWhole loads an instance again whose engine doesn't find the room for all of the model that the estimate promised, if other
+// models on its GPUs can leave first. The second attempt stays as it is.
 func (s *stepper) tryWhole(in *Instance) {
 	if !in.On.Whole || in.Spared || !in.Status.IsLoading() || in.OutOfMemory {
 		return
 	}
 	isBeside := func(o *Instance) bool {
-		return o != in && o.isIdle() && o.isEvictable() && slices.ContainsFunc(o.OnGPUs, func(d DeviceMemory) bool { return slices.Contains(in.On.Devices, d.Device) })
+		return o != in && o.isIdle() && o.isEvictable() && slices.ContainsFunc(o.OnGPUs,
+			func(d DeviceMemory) bool { return slices.Contains(in.On.Devices, d.Device) })
 	}
 	if slices.ContainsFunc(s.st.Instances, isBeside) {
 		in.OutOfMemory, in.Retrying = true, true // when it has ended, the others leave
@@ -203,8 +205,8 @@ func (a *Applied) BytesOn(device string) (bytes int64) {
 	return bytes
 }
 
-// Sampled reports the memory of the GPUs. It ends a Sample. One that isn't named is as before. What isn't counted for an instance is held by other
-// programs. While an instance is loaded or stopped, that isn't known exactly: it isn't lowered then.
+// Sampled reports the memory of the GPUs. It ends a Sample. One that isn't named is as before. What isn't counted for an instance
+// is held by other programs. While an instance is loaded or stopped, that isn't known exactly: it isn't lowered then.
 type Sampled struct{ GPUs []GPUMemory }
 
 func (ev Sampled) apply(s *stepper) {

@@ -37,9 +37,9 @@ type planner struct {
 	reserved load // kept free, or being freed, for loads that were decided in this round
 }
 
-// plans returns the ways to load a Spec that can ever fit, the best first: in each size, the largest first, wholly on GPUs if the engine has
-// any. Only if it can't be wholly on them in any size, the smallest one is split between them and the processor. Sizes whose context is too
-// short for what a request needs are left out. The error says that there are none.
+// plans returns the ways to load a Spec that can ever fit, the best first: in each size, the largest first, wholly on GPUs if the
+// engine has any. Only if it can't be wholly on them in any size, the smallest one is split between them and the processor. Sizes
+// whose context is too short for what a request needs are left out. The error says that there are none.
 func (p *planner) plans(spec *Spec, need ContextNeed) ([]loadPlan, *Error) {
 	gpus, fixed, taken := p.st.GPUsOf(spec), p.st.kept(), p.st.taken(stays)
 	var all []loadPlan
@@ -193,9 +193,11 @@ func (st *State) margins(plan *loadPlan, taken load, now time.Time) {
 	}
 }
 
-// hasRoom reports whether the model of a plan can wholly be loaded now by what was last reported of the GPUs. Then the next report needn't be
-// waited for: if others have taken the room meanwhile, the engine's planner says so. Just after the end of a process, its driver is asked.
+// hasRoom reports whether the model of a plan can wholly be loaded now by what was last reported of the GPUs. Then the next report
+// needn't be waited for: if others have taken the room meanwhile, the engine's planner says so. Just after the end of a process,
+// its driver is asked.
 func (p *planner) hasRoom(plan *loadPlan) bool {
 	isKnown := !p.st.SampledAt.IsZero() && !plan.on.IsPartial() && p.now.Sub(p.st.FreedAt) >= recoveryTime
-	return isKnown && p.st.fits(p.st.taken(stays).plus(p.reserved).plus(plan.need), plan.need) && p.st.fits(p.st.taken(exists).plus(plan.need), plan.need)
+	return isKnown && p.st.fits(p.st.taken(stays).plus(p.reserved).plus(plan.need), plan.need) &&
+		p.st.fits(p.st.taken(exists).plus(plan.need), plan.need)
 }

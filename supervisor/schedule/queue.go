@@ -114,8 +114,9 @@ func (q Queue) takeTurn(w *Waiter) {
 	q[indexes[at]] = w
 }
 
-// excess returns the request to refuse, if there are more than limit for the model of a new one; nil: none. It is the new one, or the newest of
-// the owner with the most requests if that is more than the new one's owner has. So no owner can fill the queue for the others.
+// excess returns the request to refuse, if there are more than limit for the model of a new one; nil: none. It is the new one, or
+// the newest of the owner with the most requests if that is more than the new one's owner has. So no owner can fill the queue for
+// the others.
 func (q Queue) excess(w *Waiter, limit int) (refused *Waiter) {
 	if w.Kind != WaitSlots || limit <= 0 {
 		return nil

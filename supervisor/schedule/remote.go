@@ -93,7 +93,8 @@ func (ev Throttled) apply(s *stepper) {
 
 func unreachable(in *Instance) Error {
 	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
-		"The model %s is on the remote %s, which can't be reached now: %s. It is tried again every second.", in.Spec.Model.Key, in.Spec.Remote.Name, in.Away)}
+		"The model %s is on the remote %s, which can't be reached now: %s. It is tried again every second.", in.Spec.Model.Key,
+		in.Spec.Remote.Name, in.Away)}
 }
 
 func heldBack(in *Instance, now time.Time) Error {
@@ -102,7 +103,8 @@ func heldBack(in *Instance, now time.Time) Error {
 		return Error{Kind: RemoteAway, RetryAfter: after, Message: fmt.Sprintf("%s It is tried again in %s.", in.HeldWhy, after)}
 	}
 	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
-		"The remote %s takes no more requests for the model %s at the moment. Try again in %s.", in.Spec.Remote.Name, in.Spec.Model.Key, after)}
+		"The remote %s takes no more requests for the model %s at the moment. Try again in %s.", in.Spec.Remote.Name,
+		in.Spec.Model.Key, after)}
 }
 
 func notThere(key string) Error {
@@ -117,5 +119,6 @@ func notOurs(in *Instance) Error {
 
 // leadsTo reports whether every way to the instance passes one of the servers with these ids.
 func (in *Instance) leadsTo(ids []string) bool {
-	return in.IsRemote() && len(ids) > 0 && slices.ContainsFunc(in.Spec.Remote.Via, func(id string) bool { return slices.Contains(ids, id) })
+	return in.IsRemote() && len(ids) > 0 && slices.ContainsFunc(in.Spec.Remote.Via,
+		func(id string) bool { return slices.Contains(ids, id) })
 }

@@ -120,7 +120,8 @@ func (s *stepper) makeRoom(w *Waiter, plans []loadPlan) (loadPlan, bool) {
 			s.reserved = s.reserved.plus(plan.need)
 			return loadPlan{}, false
 		}
-		if n == len(full)-1 && n < len(plans)-1 && s.evictFor(full, others, func(in *Instance) bool { return in.InUse == 0 && !s.isRecent(in) }) {
+		if n == len(full)-1 && n < len(plans)-1 && s.evictFor(full, others,
+			func(in *Instance) bool { return in.InUse == 0 && !s.isRecent(in) }) {
 			return loadPlan{}, false
 		}
 	}
@@ -232,7 +233,8 @@ func (s *stepper) evictOverBudget() {
 	for !s.st.fits(staying, staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.isKept() && in != last && s.st.relieves(in, staying) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.wanted && !in.isKept() && in != last && s.st.relieves(in, staying) &&
+				(oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}
@@ -299,7 +301,8 @@ func (st *State) kept() load {
 func (st *State) relieves(in *Instance, staying load) bool {
 	onlyMachine := staying
 	onlyMachine.gpus = nil
-	return !st.fits(onlyMachine, load{}) || slices.ContainsFunc(in.OnGPUs, func(d DeviceMemory) bool { return st.isOver(d.Device, staying) })
+	return !st.fits(onlyMachine, load{}) || slices.ContainsFunc(in.OnGPUs,
+		func(d DeviceMemory) bool { return st.isOver(d.Device, staying) })
 }
 
 // shrink restarts idle instances with fewer slots or a smaller prompt cache, the least recently used first, so that total, which need is a

@@ -22,7 +22,8 @@ func (st *State) saves(in *Instance) bool {
 // isWorthSaving reports whether a slot has enough that isn't saved. A state needs at least as many tokens as given.
 func (s *slotState) isWorthSaving(least int) bool {
 	c := &s.holds
-	return s.known && !s.tried && c.measured && !c.unsaved && len(c.Prompt) > 0 && c.Tokens >= least && (c.saved == 0 || c.Tokens-c.saved >= saveGain)
+	return s.known && !s.tried && c.measured && !c.unsaved && len(c.Prompt) > 0 && c.Tokens >= least &&
+		(c.saved == 0 || c.Tokens-c.saved >= saveGain)
 }
 
 // isSavedBefore reports whether a conversation is saved before a prompt takes its slot: what has left a slot can't be saved any more. It
@@ -149,8 +150,8 @@ func (st *State) dropSaved(again bool, match func(key, owner string) bool) {
 	}
 }
 
-// Forgot says that something was deleted. States of slots that belong to it aren't kept any more, nor are those of requests that wait or are
-// under way. A field that is empty stands for anything, but not all of them may be.
+// Forgot says that something was deleted. States of slots that belong to it aren't kept any more, nor are those of requests that
+// wait or are under way. A field that is empty stands for anything, but not all of them may be.
 type Forgot struct{ Owner, Conversation, Key string }
 
 func (ev Forgot) apply(s *stepper) {

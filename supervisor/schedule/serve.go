@@ -74,18 +74,19 @@ func (s *stepper) serveLoad(w *Waiter) bool {
 
 // serveUse serves a waiter for slots or for a loaded model. These are the decisions, in order:
 //
-//  1. It names an instance that is gone: any of the model will do, since another may get the name.
-//  2. An instance has the slots free, and no earlier waiter reserves them: it gets the best one (choice.prefers). If that is a remote's, and
-//     this machine comes before the remote, the model is loaded here meanwhile, for later requests.
-//  3. An instance will have them: it waits, and reserves what it can use. If only remotes have the model, it is loaded here as well, unless
-//     enough nodes of the cluster have it; whichever is first serves it.
-//  4. An instance leaves that could have served it: it waits, and the next one is loaded once that is gone.
-//  5. All instances that it may use are out, and nothing is restarted or may be loaded: it waits for a remote's return, but only for
-//     patience, and is refused.
-//  6. The model may not be loaded, and no restart is due: it is refused.
-//  7. The model has failed and is left alone for longer than patience: it is refused.
-//  8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
-//  9. Otherwise a restart is due, or the back-off is over soon: it waits.
+// 1. It names an instance that is gone: any of the model will do, since another may get the name. 2. An instance has the slots
+// free, and no earlier waiter reserves them: it gets the best one (choice.prefers). If that is a remote's, and
+//
+//	   this machine comes before the remote, the model is loaded here meanwhile, for later requests.
+//	3. An instance will have them: it waits, and reserves what it can use. If only remotes have the model, it is loaded here as well, unless
+//	   enough nodes of the cluster have it; whichever is first serves it.
+//	4. An instance leaves that could have served it: it waits, and the next one is loaded once that is gone.
+//	5. All instances that it may use are out, and nothing is restarted or may be loaded: it waits for a remote's return, but only for
+//	   patience, and is refused.
+//	6. The model may not be loaded, and no restart is due: it is refused.
+//	7. The model has failed and is left alone for longer than patience: it is refused.
+//	8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
+//	9. Otherwise a restart is due, or the back-off is over soon: it waits.
 func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
 		w.Instance = ""
@@ -93,7 +94,8 @@ func (s *stepper) serveUse(w *Waiter) bool {
 	best, hope, leaving := s.look(w)
 	switch {
 	case best != nil:
-		if best.Spec.place() > 0 && s.mayLoadHere(w) && !slices.ContainsFunc(s.behind, func(spec *Spec) bool { return spec.Model.Key == w.Key }) {
+		if best.Spec.place() > 0 && s.mayLoadHere(w) && !slices.ContainsFunc(s.behind,
+			func(spec *Spec) bool { return spec.Model.Key == w.Key }) {
 			s.behind = append(s.behind, w.Spec)
 		}
 		s.grant(w, best)

@@ -31,8 +31,8 @@ type Spec struct {
 	GPULayers      *int         // how many layers are on GPUs; nil: as many as have room
 	NoGPU          bool         // it is on the processor, although the engine has a GPU
 
-	// Devices are the GPUs with memory of their own that it may be on, by the engine's names. Which of them it is on, and whether wholly, is
-	// decided for each launch. None: the engine decides.
+	// Devices are the GPUs with memory of their own that it may be on, by the engine's names. Which of them it is on, and whether
+	// wholly, is decided for each launch. None: the engine decides.
 	Devices []string
 	// OnlyOn says that the configuration has chosen the Devices.
 	OnlyOn bool
@@ -59,8 +59,10 @@ type Spec struct {
 func (s *Spec) IsProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
-		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.Args, o.Args) &&
-		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox && slices.Equal(s.Readable, o.Readable) && s.isPlacedLike(o) &&
+		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private &&
+		slices.Equal(s.Args, o.Args) &&
+		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox &&
+		slices.Equal(s.Readable, o.Readable) && s.isPlacedLike(o) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
 

@@ -205,8 +205,8 @@ type Learnt struct {
 	Spec     *Spec
 	Size     modelSize
 	LoadTime time.Duration
-	// Least is the least that an instance is counted with, in bytes of the machine's memory, because one that was counted with less was killed
-	// for want of memory.
+	// Least is the least that an instance is counted with, in bytes of the machine's memory, because one that was counted with less
+	// was killed for want of memory.
 	Least int64
 }
 
@@ -256,7 +256,8 @@ func (st *State) launch(id string, plan *loadPlan, now time.Time) (*Instance, Sp
 	}
 	st.LastGen++
 	in := &Instance{
-		ID: id, Gen: st.LastGen, Spec: plan.spec, Launched: now, LastUsed: now, On: plan.on, Claim: plan.need.memory, OnGPUs: plan.need.gpus,
+		ID: id, Gen: st.LastGen, Spec: plan.spec, Launched: now, LastUsed: now, On: plan.on, Claim: plan.need.memory,
+		OnGPUs: plan.need.gpus,
 	}
 	st.Instances = append(st.Instances, in)
 	return in, Spawn{in.ID, in.Gen}
@@ -278,7 +279,8 @@ func (st *State) isTaken(id string) bool {
 func (st *State) isChosen(id string) bool {
 	return id != "" && (slices.ContainsFunc(st.Instances, func(in *Instance) bool { return strings.EqualFold(in.ID, id) }) ||
 		slices.ContainsFunc(st.Waiters, func(w *Waiter) bool {
-			return w.Kind == WaitLoad && w.Instance == "" && strings.EqualFold(w.Spec.ID, id) || w.Kind == WaitRestart && strings.EqualFold(w.Instance, id)
+			return w.Kind == WaitLoad && w.Instance == "" && strings.EqualFold(w.Spec.ID, id) || w.Kind == WaitRestart &&
+				strings.EqualFold(w.Instance, id)
 		}))
 }
 

@@ -74,7 +74,8 @@ func (s *stepper) serveAll() {
 	if s.st.Closing {
 		return
 	}
-	if slices.ContainsFunc(s.effects, changesChoices) { // a waiter that needs a longer context doesn't want the short instance once a longer one is coming
+	// a waiter that needs a longer context doesn't want the short instance once a longer one is coming
+	if slices.ContainsFunc(s.effects, changesChoices) {
 		s.markWanted()
 	}
 	s.evictOverBudget()
@@ -124,8 +125,8 @@ func (s *stepper) markWanted() {
 	}
 }
 
-// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter. It reports whether a load was
-// stopped.
+// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter. It reports whether
+// a load was stopped.
 func (s *stepper) expire() (stopped bool) {
 	for _, in := range s.st.Instances {
 		switch end := in.Expires(); {
