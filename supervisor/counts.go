@@ -87,10 +87,6 @@ func (c *counts) took(key string, phase Phase, d time.Duration) {
 	})
 }
 
-func (c *counts) stopped(key string, why schedule.Reason) {
-	c.with(key, func(n *Counts) { n.Stops[why]++ })
-}
-
 func (c *counts) crashed(key string) { c.with(key, func(n *Counts) { n.Crashes++ }) }
 
 // Counts returns the counts of each model, by key.

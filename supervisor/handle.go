@@ -66,9 +66,6 @@ func (s *Supervisor) look(read func()) {
 	}
 }
 
-// tick is called by the timer.
-func (s *Supervisor) tick() { s.send(schedule.Tick{}) }
-
 func (s *Supervisor) setTimer(at, now time.Time) {
 	switch {
 	case at.Equal(s.due):
@@ -147,7 +144,7 @@ func (s *Supervisor) spawn(e schedule.Spawn) {
 func (s *Supervisor) stop(e schedule.Stop) {
 	if in := s.state.Find(e.Gen); in != nil {
 		s.log.Info("unloading model", "instance", in.ID, "reason", string(e.Reason))
-		s.counts.stopped(in.Spec.Model.Key, e.Reason)
+		s.counts.with(in.Spec.Model.Key, func(n *Counts) { n.Stops[e.Reason]++ })
 	}
 	if p := s.running[e.Gen]; p != nil {
 		p.StopFor(e.Reason)

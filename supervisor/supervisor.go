@@ -76,7 +76,7 @@ func New(engines map[string]process.Program, options Options, log *slog.Logger) 
 		waiting: map[uint64]caller{},
 		running: map[uint64]*process.Process{},
 	}
-	s.timer = time.AfterFunc(time.Hour, s.tick)
+	s.timer = time.AfterFunc(time.Hour, func() { s.send(schedule.Tick{}) })
 	s.timer.Stop()
 	s.reaching, s.cutOff = context.WithCancel(context.Background())
 	return s

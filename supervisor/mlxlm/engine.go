@@ -51,7 +51,8 @@ func runs(m *catalog.Model) error {
 	case m.Type != catalog.TypeLLM:
 		return fmt.Errorf("The model %s is an embedding model, which mlx_lm.server can't run: use one in the GGUF format.", m.Key)
 	case m.HasCode:
-		return fmt.Errorf("The model %s brings a program of its own, which isn't run: use a model that mlx_lm.server knows by itself.", m.Key)
+		return fmt.Errorf(
+			"The model %s brings a program of its own, which isn't run: use a model that mlx_lm.server knows by itself.", m.Key)
 	default:
 		return nil
 	}

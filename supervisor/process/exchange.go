@@ -131,6 +131,6 @@ func (x *exchange) end() {
 		}
 		u.leftTokens += x.tokens
 		u.left, u.leftAt = true, time.Now()
-		u.arm(lookAfter)
+		u.arm(probeAfter)
 	}
 }

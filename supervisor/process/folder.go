@@ -20,17 +20,13 @@ const (
 	shortLink   = "short" // links to that folder, so that the next start finds it after a crash
 )
 
-// maxSocketPath returns the maximum length of a Unix socket's path on this system, in bytes.
-func maxSocketPath() int {
-	if runtime.GOOS == "linux" {
-		return 107
-	}
-	return 103
-}
-
 // isSocketPath reports whether an engine can listen on a socket at path. llama-server splits its hosts at commas.
 func isSocketPath(path string) bool {
-	return len(path) <= maxSocketPath() && !strings.ContainsRune(path, ',')
+	longest := 103 // bytes
+	if runtime.GOOS == "linux" {
+		longest = 107
+	}
+	return len(path) <= longest && !strings.ContainsRune(path, ',')
 }
 
 // folders creates a folder for each launch, for the engine's socket and files. It isn't accessible to other users.

@@ -67,8 +67,6 @@ func (h *Host) stall() time.Duration {
 	return cmp.Or(h.Stall(), defaultStall)
 }
 
-func (h *Host) isEnding() bool { return h.Ending != nil && h.Ending() }
-
 // engines are the children of all hosts.
 var engines = child.Kind{Variable: "LMCADDY_ENGINE", Noun: "an engine"}
 

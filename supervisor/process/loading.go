@@ -21,7 +21,7 @@ const leastLateness = time.Second
 type loading struct {
 	listening chan struct{} // closed when the engine has said that it listens
 	listens   sync.Once
-	tells     atomic.Bool // the engine reports its state by itself
+	reports   atomic.Bool // the engine reports its state by itself
 
 	mu       sync.Mutex
 	stall    func() time.Duration
@@ -40,14 +40,14 @@ func (o *loading) begin(stall func() time.Duration, stalled func(why string)) {
 	o.stall, o.moved = stall, time.Now()
 	o.due = o.moved.Add(o.stall())
 	o.timer = time.AfterFunc(o.stall(), func() {
-		if !o.isExcused(time.Now()) {
-			stalled(o.complaint())
+		if !o.discountsPause(time.Now()) {
+			stalled(o.stallReason())
 		}
 	})
 }
 
-// isExcused reports whether the timer is late, and gives the load the time for which this process stood still.
-func (o *loading) isExcused(now time.Time) bool {
+// discountsPause reports whether the timer is late, and gives the load the time for which this process stood still.
+func (o *loading) discountsPause(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	late := now.Sub(o.due)
@@ -71,8 +71,8 @@ func (o *loading) end() {
 	o.timer.Stop()
 }
 
-// complaint returns how the load stalled.
-func (o *loading) complaint() string {
+// stallReason returns how the load stalled.
+func (o *loading) stallReason() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	stall := o.stall()
@@ -113,7 +113,7 @@ func (o *loading) isNews(sig schedule.Signal) bool {
 	defer o.mu.Unlock()
 	switch sig.Kind {
 	case schedule.SignalProgress:
-		o.tells.Store(true)
+		o.reports.Store(true)
 		isFirst := !o.said[sig.Kind]
 		o.said[sig.Kind] = true
 		if sig.Progress <= o.progress {

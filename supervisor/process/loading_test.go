@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// begun is a load that has begun, and the complaint about it once there is one.
+// begun is a load that has begun, and the stallReason about it once there is one.
 func begun(stall time.Duration) (*loading, chan string) {
 	complaints := make(chan string, 1)
 	o := &loading{listening: make(chan struct{})}
@@ -27,7 +27,7 @@ func TestLoading_SilenceIsAStall(t *testing.T) {
 		}
 		began := time.Now()
 		if why := <-complaints; why != "the engine wrote nothing for 1m0s while it was loading" {
-			t.Errorf("complaint %q", why)
+			t.Errorf("stallReason %q", why)
 		}
 		if after := time.Since(began); after != time.Minute {
 			t.Errorf("after %v, want a minute", after)
@@ -49,7 +49,7 @@ func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
 			select {
 			case why := <-complaints:
 				if why != "the engine made no progress for 11m0s while it was loading, though it kept writing or computing" {
-					t.Errorf("complaint %q", why)
+					t.Errorf("stallReason %q", why)
 				}
 				if after := time.Since(began); after < maxChatter*time.Minute || after > (maxChatter+2)*time.Minute {
 					t.Errorf("after %v", after)

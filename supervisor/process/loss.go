@@ -73,7 +73,7 @@ func (p *Process) Lost(ctx context.Context, lease uint64, err error) Loss {
 			if !isRefused(err) {
 				return Loss{}
 			}
-			p.condemn(reasonDeaf)
+			p.condemn(reasonRefuses)
 		}
 		<-p.ctx.Done() // the supervisor stops it, unless it has just exited
 	}
@@ -119,7 +119,7 @@ func (p *Process) newPulse(spec *schedule.Spec) *pulse {
 // condemn reports that the process hangs.
 func (p *Process) condemn(reason string) {
 	p.life.mu.Lock()
-	p.life.refuses = p.life.refuses || reason == reasonDeaf
+	p.life.refuses = p.life.refuses || reason == reasonRefuses
 	p.life.mu.Unlock()
 	p.report(schedule.Condemned{Gen: p.gen, Reason: reason})
 }

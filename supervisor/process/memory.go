@@ -40,7 +40,8 @@ func (p *Process) sample(ctx context.Context) {
 			p.report(schedule.Measured{Gen: p.gen, Resident: used.Resident})
 		}
 		p.oomKills.Store(oomKills())
-		if !p.host.isEnding() && isAskedToEnd(p.launched.Load().PID) {
+		isEnding := p.host.Ending != nil && p.host.Ending()
+		if !isEnding && isAskedToEnd(p.launched.Load().PID) {
 			p.report(schedule.EndAsked{Gen: p.gen})
 		}
 		select {

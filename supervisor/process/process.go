@@ -129,7 +129,7 @@ func (p *Process) execute(l Launch) error {
 		defer func() { _ = os.RemoveAll(l.Folder) }()
 	}
 	l.APIKey = rand.Text()
-	p.slots = p.openKeeper(&l, build)
+	p.slots = p.openSlots(&l, build)
 	p.first = p.toCompile(&l, build)
 	if p.host.Learn != nil {
 		p.learn = p.host.Learn(p.ctx, l.Spec, build)
@@ -151,7 +151,9 @@ func (p *Process) execute(l Launch) error {
 		}
 	}
 	defer guard.End()
-	cmd := command.forExec(l.Folder, mark)
+	cmd := exec.Command(command.Path, command.Args...)
+	cmd.Env = append(command.Env, mark.Env())
+	cmd.Dir = l.Folder // llama-server loads libraries from its working directory, and Python modules
 	cmd.SysProcAttr = guard.Attributes()
 	stdin, out, err := openPipes(cmd)
 	if err != nil {
@@ -229,18 +231,11 @@ func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
 	return stdin, out, nil
 }
 
-func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = append(c.Env, m.Env())
-	cmd.Dir = dir // llama-server loads libraries from its working directory, and Python modules
-	return cmd
-}
-
 // monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
 // That function waits for the end of the output.
 func (p *Process) monitor(out *outputs) func() {
 	p.loading.begin(p.host.stall, p.stalled)
-	out.read(func(line string) { p.line(line) }, p.heard)
+	out.read(p.line, p.heard)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })

@@ -12,10 +12,10 @@ import (
 
 // How a busy engine is monitored.
 const (
-	lookEvery   = 5 * time.Second // how long an engine may be silent before its activity is queried, and the interval of the queries
-	lookAfter   = 2 * time.Second // the same after a client has disconnected
-	lookTimeout = 3 * time.Second // of a query
-	maxLook     = 1 << 20         // bytes of the answer
+	probeEvery   = 5 * time.Second // how long an engine may be silent before its activity is queried, and the interval of the queries
+	probeAfter   = 2 * time.Second // the same after a client has disconnected
+	probeTimeout = 3 * time.Second // of a query
+	maxProbe     = 1 << 20         // bytes of the answer
 
 	// patienceFactor is how many times longer than its longest silence, or than its work should take, an engine may make no
 	// progress.
@@ -35,8 +35,8 @@ const (
 	templateTokens = 256
 )
 
-// reasonDeaf is why an engine is stopped that has closed its listener, as llama-server does on SIGTERM and SIGINT.
-const reasonDeaf = "it no longer accepts connections"
+// reasonRefuses is why an engine is stopped that has closed its listener, as llama-server does on SIGTERM and SIGINT.
+const reasonRefuses = "it no longer accepts connections"
 
 // pulse detects processes that hang. It monitors the process as a whole, not each request: an engine evaluates the prompts of
 // several requests one after the other and sends nothing to those that wait. So a byte of any answer is progress. After a
@@ -68,7 +68,7 @@ type pulse struct {
 	mark       string        // the engine's activity at the last query
 	marked     time.Time
 	effort     effort        // of an engine that can't be asked what it is working on, or doesn't answer
-	toiled     time.Time     // when such an engine was last seen to compute
+	computedAt time.Time     // when such an engine was last seen to compute
 	sampled    time.Time     // when waited was read
 	waited     time.Duration // what the engine had waited for a processor by then
 	starved    time.Duration // likewise, since the last progress
@@ -94,7 +94,7 @@ func (u *pulse) begin(ctx context.Context, lease uint64, bodyBytes int64) *excha
 	return x
 }
 
-// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, check, look, lookAtHealth, hasComputed,
+// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, check, probe, hasComputed,
 // healthPath and get.
 func (u *pulse) waitsFor(x *exchange, now time.Time) {
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
@@ -196,7 +196,7 @@ func (u *pulse) measure(x *exchange, piece []byte) {
 	}
 }
 
-func (u *pulse) every() time.Duration { return min(lookEvery, u.stall()/4) }
+func (u *pulse) every() time.Duration { return min(probeEvery, u.stall()/4) }
 
 func (u *pulse) arm(in time.Duration) {
 	switch {
@@ -210,8 +210,8 @@ func (u *pulse) arm(in time.Duration) {
 	u.armed, u.due = true, time.Now().Add(in)
 }
 
-// excuse leaves out of account the time for which this process itself stood still, as the engine may have. The timer then fires late.
-func (u *pulse) excuse(now time.Time) {
+// discountPause leaves out of account the time for which this process itself stood still, as the engine may have. The timer then fires late.
+func (u *pulse) discountPause(now time.Time) {
 	late := now.Sub(u.due)
 	if late < leastLateness {
 		return
@@ -225,7 +225,7 @@ func (u *pulse) excuse(now time.Time) {
 	for x := range u.exchanges {
 		later(&x.since)
 	}
-	for _, t := range []*time.Time{&u.leftAt, &u.strayed, &u.toiled} {
+	for _, t := range []*time.Time{&u.leftAt, &u.strayed, &u.computedAt} {
 		if !t.IsZero() {
 			later(t)
 		}
@@ -235,7 +235,7 @@ func (u *pulse) excuse(now time.Time) {
 // check is called by the timer.
 func (u *pulse) check() {
 	u.mu.Lock()
-	u.excuse(time.Now())
+	u.discountPause(time.Now())
 	every := u.every()
 	silent := time.Since(u.since)
 	idle := u.waiting == 0 && !u.left
@@ -250,7 +250,7 @@ func (u *pulse) check() {
 	}
 	u.mu.Unlock()
 	used := u.usage(u.ctx)
-	seen := u.look(used)
+	seen := u.probe(used)
 	u.mu.Lock()
 	u.armed = u.ctx.Err() != nil
 	u.starve(time.Now(), used.Waited)
@@ -277,13 +277,13 @@ func (u *pulse) starve(now time.Time, waited time.Duration) {
 func (u *pulse) excused() time.Duration { return min(u.starved, (maxChatter-1)*u.stall()) }
 
 // judge returns why the engine has to be stopped; empty: it doesn't.
-func (u *pulse) judge(seen sight) string {
+func (u *pulse) judge(seen activity) string {
 	if seen.refused {
-		return reasonDeaf
+		return reasonRefuses
 	}
 	now := time.Now()
 	if seen.known {
-		u.effort, u.toiled = effort{}, time.Time{} // it tells by itself how far it is
+		u.effort, u.computedAt = effort{}, time.Time{} // it tells by itself how far it is
 		isComparable := !u.marked.Before(u.since) && !u.marked.IsZero()
 		if isComparable && seen.work.Mark != u.mark {
 			u.since = now
@@ -300,11 +300,11 @@ func (u *pulse) judge(seen sight) string {
 		u.left = false // this engine has no activity to query
 	}
 	last := u.since
-	if seen.toils {
-		u.toiled = now
+	if seen.computes {
+		u.computedAt = now
 	}
-	if u.toiled.After(last) && now.Sub(u.since) <= maxChatter*u.stall() {
-		last = u.toiled
+	if u.computedAt.After(last) && now.Sub(u.since) <= maxChatter*u.stall() {
+		last = u.computedAt
 	}
 	if silent := now.Sub(last) - u.excused(); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
 		return fmt.Sprintf("it made no progress for %s", silent.Round(time.Second))
@@ -338,12 +338,12 @@ func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
 }
 
 // patience returns for how long the engine may make no progress.
-func (u *pulse) patience(seen sight) time.Duration {
+func (u *pulse) patience(seen activity) time.Duration {
 	stall, least := u.stall(), leastPatience
 	if u.left {
 		least = leastPatienceLeft
 	}
-	if seen.frozen && !seen.toils {
+	if seen.frozen && !seen.computes {
 		return min(least, stall)
 	}
 	if !seen.known && !seen.pending {

@@ -93,7 +93,7 @@ func (p *patient) gaveUp(after time.Duration, reason string) {
 	p.t.Helper()
 	p.telling.Lock()
 	defer p.telling.Unlock()
-	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+lookEvery+2*lookTimeout {
+	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+probeEvery+2*probeTimeout {
 		p.t.Errorf("condemned at %v: %q; want it soon after %v: %q", p.at, p.condemned, after, reason)
 	}
 }
@@ -120,7 +120,7 @@ func TestPulse_AHangIsSeenSoon(t *testing.T) {
 	}{
 		"amid an answer":          {func(context.Context) (string, error) { return decoding, nil }, leastPatience, "made no progress for 30s"},
 		"before it reads":         {func(context.Context) (string, error) { return strings.Replace(reading, "2560", "512", 1), nil }, leastPatience, "made no progress"},
-		"no connection":           {func(context.Context) (string, error) { return "", syscall.ECONNREFUSED }, 0, reasonDeaf},
+		"no connection":           {func(context.Context) (string, error) { return "", syscall.ECONNREFUSED }, 0, reasonRefuses},
 		"a batch at unknown pace": {func(context.Context) (string, error) { return reading, nil }, 5 * time.Minute, "made no progress"},
 		"without a list of slots": {func(context.Context) (string, error) { return "no JSON", nil }, 5 * time.Minute, "made no progress"},
 	} {
@@ -291,7 +291,7 @@ func TestPulse_StuckOutsideTheLoop(t *testing.T) {
 			other.got([]byte("data: {}\n\n"), nil)
 			other.wait()
 		}
-		p.gaveUp(5*time.Minute+lookEvery, "before it reached the model")
+		p.gaveUp(5*time.Minute+probeEvery, "before it reached the model")
 	})
 }
 
@@ -338,15 +338,15 @@ func TestPulse_WhoMayBeTheReason(t *testing.T) {
 
 func TestPulse_Patience(t *testing.T) {
 	t.Parallel()
-	work := func(tokens int) sight { return sight{known: true, work: Work{Busy: 1, Tokens: tokens}} }
+	work := func(tokens int) activity { return activity{known: true, work: Work{Busy: 1, Tokens: tokens}} }
 	for name, tt := range map[string]struct {
 		pulse *pulse
-		seen  sight
+		seen  activity
 		want  time.Duration
 	}{
-		"nothing is known":                      {&pulse{batch: 2048}, sight{}, 5 * time.Minute},
-		"it answers nothing":                    {&pulse{batch: 2048}, sight{frozen: true}, 30 * time.Second},
-		"it answers nothing, a client left":     {&pulse{batch: 2048, left: true}, sight{frozen: true}, 10 * time.Second},
+		"nothing is known":                      {&pulse{batch: 2048}, activity{}, 5 * time.Minute},
+		"it answers nothing":                    {&pulse{batch: 2048}, activity{frozen: true}, 30 * time.Second},
+		"it answers nothing, a client left":     {&pulse{batch: 2048, left: true}, activity{frozen: true}, 10 * time.Second},
 		"it generates":                          {&pulse{batch: 2048}, work(0), 30 * time.Second},
 		"it generates, a client left":           {&pulse{batch: 2048, left: true}, work(0), 10 * time.Second},
 		"a short prompt":                        {&pulse{batch: 2048}, work(40), 30 * time.Second},
@@ -357,8 +357,8 @@ func TestPulse_Patience(t *testing.T) {
 		"a quick pace":                          {&pulse{batch: 512, token: 10 * time.Microsecond}, work(9000), 30 * time.Second},
 		"it was slow before":                    {&pulse{batch: 512, token: 10 * time.Microsecond, slowest: 6 * time.Second}, work(0), time.Minute},
 		"images, whose time can't be told":      {&pulse{batch: 512, token: 10 * time.Microsecond, slow: true}, work(40), 5 * time.Minute},
-		"only its loop tells, of short prompts": {&pulse{batch: 2048, token: 40 * time.Millisecond, left: true, leftTokens: -1<<20 + 500}, sight{pending: true}, 200 * time.Second},
-		"only its loop tells, which doesn't":    {&pulse{batch: 512, token: 10 * time.Microsecond}, sight{pending: true}, 30 * time.Second},
+		"only its loop tells, of short prompts": {&pulse{batch: 2048, token: 40 * time.Millisecond, left: true, leftTokens: -1<<20 + 500}, activity{pending: true}, 200 * time.Second},
+		"only its loop tells, which doesn't":    {&pulse{batch: 512, token: 10 * time.Microsecond}, activity{pending: true}, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,7 @@
 package schedule
 
+import "slices"
+
 // choice is the set of instances that a waiter may use: the one that it names, or else those of its model that fit.
 type choice struct {
 	waiter  *Waiter
@@ -77,8 +79,13 @@ func (c *choice) prefers(in, other *Instance) bool {
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
 // that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
 func (in *Instance) matches(w *Waiter) bool {
-	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Hops) &&
-		(w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
+	if in.Spec.Model.Key != w.Key {
+		return false
+	}
+	if in.IsRemote() && slices.ContainsFunc(in.Spec.Remote.Via, func(id string) bool { return slices.Contains(w.Hops, id) }) {
+		return false
+	}
+	return w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft())
 }
 
 // takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.

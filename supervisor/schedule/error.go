@@ -47,7 +47,8 @@ func UnknownInstance(id string) Error {
 }
 
 func idTaken(id string) Error {
-	return Error{Kind: IDTaken, Message: fmt.Sprintf("The identifier %q is in use. Choose another, or unload the instance that has it.", id)}
+	return Error{Kind: IDTaken, Message: fmt.Sprintf(
+		"The identifier %q is in use. Choose another, or unload the instance that has it.", id)}
 }
 
 func noFiles(message string) Error {
@@ -55,7 +56,8 @@ func noFiles(message string) Error {
 }
 
 func notLoaded(key string) Error {
-	return Error{Kind: NotLoaded, Message: fmt.Sprintf("The model %s is not loaded, and loading on first use is off. Load it with POST /api/v1/models/load.", key)}
+	return Error{Kind: NotLoaded, Message: fmt.Sprintf(
+		"The model %s is not loaded, and loading on first use is off. Load it with POST /api/v1/models/load.", key)}
 }
 
 func unloadedWhileLoading(id string) Error {
@@ -71,7 +73,8 @@ func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 		why = strings.TrimSuffix(why, ".") + "; " + reason
 	}
 	if hadNoMemory {
-		why += ". It ran out of memory, also after room was made: load it with a shorter context_length, fewer parallel requests, or a smaller quantization"
+		why += ". It ran out of memory, also after room was made: load it with a shorter context_length, " +
+			"fewer parallel requests, or a smaller quantization"
 	}
 	return Error{Kind: LoadFailed, Message: fmt.Sprintf("The model %s could not be loaded: %s", in.ID, why)}
 }
@@ -104,7 +107,8 @@ func neverFits(spec *Spec, st *State, fixed load) Error {
 		raise = "memory_budget or gpu_memory"
 	}
 	return Error{Kind: NeverFits, Message: fmt.Sprintf(
-		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s%s. Load it with a shorter context_length, or raise %s.",
+		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s%s. "+
+			"Load it with a shorter context_length, or raise %s.",
 		spec.Model.Key, FormatBytes(spec.Memory), spec.ContextLength, spec.Parallel, budget(l.Memory), gpus, pinned, raise)}
 }
 

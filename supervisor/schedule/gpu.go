@@ -160,14 +160,6 @@ func (st *State) yielding() (oldest *Instance) {
 	return oldest
 }
 
-// yieldsAt returns when an idle model makes room for other programs; zero: none has to.
-func (st *State) yieldsAt() time.Time {
-	if in := st.yielding(); in != nil {
-		return in.LastUsed.Add(yieldAfter)
-	}
-	return time.Time{}
-}
-
 // yield unloads the idle models that make room for other programs now.
 func (s *stepper) yield() {
 	for {

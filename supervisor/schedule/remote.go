@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -115,10 +114,4 @@ func notThere(key string) Error {
 func notOurs(in *Instance) Error {
 	return Error{Kind: NotOurs, Message: fmt.Sprintf(
 		"The instance %s is on the remote %s, which loads and unloads its models by itself.", in.ID, in.Spec.Remote.Name)}
-}
-
-// leadsTo reports whether every way to the instance passes one of the servers with these ids.
-func (in *Instance) leadsTo(ids []string) bool {
-	return in.IsRemote() && len(ids) > 0 && slices.ContainsFunc(in.Spec.Remote.Via,
-		func(id string) bool { return slices.Contains(ids, id) })
 }

@@ -294,7 +294,9 @@ func (st *State) Deadline(now time.Time) time.Time {
 		}
 	}
 	sooner(st.samplesAt())
-	sooner(st.yieldsAt())
+	if in := st.yielding(); in != nil {
+		sooner(in.LastUsed.Add(yieldAfter))
+	}
 	for _, in := range st.Instances {
 		sooner(in.Expires())
 		sooner(in.HeldUntil)

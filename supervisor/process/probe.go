@@ -12,36 +12,40 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// sight is the result of a query.
-type sight struct {
-	refused bool // it accepts no connections
-	frozen  bool // it doesn't even answer its health check
-	pending bool // it is alive, but hasn't answered the query: in some builds only its main loop does
-	known   bool // work is set
-	work    Work
-	toils   bool // it has computed since the last query that it didn't answer, or can't
+// activity is the result of a query.
+type activity struct {
+	refused  bool // it accepts no connections
+	frozen   bool // it doesn't even answer its health check
+	pending  bool // it is alive, but hasn't answered the query: in some builds only its main loop does
+	known    bool // work is set
+	work     Work
+	computes bool // it has computed since the last query that it didn't answer, or can't
 }
 
-// look queries the engine's activity. It uses this much of the machine.
-func (u *pulse) look(used child.Usage) sight {
+// probe queries the engine's activity. One that can't tell what it is at is asked whether it answers at all, and the system whether it has
+// computed: it uses this much of the machine.
+func (u *pulse) probe(used child.Usage) activity {
 	worker, ok := u.engine.(Worker)
 	if !ok {
-		return u.lookAtHealth(used)
+		_, _, err := u.get(u.healthPath())
+		_, isChecked := u.engine.(HealthChecker)
+		isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
+		return activity{refused: isRefused(err), frozen: isFrozen, computes: u.hasComputed(used)}
 	}
 	status, body, err := u.get(worker.Activity())
 	switch {
 	case isRefused(err):
-		return sight{refused: true}
+		return activity{refused: true}
 	case openfiles.AreExhausted(err):
-		return sight{} // nothing was sent
+		return activity{} // nothing was sent
 	case err != nil:
 		_, _, err := u.get(u.healthPath())
-		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil, toils: u.hasComputed(used)}
+		return activity{refused: isRefused(err), frozen: err != nil, pending: err == nil, computes: u.hasComputed(used)}
 	case status != http.StatusOK:
-		return sight{toils: u.hasComputed(used)}
+		return activity{computes: u.hasComputed(used)}
 	}
 	work, ok := worker.Work(body)
-	return sight{known: ok, work: work, toils: !ok && u.hasComputed(used)}
+	return activity{known: ok, work: work, computes: !ok && u.hasComputed(used)}
 }
 
 // hasComputed reports whether the engine has computed since the last call.
@@ -50,14 +54,6 @@ func (u *pulse) hasComputed(used child.Usage) bool {
 	defer u.mu.Unlock()
 	_, computes := u.effort.sample(time.Now(), used)
 	return computes
-}
-
-// lookAtHealth asks an engine that can't tell what it is at whether it answers at all, and the system whether it computes.
-func (u *pulse) lookAtHealth(used child.Usage) sight {
-	_, _, err := u.get(u.healthPath())
-	_, isChecked := u.engine.(HealthChecker)
-	isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
-	return sight{refused: isRefused(err), frozen: isFrozen, toils: u.hasComputed(used)}
 }
 
 // healthPath is what an engine can be asked to see whether it answers.
@@ -69,14 +65,14 @@ func (u *pulse) healthPath() string {
 }
 
 func (u *pulse) get(path string) (status int, body []byte, _ error) {
-	ctx, cancel := context.WithTimeout(u.ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(u.ctx, probeTimeout)
 	defer cancel()
 	resp, err := u.ask(ctx, path)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxLook))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxProbe))
 	return resp.StatusCode, body, err
 }
 

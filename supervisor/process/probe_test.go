@@ -28,7 +28,7 @@ func TestPulse_AnEngineThatTellsLess(t *testing.T) {
 	}{
 		"it answers":                         {plain{}, nil, stall, "made no progress for 5m0s"},
 		"it answers nothing":                 {plain{}, context.DeadlineExceeded, stall, "made no progress for 5m0s"},
-		"it refuses connections":             {plain{}, syscall.ECONNREFUSED, 0, reasonDeaf},
+		"it refuses connections":             {plain{}, syscall.ECONNREFUSED, 0, reasonRefuses},
 		"its health is fine":                 {withHealth{}, nil, stall, "made no progress for 5m0s"},
 		"its health isn't told":              {withHealth{}, context.DeadlineExceeded, leastPatience, "made no progress for 30s"},
 		"its health isn't told for a moment": {withHealth{}, syscall.EMFILE, stall, "made no progress for 5m0s"},

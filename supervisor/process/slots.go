@@ -71,11 +71,11 @@ type saveJob struct {
 	hurried   bool             // somebody waits
 	done      func(tokens int) // told how many are saved (0: none), once the slot can be used again
 	ctx       context.Context
-	forgotten bool // it mustn't be kept; guarded by the keeper's lock
+	forgotten bool // it mustn't be kept; guarded by the lock of Slots
 }
 
-// openKeeper prepares a launch for saving, if that is possible. The keeper has to be closed when the process has exited.
-func (p *Process) openKeeper(l *Launch, b Build) *Slots {
+// openSlots prepares a launch for saving, if that is possible. Slots have to be closed when the process has exited.
+func (p *Process) openSlots(l *Launch, b Build) *Slots {
 	saver, ok := p.program.(Saver)
 	if !ok || p.host.Warm == nil || !l.Slotted || !saver.CanSave(l.Spec, b) {
 		return nil
@@ -119,21 +119,12 @@ func (k *Slots) begin(job *saveJob) {
 	}
 	k.queue = append(k.queue, job)
 	if len(k.queue) == 1 {
-		k.work.Go(k.saveAll)
+		k.work.Go(func() {
+			for next := job; next != nil; next = k.next() {
+				next.done(k.save(next))
+			}
+		})
 	}
-}
-
-// saveAll saves what waits.
-func (k *Slots) saveAll() {
-	for job := k.first(); job != nil; job = k.next() {
-		job.done(k.save(job))
-	}
-}
-
-func (k *Slots) first() *saveJob {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.queue[0]
 }
 
 // next removes the first in the queue, and returns the one after it, or nil.
@@ -199,7 +190,7 @@ func (k *Slots) save(job *saveJob) int {
 		end := k.Settling.begin(k.Key, job.state)
 		k.work.Go(func() {
 			defer end()
-			k.keep(job, file)
+			k.shelve(job, file)
 		})
 		return state.Tokens
 	}
@@ -279,8 +270,8 @@ func (r *SlotRefusal) Error() string {
 	return fmt.Sprintf("the engine answered with status %d: %s", r.status, bytes.TrimSpace(r.answer[:min(len(r.answer), 500)]))
 }
 
-// keep puts a file onto the shelf. Files are put one after the other, and none of a state that was forgotten.
-func (k *Slots) keep(job *saveJob, file string) {
+// shelve puts a file onto the shelf. Files are put one after the other, and none of a state that was forgotten.
+func (k *Slots) shelve(job *saveJob, file string) {
 	k.mu.Lock()
 	k.putting[job] = struct{}{}
 	k.mu.Unlock()
