@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/ollama"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -47,15 +48,15 @@ func guarded(s *server, options ...option) *server {
 }
 
 // token makes a token; with no scopes it has the default ones.
-func (s *server) token(t node.Token) (secret string, _ node.Token) {
+func (s *server) token(t access.Token) (secret string, _ access.Token) {
 	s.t.Helper()
 	if t.Name == "" {
 		t.Name = "of a test"
 	}
 	if t.Scopes == nil {
-		t.Scopes = node.DefaultScopes
+		t.Scopes = access.DefaultScopes
 	}
-	secret, t, err := s.node.CreateToken(s.t.Context(), t)
+	secret, t, err := s.node.Access().Tokens.Create(s.t.Context(), t)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func (s *server) token(t node.Token) (secret string, _ node.Token) {
 
 func (s *server) expired() string {
 	s.t.Helper()
-	secret, made := s.token(node.Token{Scopes: node.Scopes})
+	secret, made := s.token(access.Token{Scopes: access.Scopes})
 	if err := s.expire(made); err != nil {
 		s.t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (s *server) expired() string {
 }
 
 // expire changes a token in the store to one that has expired, which a node refuses to do.
-func (s *server) expire(t node.Token) error {
+func (s *server) expire(t access.Token) error {
 	return s.node.Conversations().UpdateToken(s.t.Context(), store.Token{
 		ID: t.ID, Name: t.Name, Rights: json.RawMessage(`{"scopes":["admin"]}`), Expires: time.Now().Add(-time.Second),
 	})
@@ -135,14 +136,14 @@ func TestAccess_EveryRoute(t *testing.T) {
 	open := serve(t, nil, withMCP, exiting)
 	s := guarded(open, exiting)
 	expired := s.expired()
-	revoked, gone := s.token(node.Token{Scopes: node.Scopes})
+	revoked, gone := s.token(access.Token{Scopes: access.Scopes})
 	if got := s.with(revoked, "GET", "/v1/models", ""); got.status != 200 {
 		t.Fatalf("before it was revoked: %d %s", got.status, got.body)
 	}
-	if err := s.node.RevokeToken(t.Context(), gone.ID); err != nil {
+	if err := s.node.Access().Tokens.Revoke(t.Context(), gone.ID); err != nil {
 		t.Fatal(err)
 	}
-	all, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	all, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	const unauthorized = `Bearer realm="lmcaddy"`
 	for i := range routes {
 		r := &routes[i]
@@ -165,7 +166,7 @@ func TestAccess_EveryRoute(t *testing.T) {
 				"basic":             {"Authorization", "Basic " + all},
 			}
 			want := open.do(r.Method, path, body) // what the endpoint itself says
-			if r.Scope == node.ScopeAdmin || r.Scope == node.ScopeMCPPlugin {
+			if r.Scope == access.ScopeAdmin || r.Scope == access.ScopeMCPPlugin {
 				wantDenied(t, path, want, 401, "invalid_api_key", unauthorized) // also where there is no authentication
 				want = open.with(all, r.Method, path, body)
 			}
@@ -190,26 +191,26 @@ func TestAccess_EveryRoute(t *testing.T) {
 				return
 			}
 			if r.Scope != endpoint.Anyone {
-				wrong, _ := s.token(node.Token{Scopes: slices.DeleteFunc(slices.Clone(node.DefaultScopes), func(have node.Scope) bool {
-					return have == r.Scope || r.Scope == node.ScopeModelsList && (have == node.ScopeModelsRead || have == node.ScopeInference)
+				wrong, _ := s.token(access.Token{Scopes: slices.DeleteFunc(slices.Clone(access.DefaultScopes), func(have access.Scope) bool {
+					return have == r.Scope || r.Scope == access.ScopeModelsList && (have == access.ScopeModelsRead || have == access.ScopeInference)
 				})})
 				named := r.Scope
-				if named == node.ScopeModelsList {
-					named = node.ScopeInference
+				if named == access.ScopeModelsList {
+					named = access.ScopeInference
 				}
 				wantDenied(t, path, s.with(wrong, r.Method, path, body), 403, "missing_scope",
 					`Bearer error="insufficient_scope", scope="`+string(named)+`"`)
 			}
-			right := []node.Scope{r.Scope}
+			right := []access.Scope{r.Scope}
 			switch r.Scope {
 			case endpoint.Anyone:
-				right = []node.Scope{node.ScopeMCPPlugin}
-			case node.ScopeModelsList: // either is enough
-				reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+				right = []access.Scope{access.ScopeMCPPlugin}
+			case access.ScopeModelsList: // either is enough
+				reader, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead}})
 				same("who may read about models", s.with(reader, r.Method, path, body))
-				right = []node.Scope{node.ScopeInference}
+				right = []access.Scope{access.ScopeInference}
 			}
-			secret, _ := s.token(node.Token{Scopes: right})
+			secret, _ := s.token(access.Token{Scopes: right})
 			same("the right scope", s.with(secret, r.Method, path, body))
 			same("as an API key", s.do(r.Method, path, body, "X-Api-Key", secret))
 			same("in another case", s.do(r.Method, path, body, "Authorization", "bearer  "+secret))
@@ -222,7 +223,7 @@ func TestAccess_EveryRoute(t *testing.T) {
 func TestAccess_WhatIsNoEndpointTakesAnyToken(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeMCPPlugin}})
+	secret, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeMCPPlugin}})
 	for _, tt := range []struct {
 		method, path string
 		status       int
@@ -279,8 +280,8 @@ func TestAccess_TrustedIdentities(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	a := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
-	ann := &node.Identity{Owner: "user:ann", Scopes: []node.Scope{node.ScopeModelsRead}}
-	ask := func(header, value, path string) (int, *node.Identity) {
+	ann := &access.Identity{Owner: "user:ann", Scopes: []access.Scope{access.ScopeModelsRead}}
+	ask := func(header, value, path string) (int, *access.Identity) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set(header, value)
 		w := httptest.NewRecorder()
@@ -290,7 +291,7 @@ func TestAccess_TrustedIdentities(t *testing.T) {
 		}
 		return 200, endpoint.IdentityOf(admitted.Context())
 	}
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	if status, who := ask("Authorization", "Basic eA==", "/v1/models"); status != 200 || who != ann {
 		t.Errorf("%d, %+v", status, who)
 	}
@@ -310,11 +311,11 @@ func TestAccess_SlowingDownNeverTouchesAValidToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	a := New(endpoint.Config{Node: func(context.Context) (*node.Node, error) { return s.node, nil }, Log: slog.New(slog.DiscardHandler)})
-	secret, _ := s.token(node.Token{})
+	secret, _ := s.token(access.Token{})
 	over, end := context.WithCancel(t.Context())
 	end()
 	for range 20 {
-		s.node.Failed(over, "10.2.2.2:7") // from now on each waits for seconds
+		s.node.Access().Failures.Add(over, "10.2.2.2:7") // from now on each waits for seconds
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -356,16 +357,16 @@ func TestAccess_SlowingDownNeverTouchesAValidToken(t *testing.T) {
 func TestAccess_WhoUsesMayBeTold(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, &fakeengine.Script{}))
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	if got := s.with(secret, "GET", "/api/v1/settings", ""); !gjson.Get(got.body, "authentication").Bool() {
 		t.Errorf("%s", got.body)
 	}
-	all, err := s.node.Tokens(t.Context())
+	all, err := s.access.ListTokens(t.Context())
 	if err != nil || len(all) != 1 || all[0].ID != made.ID {
 		t.Errorf("%v, %v", all, err)
 	}
 	s.with(secret, "GET", "/api/v1/usage", "") // writes down what was used
-	if all, err = s.node.Tokens(t.Context()); err != nil || all[0].LastUsed.IsZero() {
+	if all, err = s.access.ListTokens(t.Context()); err != nil || all[0].LastUsed.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

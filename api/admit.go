@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
@@ -17,9 +18,9 @@ import (
 // it in the dialect of the path. trusted is the identity that another authentication has found, nil if none; a token takes
 // precedence. address is the client's: guesses at tokens from one address are slowed down.
 //
-// Paths that aren't the API's take any identity. A request to a public endpoint is from [node.Nobody], so that it gets no further
+// Paths that aren't the API's take any identity. A request to a public endpoint is from [access.Nobody], so that it gets no further
 // rights if another handler changes its path.
-func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
+func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *access.Identity, address string) (admitted *http.Request, ok bool) {
 	asked := meant(r)
 	c := endpoint.NewCall(a.Site, dialectOf(asked), w, asked)
 	defer c.Cancel(nil)
@@ -28,7 +29,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 	if path := c.Request.URL.Path; ownsPath(path) {
 		rt, _, _ := lookUp(r.Method, path)
 		if isPreflight(r) || rt != nil && rt.Scope == endpoint.Public {
-			return r.WithContext(endpoint.WithIdentity(r.Context(), node.Nobody)), true
+			return r.WithContext(endpoint.WithIdentity(r.Context(), access.Nobody)), true
 		}
 		if rt != nil {
 			needed = rt.Scope
@@ -50,8 +51,8 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 
 // identify sets the request's identity. On a site without authentication, an administrator's endpoints take a token, and all take the key of
 // another node.
-func identify(c *endpoint.Call, needed node.Scope) error {
-	if c.Identity = endpoint.IdentityOf(c.Request.Context()); c.Identity != nil || needed != node.ScopeAdmin && !node.LooksLikePeerKey(endpoint.Bearer(c.Request)) {
+func identify(c *endpoint.Call, needed access.Scope) error {
+	if c.Identity = endpoint.IdentityOf(c.Request.Context()); c.Identity != nil || needed != access.ScopeAdmin && !node.LooksLikePeerKey(endpoint.Bearer(c.Request)) {
 		return c.Authorize(c.Identity, needed)
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)

@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/anthropic"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/manage"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
@@ -71,7 +71,7 @@ func answerCall(c *endpoint.Call) error {
 		return err
 	}
 	c.Follow(c.Identity, found.Scope)
-	if found.Scope == node.ScopeInference && found.Method == http.MethodPost {
+	if found.Scope == access.ScopeInference && found.Method == http.MethodPost {
 		inspect(c)
 	}
 	return found.Endpoint(c)

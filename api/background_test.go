@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -258,7 +259,7 @@ func TestBackground_IsDeleted(t *testing.T) {
 	if got := s.do("GET", path, ""); got.status != 404 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	eventually(t, "its memory is free", func() bool { return s.node.HeldBodies() == 0 })
+	eventually(t, "its memory is free", func() bool { return s.node.Access().Bodies.Held() == 0 })
 	if n := s.stored(); n != 0 {
 		t.Errorf("%d turns are stored", n)
 	}
@@ -293,15 +294,15 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 		}
 	}
 	s := guarded(serve(t, halfway()), counted)
-	secret, made := s.token(node.Token{Limits: node.Limits{Concurrent: 1, TokensPerDay: 1000}})
+	secret, made := s.token(access.Token{Limits: access.Limits{Concurrent: 1, TokensPerDay: 1000}})
 	bearer := []string{"Authorization", "Bearer " + secret}
 	path := s.background(bearer...)
 	s.fake.Wait(t, fakeengine.At("half"))
 	if got := s.respond(`"hi"`, "", bearer...); got.status != 429 || !strings.Contains(got.body, "concurrent") {
 		t.Errorf("another request beside it: %d %s", got.status, got.body)
 	}
-	if s.node.HeldBodies() == 0 || underway.Load() != 1 {
-		t.Errorf("%d bytes are held, %d responses are under way", s.node.HeldBodies(), underway.Load())
+	if s.node.Access().Bodies.Held() == 0 || underway.Load() != 1 {
+		t.Errorf("%d bytes are held, %d responses are under way", s.node.Access().Bodies.Held(), underway.Load())
 	}
 	s.fake.Release("half")
 	if response := s.end(path, bearer...); response.Get("status").Str != "completed" {
@@ -310,7 +311,7 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 	if used := s.usedBy(made.ID, "lmcaddy/tinychat", 1); used.TokensIn != 7 || used.TokensOut != 4 {
 		t.Errorf("used: %+v", used)
 	}
-	eventually(t, "all is given back", func() bool { return s.node.HeldBodies() == 0 && underway.Load() == 0 })
+	eventually(t, "all is given back", func() bool { return s.node.Access().Bodies.Held() == 0 && underway.Load() == 0 })
 	if got := s.respond(`"hi"`, "", bearer...); got.status != 200 {
 		t.Errorf("another request after it: %d %s", got.status, got.body)
 	}
@@ -320,12 +321,12 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 func TestBackground_EndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, halfway()))
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	path := s.background("Authorization", "Bearer "+secret)
 	s.fake.Wait(t, fakeengine.At("half"))
 	id := strings.TrimPrefix(path, "/v1/responses/")
 	run := s.node.Run(made.ID, id)
-	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	<-run.Done()
@@ -338,8 +339,8 @@ func TestBackground_EndsWithItsToken(t *testing.T) {
 func TestBackground_BelongsToItsOwner(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, _ := s.token(node.Token{})
-	other, _ := s.token(node.Token{})
+	secret, _ := s.token(access.Token{})
+	other, _ := s.token(access.Token{})
 	path := s.background("Authorization", "Bearer "+secret)
 	for _, request := range [][2]string{
 		{"GET", path}, {"GET", path + "?stream=true"}, {"POST", path + "/cancel"}, {"DELETE", path}, {"GET", path + "/input_items"},

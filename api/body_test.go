@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // padded returns a chat of about size bytes.
@@ -53,12 +54,12 @@ func read(t *testing.T, from *bufio.Reader) answer {
 func TestBody_LimitsComeFirst(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, _ := s.token(node.Token{Limits: node.Limits{Concurrent: 2}})
+	secret, _ := s.token(access.Token{Limits: access.Limits{Concurrent: 2}})
 	body := gzipped(padded("hi", 1<<20))
 	for range 2 {
 		s.part(secret, body[:len(body)-8], "Content-Encoding: gzip", "Content-Length: "+strconv.Itoa(len(body)))
 	}
-	other, _ := s.token(node.Token{})
+	other, _ := s.token(access.Token{})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // until both are admitted
 		got := read(t, s.part(secret, "", "Expect: 100-continue", "Content-Length: 1000000"))
 		if got.status == 429 && got.code() == "rate_limit_exceeded" && got.header.Get("Retry-After") == "1" {
@@ -86,7 +87,7 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 	}
 	var secrets [5]string
 	for i := range secrets {
-		secrets[i], _ = s.token(node.Token{})
+		secrets[i], _ = s.token(access.Token{})
 	}
 	ask := func(secret string, size int) answer {
 		return s.with(secret, "POST", "/v1/chat/completions", padded("wait", size))
@@ -95,7 +96,7 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 	for i := range 4 { // a quarter each; alone, each may have more
 		go func() { held <- ask(secrets[i], 1000<<10) }()
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() < 4000<<10; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() < 4000<<10; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the bodies of requests under way are not counted")
 		}
@@ -109,9 +110,9 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are never given back", s.node.HeldBodies())
+			t.Fatalf("%d bytes are never given back", s.node.Access().Bodies.Held())
 		}
 	}
 }
@@ -119,11 +120,11 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 func TestBody_MemoryOfEachToken(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.BodyMemory = 4 << 20 }))
-	greedy, _ := s.token(node.Token{})
-	other, _ := s.token(node.Token{})
+	greedy, _ := s.token(access.Token{})
+	other, _ := s.token(access.Token{})
 	body := padded("hi", 900<<10)
 	s.part(greedy, body[:len(body)-8], "Content-Length: "+strconv.Itoa(len(body)))
-	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() < 900<<10; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() < 900<<10; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the body is not read")
 		}

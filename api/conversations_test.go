@@ -10,7 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 const conversationsPath = "/api/v1/conversations"
@@ -152,9 +152,9 @@ func TestAccess_ListsOfConversations(t *testing.T) {
 	t.Parallel()
 	open := serve(t, nil)
 	s := guarded(open)
-	ann, annsToken := s.token(node.Token{})
-	bob, _ := s.token(node.Token{})
-	admin, _ := s.token(node.Token{Scopes: node.Scopes})
+	ann, annsToken := s.token(access.Token{})
+	bob, _ := s.token(access.Token{})
+	admin, _ := s.token(access.Token{Scopes: access.Scopes})
 	id := gjson.Get(s.with(ann, "POST", "/api/v1/chat", `{"model":"tinychat","input":"of Ann"}`).body, "response_id").Str
 	path, ofAnn := conversationsPath+"/"+id, "?owner="+annsToken.ID
 	for name, tt := range map[string]struct {

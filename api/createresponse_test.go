@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // respond asks for a response; more are further fields.
@@ -142,8 +143,8 @@ func TestResponses_Permission(t *testing.T) {
 	closed, half := serve(t, &fakeengine.Script{}), serve(t, &fakeengine.Script{}, func(_ *endpoint.Config, settings *node.Settings) { settings.Gates.RemoteMCP = true })
 	opened, tools := serve(t, callsThen("Done.", echo), withRemoteMCP), serveTools(t)
 	opened.configure(`{"mcpServers":{"my_Tools":{"url":"` + tools.URL + `/mcp"}}}`)
-	full, _ := opened.token(node.Token{})
-	poor, _ := opened.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	full, _ := opened.token(access.Token{})
+	poor, _ := opened.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
 	const plugin = `,"tools":[{"type":"mcp","server_label":"my-tools"}]`
 	bearer := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	for name, tt := range map[string]struct {

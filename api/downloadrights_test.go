@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestDownload_BelongsToWhoBeganIt(t *testing.T) {
@@ -18,11 +18,11 @@ func TestDownload_BelongsToWhoBeganIt(t *testing.T) {
 	open, hub := serveWithHub(t)
 	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	s := guarded(open)
-	ann, _ := s.token(node.Token{Name: "ann"})
-	bob, _ := s.token(node.Token{Name: "bob"})
-	mine, _ := s.token(node.Token{Name: "limited, but not from it", Models: []string{"acme/*"}})
-	other, _ := s.token(node.Token{Name: "limited to another", Models: []string{"lmcaddy/*", "acme/tiny@q2_k"}})
-	admin, _ := s.token(node.Token{Name: "admin", Scopes: []node.Scope{node.ScopeAdmin}})
+	ann, _ := s.token(access.Token{Name: "ann"})
+	bob, _ := s.token(access.Token{Name: "bob"})
+	mine, _ := s.token(access.Token{Name: "limited, but not from it", Models: []string{"acme/*"}})
+	other, _ := s.token(access.Token{Name: "limited to another", Models: []string{"lmcaddy/*", "acme/tiny@q2_k"}})
+	admin, _ := s.token(access.Token{Name: "admin", Scopes: []access.Scope{access.ScopeAdmin}})
 	const ask = `{"model":"acme/tiny-GGUF"}`
 	started := s.with(ann, "POST", downloadPath, ask)
 	id := gjson.Get(started.body, "job_id").Str
@@ -90,7 +90,7 @@ func TestDownload_OfALimitedToken(t *testing.T) {
 		"the quantization":     {"acme/tiny@q4_k_m", `{"model":"HUB/acme/tiny-GGUF","quantization":"Q4_K_M"}`, 200},
 		"all of them":          {"acme/tiny", `{"model":"acme/tiny-GGUF"}`, 200},
 	} {
-		secret, _ := s.token(node.Token{Models: []string{tt.models}})
+		secret, _ := s.token(access.Token{Models: []string{tt.models}})
 		asked := len(hub.Requests())
 		got := s.with(secret, "POST", downloadPath, strings.ReplaceAll(tt.ask, "HUB", hub.URL))
 		if got.status != tt.status || tt.status == 403 && got.code() != "model_not_allowed" {
@@ -114,8 +114,8 @@ func TestDownload_OfNobody(t *testing.T) {
 	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	s := guarded(open)
 	job := downloadPath + "/" + open.start("acme/tiny-GGUF")
-	limited, _ := s.token(node.Token{Models: []string{"acme/*"}})
-	free, _ := s.token(node.Token{})
+	limited, _ := s.token(access.Token{Models: []string{"acme/*"}})
+	free, _ := s.token(access.Token{})
 	if got := s.with(limited, "POST", job+"/pause", ""); got.status != 403 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -130,9 +130,9 @@ func TestDownload_ThatHasFailedIsBegunAgain(t *testing.T) {
 	open, hub := serveWithHub(t)
 	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	s := guarded(open)
-	ann, _ := s.token(node.Token{})
-	bob, bobs := s.token(node.Token{})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	ann, _ := s.token(access.Token{})
+	bob, bobs := s.token(access.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	const ask = `{"model":"acme/tiny-GGUF"}`
 	id := gjson.Get(s.with(ann, "POST", downloadPath, ask).body, "job_id").Str
 	if got := s.with(ann, "POST", downloadPath+"/"+id+"/cancel", ""); got.status != 200 {

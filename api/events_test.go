@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
@@ -223,8 +224,8 @@ func TestEvents_GoOnAfterABreak(t *testing.T) {
 func TestEvents_Missed(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	other, _ := s.token(node.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	other, _ := s.token(access.Token{})
 	w, _ := s.watch(admin, "", "")
 	const requests = 20_000
 	for i := range requests {
@@ -256,8 +257,8 @@ func TestEvents_Rights(t *testing.T) {
 	withOthers(open)
 	s := guarded(open)
 	all := map[string]string{} // by name, the token
-	for name, token := range map[string]node.Token{
-		"admin": {Scopes: []node.Scope{node.ScopeAdmin}}, "ann": {}, "bob": {}, "reader": {Scopes: []node.Scope{node.ScopeModelsRead}},
+	for name, token := range map[string]access.Token{
+		"admin": {Scopes: []access.Scope{access.ScopeAdmin}}, "ann": {}, "bob": {}, "reader": {Scopes: []access.Scope{access.ScopeModelsRead}},
 		"narrow": {Models: []string{"lmcaddy/tinyembed"}},
 	} {
 		all[name], _ = s.token(token)
@@ -326,18 +327,18 @@ func TestEvents_Rights(t *testing.T) {
 // Whoever loses rights doesn't go on seeing what they allowed.
 func TestEvents_EndWithTheRights(t *testing.T) {
 	t.Parallel()
-	for name, narrow := range map[string]func(*node.Token){
-		"a model":       func(t *node.Token) { t.Models = []string{"other/*"} },
-		"administrator": func(t *node.Token) { t.Scopes = node.DefaultScopes },
-		"requests":      func(t *node.Token) { t.Scopes = []node.Scope{node.ScopeModelsRead} },
+	for name, narrow := range map[string]func(*access.Token){
+		"a model":       func(t *access.Token) { t.Models = []string{"other/*"} },
+		"administrator": func(t *access.Token) { t.Scopes = access.DefaultScopes },
+		"requests":      func(t *access.Token) { t.Scopes = []access.Scope{access.ScopeModelsRead} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := guarded(serve(t, nil))
-			secret, made := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+			secret, made := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 			w, _ := s.watch(secret, "", "")
 			narrow(&made)
-			if _, err := s.node.UpdateToken(t.Context(), made); err != nil {
+			if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
 				t.Fatal(err)
 			}
 			for w.lines.Scan() {
@@ -355,7 +356,7 @@ func TestEvents_Records(t *testing.T) {
 	recent, exiting := logs.New(), make(chan struct{})
 	log := slog.New(recent.Handler("lm", slog.DiscardHandler, false))
 	s := serve(t, nil, func(c *endpoint.Config, _ *node.Settings) { c.Logs, c.Exiting = recent, exiting })
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	log.Info("before")
 	w, _ := s.watch(admin, "?types=log.record,request.end&level=warn", "")
 	log.Info("not this one")

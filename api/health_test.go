@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // healthOf is what the endpoint answers.
@@ -137,8 +138,8 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 func TestHealth_DetailsAreForAdministrators(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, &fakeengine.Script{Load: fakeengine.Load{Fail: fakeengine.LoadError("a bad file")}}))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	user, _ := s.token(node.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	user, _ := s.token(access.Token{})
 	s.with(user, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)
 	for name, tt := range map[string]struct {
 		header  []string

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func inspecting(n int) option {
@@ -32,7 +33,7 @@ func (s *server) wholeRequest(secret, id string) resource.WholeRequest {
 func TestInspect_OneRequestWhole(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}}, inspecting(9))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for _, stream := range []string{"true", "false"} {
 		id := "stream-" + stream
 		ask := `{"model":"tinychat","max_tokens":9,"stream":` + stream + `,"messages":[{"role":"user","content":"Hello?"}]}`
@@ -70,7 +71,7 @@ func TestInspect_OneRequestWhole(t *testing.T) {
 func TestInspect_MasksSecretsOfServers(t *testing.T) {
 	t.Parallel()
 	s, tools := serve(t, callsThen("It said hi.", echo), withMCP, inspecting(9), func(_ *endpoint.Config, settings *node.Settings) { settings.Gates.RemoteMCP = true }), serveTools(t)
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for id, tt := range map[string]struct{ path, body string }{
 		"native":    {"/api/v1/chat", `"input":"Use it."` + tools.ephemeral(`,"headers":{"X-Key":"secret","B":"secret2"}`)},
 		"responses": {"/v1/responses", `"input":"Use it.","tools":[{"type":"mcp","server_label":"tools","server_url":"` + tools.URL + `/mcp?key=secret","authorization":"secret","headers":{"X":"secret"}}]`},
@@ -94,16 +95,16 @@ func TestInspect_IsForAdministratorsWhereItIsOn(t *testing.T) {
 	on.chat("")
 	for name, tt := range map[string]struct {
 		s      *server
-		scopes []node.Scope
+		scopes []access.Scope
 		path   string
 		status int
 		code   string
 	}{
-		"off":              {off, []node.Scope{node.ScopeAdmin}, "/api/v1/requests/x", 404, "inspection_off"},
-		"unknown":          {on, []node.Scope{node.ScopeAdmin}, "/api/v1/requests/x", 404, "request_not_found"},
-		"no administrator": {on, node.DefaultScopes, "/api/v1/requests/x", 403, "missing_scope"},
+		"off":              {off, []access.Scope{access.ScopeAdmin}, "/api/v1/requests/x", 404, "inspection_off"},
+		"unknown":          {on, []access.Scope{access.ScopeAdmin}, "/api/v1/requests/x", 404, "request_not_found"},
+		"no administrator": {on, access.DefaultScopes, "/api/v1/requests/x", 403, "missing_scope"},
 	} {
-		secret, _ := tt.s.token(node.Token{Scopes: tt.scopes})
+		secret, _ := tt.s.token(access.Token{Scopes: tt.scopes})
 		if got := tt.s.with(secret, "GET", tt.path, ""); got.status != tt.status || !strings.Contains(got.body, tt.code) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
@@ -117,7 +118,7 @@ func TestInspect_IsForAdministratorsWhereItIsOn(t *testing.T) {
 func TestInspect_LargeRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, inspecting(9))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	image := `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 1<<20) + `"}}]}]}`
 	s.do("POST", "/v1/chat/completions", image, "X-Request-Id", "image")
 	if whole := s.wholeRequest(admin, "image"); whole.Client.Body != image {
@@ -135,7 +136,7 @@ func TestInspect_LargeRequests(t *testing.T) {
 func TestInspect_AResponseInTheBackground(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}}, inspecting(9))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	s.do("POST", "/v1/responses", `{"model":"tinychat","background":true,"input":"hi"}`, "X-Request-Id", "back")
 	whole := s.wholeRequest(admin, "back")
 	for deadline := time.Now().Add(time.Minute); whole.Outcome == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // toolServer is a real MCP server in this process, with the tools echo, wait and die.
@@ -186,8 +187,8 @@ func TestIntegrations_Permission(t *testing.T) {
 	tools := serveTools(t)
 	opened.configure(`{"mcpServers":{"my_Tools":{"url":"` + tools.URL + `/mcp"}}}`)
 	locked := guarded(opened)
-	full, _ := opened.token(node.Token{})
-	poor, _ := opened.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	full, _ := opened.token(access.Token{})
+	poor, _ := opened.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
 	const plugin = `,"integrations":["mcp/my-tools"]`
 	bearer := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	for name, tt := range map[string]struct {
@@ -302,7 +303,7 @@ func TestIntegrations_TokensAreOfAllRounds(t *testing.T) {
 	if out := gjson.Get(got.body, "stats.total_output_tokens").Int(); got.status != http.StatusOK || out > 60 || out < 30 {
 		t.Errorf("%d tokens: %s", out, got.body)
 	}
-	secret, token := s.token(node.Token{Limits: node.Limits{TokensPerDay: 10_000_000}})
+	secret, token := s.token(access.Token{Limits: access.Limits{TokensPerDay: 10_000_000}})
 	got = guarded(s).with(secret, "POST", "/api/v1/chat", `{"model":"tinychat","input":"Use echo."`+tools.ephemeral("")+`}`)
 	var stats struct {
 		Stats struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 const (
@@ -209,7 +210,7 @@ func TestUnload_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 	})
 	open.chat("")
 	s := guarded(open)
-	secret, _ := s.token(node.Token{Models: []string{"acme/*"}})
+	secret, _ := s.token(access.Token{Models: []string{"acme/*"}})
 	if got := s.with(secret, "POST", unloadPath, `{"instance_id":"gpt-4"}`); got.status != 404 || strings.Contains(got.body, "tinychat") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -270,7 +271,7 @@ func TestEstimate_OfALimitedToken(t *testing.T) {
 	link(t, shipped, filepath.Join(open.node.Home().Models(), "acme", "own", "own-f16.gguf"))
 	open.chat("")
 	s := guarded(open)
-	secret, _ := s.token(node.Token{Models: []string{"acme/*"}})
+	secret, _ := s.token(access.Token{Models: []string{"acme/*"}})
 	got := s.with(secret, "POST", loadPath, `{"model":"acme/own","estimate_only":true}`)
 	if got.status != 200 || strings.Contains(got.body, "tinychat") || gjson.Get(got.body, "would_unload_others").Int() != 1 || gjson.Get(got.body, "would_unload").Raw != "[]" {
 		t.Errorf("%d %s", got.status, got.body)

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // serveLogs is an API whose log has some records, and who may read it.
@@ -32,7 +33,7 @@ func serveLogs(t *testing.T, options ...option) (*server, *slog.Logger, *httptes
 	})...)
 	all := New(config)
 	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
+		all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), access.Local)))
 	}))
 	t.Cleanup(func() {
 		admin.CloseClientConnections()
@@ -108,8 +109,8 @@ func TestLogs_AreForAdministrators(t *testing.T) {
 	if got := s.do("GET", "/api/v1/logs", ""); got.status != 401 {
 		t.Errorf("anybody: %d", got.status)
 	}
-	for scope, want := range map[node.Scope]int{node.ScopeInference: 403, node.ScopeModelsManage: 403, node.ScopeAdmin: 200} {
-		secret, _, err := s.node.CreateToken(t.Context(), node.Token{Name: "x", Scopes: []node.Scope{scope}})
+	for scope, want := range map[access.Scope]int{access.ScopeInference: 403, access.ScopeModelsManage: 403, access.ScopeAdmin: 200} {
+		secret, _, err := s.node.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{scope}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestLogs_HaveTheRequestsID(t *testing.T) {
 		if header != "" {
 			r.Header.Set("X-Request-Id", header)
 		}
-		r = r.WithContext(endpoint.WithIdentity(r.Context(), node.Local))
+		r = r.WithContext(endpoint.WithIdentity(r.Context(), access.Local))
 		a.ServeHTTP(w, r)
 		id := w.Header().Get("X-Request-Id")
 		found := recent.Last(1, logs.Filter{Request: id})
@@ -239,7 +240,7 @@ func TestAdmit_TheRequestKeepsItsID(t *testing.T) {
 	config.Node = func(context.Context) (*node.Node, error) { return s.node, nil }
 	config.Log = slog.New(slog.DiscardHandler)
 	w := httptest.NewRecorder()
-	admitted, ok := New(config).Admit(w, httptest.NewRequest(http.MethodGet, "/api/v1/settings", nil), node.Local, "")
+	admitted, ok := New(config).Admit(w, httptest.NewRequest(http.MethodGet, "/api/v1/settings", nil), access.Local, "")
 	if !ok {
 		t.Fatal(w.Body)
 	}
@@ -258,12 +259,12 @@ func TestSettings_Configuration(t *testing.T) {
 		Describe: func() resource.Configuration { return resource.Configuration{File: "/etc/Caddyfile"} },
 	})
 	for name, tt := range map[string]struct {
-		who  *node.Identity
+		who  *access.Identity
 		want bool
 	}{
 		"anybody":       {nil, false},
-		"a token":       {&node.Identity{Scopes: []node.Scope{node.ScopeInference}}, false},
-		"administrator": {node.Local, true},
+		"a token":       {&access.Identity{Scopes: []access.Scope{access.ScopeInference}}, false},
+		"administrator": {access.Local, true},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/settings", nil)
 		a.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), tt.who)))

@@ -6,16 +6,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestMCP_Servers(t *testing.T) {
 	t.Parallel()
 	open, tools := serve(t, callsThen("It said hi.", echo), withMCP), serveTools(t)
 	s := guarded(open)
-	user, _ := s.token(node.Token{})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	none, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference, node.ScopeModelsManage}})
+	user, _ := s.token(access.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	none, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference, access.ScopeModelsManage}})
 	const path = "/api/v1/mcp"
 	if got := s.with(user, "GET", path, ""); got.body != `{"servers":[]}` || got.status != 200 {
 		t.Errorf("without a file: %d %s", got.status, got.body)
@@ -70,7 +70,7 @@ func TestMCP_Servers(t *testing.T) {
 		t.Errorf("unknown: %d %s", got.status, got.body)
 	}
 	closed := serve(t, nil)
-	secret, _ := closed.token(node.Token{})
+	secret, _ := closed.token(access.Token{})
 	for _, at := range []string{path, path + "/x"} {
 		if got := closed.with(secret, "GET", at, ""); got.status != 403 || got.code() != "gate_closed" {
 			t.Errorf("the gate is closed: %d %s", got.status, got.body)

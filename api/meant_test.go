@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestMeantPath(t *testing.T) {
@@ -97,8 +97,8 @@ func TestMeant_IsAnsweredAsTheEndpoint(t *testing.T) {
 func TestMeant_NeedsTheRightsOfTheEndpoint(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	infers, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
-	reads, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+	infers, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
+	reads, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead}})
 	for _, tt := range []struct {
 		token, method, path string
 		status              int

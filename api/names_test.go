@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // TestNames_AreTheSameInEveryDialect: what one dialect lists, any other takes.
@@ -17,8 +18,8 @@ func TestNames_AreTheSameInEveryDialect(t *testing.T) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"GPT-4", "Caf\u00e9", "claude-*"}}}
 	})
 	s = guarded(s)
-	theirs, _ := s.token(node.Token{Models: []string{"lmcaddy/*"}})
-	others, _ := s.token(node.Token{Models: []string{"gpt-4", "acme/*", "*:latest"}}) // of names, which are no keys
+	theirs, _ := s.token(access.Token{Models: []string{"lmcaddy/*"}})
+	others, _ := s.token(access.Token{Models: []string{"gpt-4", "acme/*", "*:latest"}}) // of names, which are no keys
 	for range 2 {
 		if got := s.with(theirs, "POST", "/api/v1/models/load", `{"model":"TINYCHAT:latest"}`); got.status != 200 {
 			t.Fatalf("%d %s", got.status, got.body)

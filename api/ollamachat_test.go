@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 var ollamaVolatile = regexp.MustCompile(`("created_at":")[^"]*|("(?:total|load|prompt_eval|eval)_duration":)[0-9]+`)
@@ -205,9 +206,9 @@ func TestOllama_KeepAliveOfOthersModels(t *testing.T) {
 		t.Errorf("%s %s", got.body, s.instance().Raw)
 	}
 	s = guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) { settings.IdleTTL = 100e9 }))
-	admin, _ := s.token(node.Token{Scopes: node.Scopes})
-	mine, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
-	others, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	admin, _ := s.token(access.Token{Scopes: access.Scopes})
+	mine, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
+	others, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
 	for _, tt := range []struct {
 		secret, value string
 		want          float64

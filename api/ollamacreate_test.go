@@ -10,7 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // tagged are the names in Ollama's list.
@@ -72,8 +72,8 @@ func TestOllamaPull_OfWhatIsPaused(t *testing.T) {
 	s, hub := serveWithHub(t)
 	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	s = guarded(s)
-	ann, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsManage, node.ScopeModelsRead}})
-	bob, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsManage}})
+	ann, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsManage, access.ScopeModelsRead}})
+	bob, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsManage}})
 	id := gjson.Get(s.with(ann, "POST", downloadPath, `{"model":"acme/tiny-GGUF"}`).body, "job_id").Str
 	expect(t, s.with(ann, "POST", downloadPath+"/"+id+"/pause", ""), 200, nil)
 	if got := s.with(bob, "POST", "/api/pull", `{"model":"acme/tiny-GGUF","stream":false}`); got.status != 409 || !strings.Contains(got.body, "is paused") {
@@ -167,7 +167,7 @@ func TestOllamaCreate_RestrictedTokens(t *testing.T) {
 	link(t, embedding, s.node.Home().Models()+"/lmcaddy/tinyembed/e.gguf")
 	expect(t, s.do("POST", "/api/copy", `{"source":"lmcaddy/tinychat","destination":"secret"}`), 200, nil)
 	s = guarded(s)
-	token, _ := s.token(node.Token{Models: []string{"lmcaddy/tinyembed"}})
+	token, _ := s.token(access.Token{Models: []string{"lmcaddy/tinyembed"}})
 	for _, tt := range []struct{ method, path, body string }{
 		{"POST", "/api/show", `{"model":"NAME"}`},
 		{"DELETE", "/api/delete", `{"model":"NAME"}`},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -73,7 +73,7 @@ func allows(origins []string, origin string) bool {
 // A site without authentication also refuses other host names: a page's own name may resolve to this machine (DNS rebinding), which
 // makes the page one of the same origin.
 func refuseForeign(c *endpoint.Call) *translate.Error {
-	if c.Identity == node.Local || c.Identity == node.Nobody || c.Identity != nil && c.Identity.Token != "" || c.Identity.IsNode() {
+	if c.Identity == access.Local || c.Identity == access.Nobody || c.Identity != nil && c.Identity.Token != "" || c.Identity.IsNode() {
 		return nil
 	}
 	if c.Identity == nil && !isForThisMachine(c) {

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // asked asks with a Host that may be another than where the server is.
@@ -144,8 +145,8 @@ func ownAddress(t *testing.T) string {
 func TestOrigin_WhatABrowserSendsByItself(t *testing.T) {
 	t.Parallel()
 	open := serve(t, nil)
-	secret, _ := open.token(node.Token{})
-	ann := &node.Identity{Owner: "user:ann", Name: "ann", Scopes: node.DefaultScopes}
+	secret, _ := open.token(access.Token{})
+	ann := &access.Identity{Owner: "user:ann", Name: "ann", Scopes: access.DefaultScopes}
 	for name, tt := range map[string]struct {
 		origin, site, token string
 		cors                []string
@@ -193,7 +194,7 @@ func TestOrigin_TheSocketIsExempt(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "http://lmcaddy/v1/models", nil)
 	r.Header.Set("Origin", "null")
 	w := httptest.NewRecorder()
-	a.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(t.Context(), node.Local)))
+	a.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(t.Context(), access.Local)))
 	if w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -206,7 +207,7 @@ func (s *server) nodeOf(context.Context) (*node.Node, error) { return s.node, ni
 func TestOrigin_WithATokenAnyHostWillDo(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, _ := s.token(node.Token{})
+	secret, _ := s.token(access.Token{})
 	if got := s.asked("GET", "/v1/models", "models.example", "X-Api-Key", secret, "Origin", "https://other.example"); got.status != 200 || got.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
@@ -223,7 +224,7 @@ func TestCORS(t *testing.T) {
 	}
 	open := serve(t, nil, allow(app))
 	closed, some, all := guarded(open), guarded(open, allow("https://other.example", app)), guarded(open, allow("*"))
-	secret, _ := open.token(node.Token{})
+	secret, _ := open.token(access.Token{})
 	preflight := []string{
 		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type", "Access-Control-Request-Private-Network", "true",
 	}

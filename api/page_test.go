@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
@@ -66,7 +67,7 @@ func TestSettings_Identity(t *testing.T) {
 	if got := open.do("GET", "/api/v1/settings", "", "Authorization", "Bearer sk-lm-wrong"); got.status != 200 || gjson.Get(got.body, "identity").Raw != "null" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	secret, _ := open.token(node.Token{Name: "reader", Scopes: []node.Scope{node.ScopeModelsRead}, Models: []string{"a/*"}})
+	secret, _ := open.token(access.Token{Name: "reader", Scopes: []access.Scope{access.ScopeModelsRead}, Models: []string{"a/*"}})
 	const want = `{"name":"reader","scopes":["models.read"],"models":["a/*"]}`
 	for name, s := range map[string]*server{"open": open, "guarded": guarded(open)} {
 		if got := s.with(secret, "GET", "/api/v1/settings", ""); gjson.Get(got.body, "identity").Raw != want {

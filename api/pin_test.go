@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // pinnedOf returns which instances are pinned, and the ttl of each.
@@ -107,9 +108,9 @@ func TestPin_Lasts(t *testing.T) {
 func TestPin_Rights(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	all, _ := s.token(node.Token{})
-	narrow, _ := s.token(node.Token{Models: []string{"other/*"}})
-	reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead, node.ScopeInference}})
+	all, _ := s.token(access.Token{})
+	narrow, _ := s.token(access.Token{Models: []string{"other/*"}})
+	reader, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead, access.ScopeInference}})
 	s.chatAs(all, "loads it")
 	var unknown [2]answer
 	for i, name := range []string{"lmcaddy/tinychat", "lmcaddy/nothing0"} {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestPS_WhatATokenSees(t *testing.T) {
@@ -13,11 +13,11 @@ func TestPS_WhatATokenSees(t *testing.T) {
 	open := serve(t, nil)
 	withOthers(open)
 	s := guarded(open)
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	other, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
-	loader, own := s.token(node.Token{})
-	narrow, _ := s.token(node.Token{Models: []string{"lmcaddy/tinyembed"}})
-	none, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	other, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead}})
+	loader, own := s.token(access.Token{})
+	narrow, _ := s.token(access.Token{Models: []string{"lmcaddy/tinyembed"}})
+	none, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
 	for _, model := range []string{"tinychat", "tinyembed"} {
 		if got := s.with(loader, "POST", "/api/v1/models/load", `{"model":"`+model+`"}`); got.status != 200 {
 			t.Fatal(got.body)

@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lmcaddy/lmcaddy/api/manage"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // A parameter that would be ignored is an error: a filter that isn't one would have more deleted than was meant.
 func TestQuery_NothingIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	const old = "updated_before=2026-01-01T00:00:00Z"
 	for request, want := range map[string]string{
 		"DELETE /api/v1/warm?modle=tinychat":                       `400 unknown_parameter It has: model.`,

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeremote"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
 
@@ -366,7 +367,7 @@ func TestRemote_OfALimitedToken(t *testing.T) {
 	s.await("org/far")
 	s.await("b/org/hidden")
 	s = guarded(s)
-	secret, _ := s.token(node.Token{Models: []string{"org/far"}})
+	secret, _ := s.token(access.Token{Models: []string{"org/far"}})
 	as := []string{"Authorization", "Bearer " + secret}
 	for _, path := range []string{"/api/v1/models", "/v1/models", "/api/v0/models", "/api/v1/ps", "/api/tags"} {
 		if got := s.do("GET", path, "", as...); got.status != http.StatusOK || strings.Contains(got.body, "hidden") || !strings.Contains(got.body, "org/far") || strings.Contains(got.body, `"name":"b"`) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // listed lists requests with a token; empty: without one.
@@ -124,10 +124,10 @@ func TestRequests_BelongToTheirOwners(t *testing.T) {
 	t.Parallel()
 	open := serve(t, nil, inspecting(1))
 	s := guarded(open)
-	ann, made := s.token(node.Token{})
-	bob, _ := s.token(node.Token{Models: []string{"lmcaddy/*"}})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+	ann, made := s.token(access.Token{})
+	bob, _ := s.token(access.Token{Models: []string{"lmcaddy/*"}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	reader, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead}})
 	for id, secret := range map[string]string{"anns": ann, "bobs": bob} {
 		s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`, "X-Request-Id", id)
 		s.endedAs(secret, id, "ok")
@@ -164,7 +164,7 @@ func TestRequests_BelongToTheirOwners(t *testing.T) {
 		t.Errorf("without the scope: %d %s", got.status, got.body)
 	}
 	made.Models = []string{"other/*"}
-	if _, err := s.node.UpdateToken(t.Context(), made); err != nil {
+	if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	if list := s.listed(ann, ""); len(list) != 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // socketClient is a client of a WebSocket.
@@ -265,13 +266,13 @@ func TestResponseSocket_NeedsAToken(t *testing.T) {
 	if got := s.do("GET", "/v1/responses", "", "Connection", "Upgrade", "Upgrade", "websocket"); got.status != 401 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	c := s.dial(http.Header{"Authorization": {"Bearer " + secret}})
 	c.ask(`"input":"hi"`)
 	if used := s.usedBy(made.ID, "lmcaddy/tinychat", 1); used.Requests != 1 || used.TokensOut == 0 {
 		t.Errorf("%+v", used)
 	}
-	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.ended(); got != websocket.StatusPolicyViolation {

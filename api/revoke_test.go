@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // Whatever runs for a token ends when the token does.
@@ -41,14 +42,14 @@ func TestRevoke_EndsWhatRuns(t *testing.T) {
 			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
 				Answer: fakeengine.Answer{Text: "one two three four"}, Cues: []fakeengine.Cue{{After: 2, Gate: "never"}},
 			}}}))
-			secret, made := s.token(node.Token{})
-			other, _ := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
+			other, _ := s.token(access.Token{})
 			begun, answered := s.begin(secret, tt.path, tt.body, "two")
 			s.fake.Wait(t, fakeengine.At("never"))
 			if tt.status == 200 {
 				<-begun // what the engine has sent may still be on its way to the client
 			}
-			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			got := s.wait(answered)
@@ -79,10 +80,10 @@ func TestRevoke_TellsWhatIsHeldBack(t *testing.T) {
 			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
 				Answer: fakeengine.Answer{Text: "three four"}, Cues: []fakeengine.Cue{{Do: fakeengine.Garbage, Bytes: []byte(chunk)}, {Gate: "never"}},
 			}}}))
-			secret, made := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
 			begun, answered := s.begin(secret, tt.path, tt.body, "one ")
 			<-begun
-			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			got := s.wait(answered)
@@ -155,7 +156,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 				go func() { _, _ = s.Client().Post(open.URL+tt.path, "", strings.NewReader(tt.body)) }()
 				s.fake.Wait(t, fakeengine.At("never"))
 			}
-			secret, made := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
 			answered := make(chan answer, 1)
 			go func() { answered <- s.with(secret, "POST", tt.path, tt.body) }()
 			for deadline := time.Now().Add(time.Minute); s.node.Overview().Waiting["lmcaddy/tinychat"] == 0 && tt.script.Load.Gate == ""; time.Sleep(time.Millisecond) {
@@ -166,7 +167,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 			if tt.script.Load.Gate != "" {
 				s.fake.Wait(t, fakeengine.At("never"))
 			}
-			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.wait(answered); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
@@ -179,14 +180,14 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	from := s.part(secret, `{"model":`, "Content-Length: 1000")
-	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the body is not read")
 		}
 	}
-	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan answer, 1)
@@ -200,31 +201,31 @@ func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
 func TestRevoke_ByAnother(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(s *server, made node.Token) error
+		change func(s *server, made access.Token) error
 		status int
 		want   string
 	}{
-		"revoked": {func(s *server, made node.Token) error {
+		"revoked": {func(s *server, made access.Token) error {
 			return s.node.Conversations().DeleteToken(s.t.Context(), made.ID)
 		}, 401, "has been revoked"},
-		"expired": {func(s *server, made node.Token) error {
+		"expired": {func(s *server, made access.Token) error {
 			return s.expire(made)
 		}, 401, "has expired"},
-		"no scope": {func(s *server, made node.Token) error {
-			made.Scopes = []node.Scope{node.ScopeModelsRead}
-			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+		"no scope": {func(s *server, made access.Token) error {
+			made.Scopes = []access.Scope{access.ScopeModelsRead}
+			_, err := access.UpdateToken(s.t.Context(), s.node.Conversations(), made)
 			return err
 		}, 403, "no longer has the scope inference"},
-		"no model": {func(s *server, made node.Token) error {
+		"no model": {func(s *server, made access.Token) error {
 			made.Models = []string{"other/*"}
-			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			_, err := access.UpdateToken(s.t.Context(), s.node.Conversations(), made)
 			return err
 		}, 403, "may no longer use the model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "never"}}}))
-			secret, made := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
 			answered := make(chan answer, 1)
 			go func() {
 				answered <- s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)
@@ -243,17 +244,17 @@ func TestRevoke_ByAnother(t *testing.T) {
 func TestRevoke_LeavesWhatMayGoOn(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}))
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	answered := make(chan answer, 1)
 	go func() {
 		answered <- s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)
 	}()
 	s.fake.Wait(t, fakeengine.At("go"))
-	made.Name, made.Models, made.Scopes = "other", []string{"lmcaddy/*"}, []node.Scope{node.ScopeInference}
-	if _, err := s.node.UpdateToken(t.Context(), made); err != nil {
+	made.Name, made.Models, made.Scopes = "other", []string{"lmcaddy/*"}, []access.Scope{access.ScopeInference}
+	if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for i := range 3 { // each has the tokens in use looked up
 		if got := s.with(admin, "PATCH", "/api/v1/tokens/"+made.ID, `{"name":"`+strconv.Itoa(i)+`"}`); got.status != 200 {
 			t.Errorf("%d %s", got.status, got.body)
@@ -270,7 +271,7 @@ func TestRevoke_EndsTheEventsOfADownload(t *testing.T) {
 	open, hub := serveWithHub(t)
 	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	s := guarded(open)
-	secret, made := s.token(node.Token{})
+	secret, made := s.token(access.Token{})
 	id := open.start("acme/tiny-GGUF")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+downloadPath+"/"+id+"/events", nil)
 	if err != nil {
@@ -287,7 +288,7 @@ func TestRevoke_EndsTheEventsOfADownload(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		answered <- answer{body: string(body)}
 	}()
-	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.wait(answered); !strings.Contains(got.body, "has been revoked") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
@@ -33,7 +34,7 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 		t.Fatal(got.body)
 	}
 	s = guarded(s)
-	secret, _ := s.token(node.Token{Models: []string{"LMCADDY/tinyembed", "other/*"}})
+	secret, _ := s.token(access.Token{Models: []string{"LMCADDY/tinyembed", "other/*"}})
 	for path, want := range map[string]string{"/v1/models": "data.#.id", "/api/v0/models": "data.#.id", "/api/v1/models": "models.#.key"} {
 		if got := s.with(secret, "GET", path, ""); gjson.Get(got.body, want).Raw != `["lmcaddy/tinyembed"]` {
 			t.Errorf("%s: %s", path, got.body)
@@ -96,7 +97,7 @@ func TestAccess_AVariantByItsName(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
 	for models, want := range map[string]int{"lmcaddy/tinychat@f16": 200, "lmcaddy/tinychat": 200, "lmcaddy/tinychat@q8_0": 404} {
-		secret, _ := s.token(node.Token{Models: []string{models}})
+		secret, _ := s.token(access.Token{Models: []string{models}})
 		if got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != want {
 			t.Errorf("%s: %d %s", models, got.status, got.body)
 		}
@@ -110,8 +111,8 @@ func TestAccess_ConversationsBelongToTheirOwners(t *testing.T) {
 	t.Parallel()
 	open := serve(t, nil)
 	s := guarded(open)
-	ann, _ := s.token(node.Token{})
-	bob, _ := s.token(node.Token{Scopes: node.Scopes})
+	ann, _ := s.token(access.Token{})
+	bob, _ := s.token(access.Token{Scopes: access.Scopes})
 	chat := func(secret, more string) answer {
 		return s.with(secret, "POST", "/api/v1/chat", `{"model":"tinychat","input":"hi"`+more+`}`)
 	}
@@ -136,7 +137,7 @@ func TestAccess_ConversationsBelongToTheirOwners(t *testing.T) {
 func TestAccess_LoadedModelsRememberWhoLoadedThem(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	secret, token := s.token(node.Token{})
+	secret, token := s.token(access.Token{})
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"max_tokens":5}`,
 		"/api/v1/models/load":  `{"model":"tinychat"}`,

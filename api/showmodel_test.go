@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestShow(t *testing.T) {
@@ -78,10 +79,10 @@ func TestShow_Refuses(t *testing.T) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4"}, Draft: "lmcaddy/none", Args: []string{"--lora", "/secret/x"}}}
 	})
 	s := guarded(open)
-	limited, _ := s.token(node.Token{Models: []string{"acme/*"}})
-	own, _ := s.token(node.Token{Models: []string{"lmcaddy/tinychat"}})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	without, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	limited, _ := s.token(access.Token{Models: []string{"acme/*"}})
+	own, _ := s.token(access.Token{Models: []string{"lmcaddy/tinychat"}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	without, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
 	for name, tt := range map[string]struct {
 		secret, model string
 		status        int
@@ -151,11 +152,11 @@ func TestSearch_TakesTheRightToDownload(t *testing.T) {
 	open, hub := serveWithHub(t)
 	hub.Add("other/tiny-two-GGUF", fakehub.Files{"two-Q5_K_M.gguf": fakehub.Random(1, 5000)})
 	s := guarded(open)
-	reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+	reader, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead}})
 	if got := s.with(reader, "GET", "/api/v1/models/search?query=tiny", ""); got.status != 403 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	limited, _ := s.token(node.Token{Models: []string{"other/*"}})
+	limited, _ := s.token(access.Token{Models: []string{"other/*"}})
 	if got := s.with(limited, "GET", "/api/v1/models/search?query=tiny", ""); gjson.Get(got.body, "models.#.model").Raw != `["other/tiny-two-GGUF"]` {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -186,7 +187,7 @@ func TestDownload_EstimateOnly(t *testing.T) {
 	if got := s.do("POST", downloadPath, `{"model":"acme/tiny-GGUF@Q8_0","estimate_only":true}`); gjson.Get(got.body, "status").Str != "already_downloaded" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	limited, _ := guarded(s).token(node.Token{Models: []string{"other/*"}})
+	limited, _ := guarded(s).token(access.Token{Models: []string{"other/*"}})
 	if got := guarded(s).with(limited, "POST", downloadPath, `{"model":"acme/tiny-GGUF","estimate_only":true}`); got.status != 403 {
 		t.Errorf("%d %s", got.status, got.body)
 	}

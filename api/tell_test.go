@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -37,7 +38,7 @@ func TestErrors_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 	s := guarded(serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
 		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-*"}}}
 	}))
-	secret, _ := s.token(node.Token{Models: []string{"other/*"}})
+	secret, _ := s.token(access.Token{Models: []string{"other/*"}})
 	got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}`)
 	if got.status != 404 || got.code() != "model_not_found" || strings.Contains(got.body, "tinychat") || !strings.Contains(got.body, "gpt-5") {
 		t.Errorf("%d %s", got.status, got.body)
@@ -49,21 +50,21 @@ func TestTTL_IsTheOperators(t *testing.T) {
 	t.Parallel()
 	const idle, own = time.Hour, 2 * time.Hour
 	for name, tt := range map[string]struct {
-		scopes []node.Scope
+		scopes []access.Scope
 		ttl    string
 		model  *time.Duration // the model's setting
 		idle   time.Duration
 		want   time.Duration
 	}{
-		"shorter":                 {[]node.Scope{node.ScopeInference}, "60", nil, idle, time.Minute},
-		"longer":                  {[]node.Scope{node.ScopeInference}, "7200", nil, idle, idle},
-		"for ever":                {[]node.Scope{node.ScopeInference}, "0", nil, idle, idle},
-		"for ever, as -1":         {[]node.Scope{node.ScopeInference}, "-1", nil, idle, idle},
-		"the model's own":         {[]node.Scope{node.ScopeInference}, "0", new(own), idle, own},
-		"no limit":                {[]node.Scope{node.ScopeInference}, "7200", nil, 0, own},
-		"who may load, longer":    {node.DefaultScopes, "7200", nil, idle, own},
-		"who may load, for ever":  {node.DefaultScopes, "0", nil, idle, 0},
-		"administrators may load": {[]node.Scope{node.ScopeAdmin}, "0", nil, idle, 0},
+		"shorter":                 {[]access.Scope{access.ScopeInference}, "60", nil, idle, time.Minute},
+		"longer":                  {[]access.Scope{access.ScopeInference}, "7200", nil, idle, idle},
+		"for ever":                {[]access.Scope{access.ScopeInference}, "0", nil, idle, idle},
+		"for ever, as -1":         {[]access.Scope{access.ScopeInference}, "-1", nil, idle, idle},
+		"the model's own":         {[]access.Scope{access.ScopeInference}, "0", new(own), idle, own},
+		"no limit":                {[]access.Scope{access.ScopeInference}, "7200", nil, 0, own},
+		"who may load, longer":    {access.DefaultScopes, "7200", nil, idle, own},
+		"who may load, for ever":  {access.DefaultScopes, "0", nil, idle, 0},
+		"administrators may load": {[]access.Scope{access.ScopeAdmin}, "0", nil, idle, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +72,7 @@ func TestTTL_IsTheOperators(t *testing.T) {
 				settings.IdleTTL = tt.idle
 				settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {TTL: tt.model}}
 			}))
-			secret, _ := s.token(node.Token{Scopes: tt.scopes})
+			secret, _ := s.token(access.Token{Scopes: tt.scopes})
 			got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","ttl":`+tt.ttl+`,"messages":[{"role":"user","content":"hi"}]}`)
 			if got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestAccess_ChangesCountAtOnce(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	made := s.with(admin, "POST", "/api/v1/tokens", `{"name":"x","scopes":["models.read","inference"],"models":["Other/*"],"limits":{"concurrent_requests":3},"expires_at":"2199-01-02T03:04:05Z"}`)
 	got := gjson.Parse(made.body)
 	for path, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestAccess_ChangesCountAtOnce(t *testing.T) {
 func TestTokens_RefusesWhatMakesNone(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	admin, made := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	admin, made := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for body, param := range map[string]string{
 		`{}`: "name", `{"name":""}`: "name", `{"name":3}`: "name", `{"name":"a\u0000b"}`: "name", `{"name":"` + strings.Repeat("x", 300) + `"}`: "name",
 		`{"name":"x","scopes":[]}`: "scopes", `{"name":"x","scopes":["all"]}`: "scopes", `{"name":"x","scopes":"admin"}`: "scopes", `{"name":"x","scopes":[1]}`: "scopes",

@@ -15,7 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -61,7 +61,7 @@ func TestUsage_OfEachEndpoint(t *testing.T) {
 				t.Parallel()
 				s := *s
 				s.t = t
-				secret, made := s.token(node.Token{})
+				secret, made := s.token(access.Token{})
 				got := s.with(secret, "POST", tt.path, "{"+tt.body+`,"stream":`+strconv.FormatBool(stream)+"}")
 				if got.status != 200 {
 					t.Fatalf("%d %s", got.status, got.body)
@@ -82,7 +82,7 @@ func TestUsage_OfEachEndpoint(t *testing.T) {
 			t.Parallel()
 			s := *s
 			s.t = t
-			secret, made := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
 			got := s.with(secret, "POST", path, body)
 			model := "lmcaddy/" + gjson.Get(body, "model").Str
 			used, want := s.usedBy(made.ID, model, 1), gjson.Get(got.body, "usage.total_tokens").Int()
@@ -110,7 +110,7 @@ func TestUsage_OfWhatIsCancelled(t *testing.T) {
 				PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two three four"}, Cues: []fakeengine.Cue{{After: 2, Gate: "never"}},
 			}}})
 			s = guarded(s)
-			secret, made := s.token(node.Token{})
+			secret, made := s.token(access.Token{})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+tt.path, strings.NewReader(tt.body))
@@ -156,8 +156,8 @@ func TestUsage_IsForItsOwnerAndForAdministrators(t *testing.T) {
 	open := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}})
 	open.chat("")
 	s := guarded(open)
-	ann, annes := s.token(node.Token{})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	ann, annes := s.token(access.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for range 2 {
 		if got := s.with(ann, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != 200 {
 			t.Fatal(got.body)
@@ -202,8 +202,8 @@ func TestUsage_SummedUp(t *testing.T) {
 	open := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}})
 	open.chat("")
 	s := guarded(open)
-	ann, annes := s.token(node.Token{Name: "Ann", Limits: node.Limits{TokensPerDay: 5000}})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	ann, annes := s.token(access.Token{Name: "Ann", Limits: access.Limits{TokensPerDay: 5000}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	for range 2 {
 		if got := s.with(ann, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != 200 {
 			t.Fatal(got.body)
@@ -260,22 +260,22 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	unlimited, _ := s.token(node.Token{})
+	unlimited, _ := s.token(access.Token{})
 	fine(ask(unlimited, "hi")) // loads the model, which may take a part of a minute
 	t.Run("requests a minute", func(*testing.T) {
-		secret, _ := s.token(node.Token{Limits: node.Limits{RequestsPerMinute: 2}})
+		secret, _ := s.token(access.Token{Limits: access.Limits{RequestsPerMinute: 2}})
 		fine(ask(secret, "hi"))
 		fine(ask(secret, "hi"))
 		limited(ask(secret, "hi"), 1, 60)
 		fine(s.with(secret, "GET", "/v1/models", "")) // asks no model
 	})
 	t.Run("tokens a day", func(*testing.T) {
-		secret, _ := s.token(node.Token{Limits: node.Limits{TokensPerDay: 8}})
+		secret, _ := s.token(access.Token{Limits: access.Limits{TokensPerDay: 8}})
 		fine(ask(secret, "hi"))
 		limited(ask(secret, "hi"), 1, 24*60*60)
 	})
 	t.Run("at a time", func(t *testing.T) {
-		secret, _ := s.token(node.Token{Limits: node.Limits{Concurrent: 1}})
+		secret, _ := s.token(access.Token{Limits: access.Limits{Concurrent: 1}})
 		first := make(chan answer, 1)
 		go func() { first <- ask(secret, "wait") }()
 		s.fake.Wait(t, fakeengine.At("go"))
@@ -307,7 +307,7 @@ func TestLimits_TokensADayOfManyAtOnce(t *testing.T) {
 			t.Parallel()
 			s := *s
 			s.t = t
-			secret, made := s.token(node.Token{Limits: node.Limits{TokensPerDay: limit}})
+			secret, made := s.token(access.Token{Limits: access.Limits{TokensPerDay: limit}})
 			var all sync.WaitGroup
 			var answered atomic.Int64
 			for range 100 {
@@ -331,7 +331,7 @@ func TestLimits_TokensADayOfManyAtOnce(t *testing.T) {
 		})
 	}
 	t.Run("too many choices", func(t *testing.T) {
-		secret, _ := s.token(node.Token{Limits: node.Limits{TokensPerDay: limit}})
+		secret, _ := s.token(access.Token{Limits: access.Limits{TokensPerDay: limit}})
 		got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","n":100,"messages":[{"role":"user","content":"hi"}]}`)
 		if got.status != 429 || !strings.Contains(got.body, "50 more tokens today") {
 			t.Errorf("%d %s", got.status, got.body)

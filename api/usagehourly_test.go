@@ -13,15 +13,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestUsage_ByHour(t *testing.T) {
 	t.Parallel()
 	open := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}})
 	s := guarded(open)
-	ann, _ := s.token(node.Token{})
-	bob, _ := s.token(node.Token{})
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	ann, _ := s.token(access.Token{})
+	bob, _ := s.token(access.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	began := time.Now().UTC().Truncate(time.Hour)
 	for range 2 {
 		s.chatAs(ann, "anns")
@@ -65,8 +66,8 @@ func TestSettings_Presets(t *testing.T) {
 		settings.Presets = map[string]node.Preset{"short": {"max_tokens": json.RawMessage("9")}, "kind": {"system_prompt": json.RawMessage(`"Be kind."`)}}
 	})
 	s := guarded(open)
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	other, _ := s.token(node.Token{})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	other, _ := s.token(access.Token{})
 	const names = `[{"name":"kind"},{"name":"short"}]`
 	const all = `[{"name":"kind","fields":{"system_prompt":"Be kind."}},{"name":"short","fields":{"max_tokens":9}}]`
 	for name, tt := range map[string]struct {

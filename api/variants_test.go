@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestVariants(t *testing.T) {
@@ -78,9 +79,9 @@ func TestVariants_Rights(t *testing.T) {
 	t.Parallel()
 	open, _ := serveWithHub(t)
 	s := guarded(open)
-	reader, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead, node.ScopeInference}})
-	narrow, _ := s.token(node.Token{Models: []string{"acme/tiny@q8_0"}})
-	other, _ := s.token(node.Token{Models: []string{"other/*"}})
+	reader, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeModelsRead, access.ScopeInference}})
+	narrow, _ := s.token(access.Token{Models: []string{"acme/tiny@q8_0"}})
+	other, _ := s.token(access.Token{Models: []string{"other/*"}})
 	const path = "/api/v1/models/variants?model=acme/tiny-GGUF"
 	if got := s.with(reader, "GET", path, ""); got.status != 403 || got.code() != "missing_scope" {
 		t.Errorf("%d %s", got.status, got.body)

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/warm"
 	"github.com/lmcaddy/lmcaddy/warm/warmtest"
 )
@@ -67,8 +68,8 @@ func TestWarm_Rates(t *testing.T) {
 			shelf.Saved(1000, 1e8, time.Second)
 		}
 	}
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	some, _ := s.token(node.Token{Models: []string{"x/*"}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	some, _ := s.token(access.Token{Models: []string{"x/*"}})
 	fast := `{"model":"` + chatModel + `","pays_from_tokens":1334,"prompt_tokens_per_second":10000,"bytes_per_token":100000,"restore_bytes_per_second":2000000000}`
 	slow := `{"model":"x/slow","pays_from_tokens":null,"prompt_tokens_per_second":10000,"bytes_per_token":100000,"restore_bytes_per_second":100000000}`
 	for secret, want := range map[string]string{admin: fast + "," + slow, some: slow} {
@@ -82,9 +83,9 @@ func TestWarm_Rates(t *testing.T) {
 func TestWarm_BelongsToItsOwner(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
-	secret, own := s.token(node.Token{})
-	narrow, limited := s.token(node.Token{Models: []string{"other/*"}})
+	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
+	secret, own := s.token(access.Token{})
+	narrow, limited := s.token(access.Token{Models: []string{"other/*"}})
 	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm(), model, warm.State{Owner: owner}) }
 	for _, model := range []string{chatModel, "other/model"} {
 		keep("user:ann", model)

@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func init() { caddy.RegisterModule(new(Auth)) }
@@ -35,7 +35,7 @@ type Trusted struct {
 	User string `json:"user" head:"<placeholder> [<scope...>]"`
 
 	// What the user may do. Default: all but admin.
-	Scopes []node.Scope `json:"scopes,omitempty" word:"-"`
+	Scopes []access.Scope `json:"scopes,omitempty" word:"-"`
 
 	// Only the user of this name. Default: any.
 	Only string `json:"only,omitempty" args:"<user>"`
@@ -72,7 +72,7 @@ func (t *Trusted) Head(args []string) error {
 	}
 	t.User = args[0]
 	for _, scope := range args[1:] {
-		t.Scopes = append(t.Scopes, node.Scope(scope))
+		t.Scopes = append(t.Scopes, access.Scope(scope))
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func (t *Trusted) Check() error {
 		return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
 	}
 	for _, s := range t.Scopes {
-		if !slices.Contains(node.Scopes, s) {
-			return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
+		if !slices.Contains(access.Scopes, s) {
+			return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, access.Scopes)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 }
 
 // trusted returns the identity from another authentication, or nil.
-func (h *Auth) trusted(r *http.Request) *node.Identity {
+func (h *Auth) trusted(r *http.Request) *access.Identity {
 	replace, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
 		return nil
@@ -126,9 +126,9 @@ func (h *Auth) trusted(r *http.Request) *node.Identity {
 		}
 		scopes := t.Scopes
 		if len(scopes) == 0 {
-			scopes = node.DefaultScopes
+			scopes = access.DefaultScopes
 		}
-		return &node.Identity{Owner: "user:" + user, Name: user, Scopes: scopes}
+		return &access.Identity{Owner: "user:" + user, Name: user, Scopes: scopes}
 	}
 	return nil
 }

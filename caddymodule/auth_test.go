@@ -18,6 +18,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // provisioned is a Caddyfile's configuration, ready but not started.
@@ -150,7 +151,7 @@ func TestAuth_TrustsOtherAuthentication(t *testing.T) {
 		cors https://app.example
 	}
 }`)
-	secret, _, err := n.CreateToken(t.Context(), node.Token{Name: "x", Scopes: []node.Scope{node.ScopeAdmin}})
+	secret, _, err := n.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{access.ScopeAdmin}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestAuth_Validate(t *testing.T) {
 			t.Errorf("%q: %v", user, err)
 		}
 	}
-	if err := (&Auth{Trusted: []Trusted{{User: "{x}", Scopes: []node.Scope{"all"}}}}).Validate(); err == nil || !strings.Contains(err.Error(), "all") {
+	if err := (&Auth{Trusted: []Trusted{{User: "{x}", Scopes: []access.Scope{"all"}}}}).Validate(); err == nil || !strings.Contains(err.Error(), "all") {
 		t.Error(err)
 	}
 }

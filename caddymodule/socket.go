@@ -21,7 +21,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/home"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // socket serves the API on a Unix socket of the home, with full rights: only this user can connect to it. It belongs to the
@@ -56,7 +56,7 @@ func (a *App) service() *service {
 	})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
+			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), access.Local)))
 		}),
 		grace: a.grace(),
 		log:   a.log,
@@ -217,7 +217,7 @@ func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		defer context.AfterFunc(s.ending, cancel)()
 		r = r.WithContext(ctx)
 	}
-	s.newest.Load().handler.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
+	s.newest.Load().handler.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), access.Local)))
 }
 
 // Write logs the HTTP server's own messages where the newest configuration logs to.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
@@ -110,13 +111,13 @@ func (n *Node) IsClustered() bool { return n.settings.Load().Cluster.URL != "" }
 
 // Peer returns the identity of a request that another node of the cluster sends, with the key that this one has given it; nil: the key is
 // wrong.
-func (n *Node) Peer(key string, header http.Header) *Identity {
+func (n *Node) Peer(key string, header http.Header) *access.Identity {
 	name := header.Get(remote.NodeHeader)
 	owner, err := url.QueryUnescape(header.Get(remote.OwnerHeader))
 	if err != nil || name == "" || !n.IsClustered() || subtle.ConstantTimeCompare([]byte(key), []byte(n.cluster.key)) != 1 {
 		return nil
 	}
-	return &Identity{Owner: owner, Name: "node " + name, Scopes: nodeScopes, Node: name}
+	return &access.Identity{Owner: owner, Name: "node " + name, Scopes: access.NodeScopes, Node: name}
 }
 
 // PeerTTL returns how long another node, whose request this is, wants the model to stay loaded that the request loads; nil: as the settings say.
@@ -133,6 +134,17 @@ func PeerRetention(header http.Header) *supervisor.Retention { return remote.Par
 
 // LooksLikePeerKey reports whether something that was sent as a token is the key of a node, of this cluster or another.
 func LooksLikePeerKey(secret string) bool { return strings.HasPrefix(secret, peerPrefix) }
+
+// boots returns the nodes that there are.
+func (c *cluster) boots() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	alive := map[string]bool{c.boot: true}
+	for i := range c.nodes {
+		alive[c.nodes[i].Boot] = true
+	}
+	return alive
+}
 
 // touch tells the other nodes that the models or instances of this one have changed.
 func (c *cluster) touch() {
@@ -168,9 +180,7 @@ func (n *Node) keepBeating() {
 		case <-ticker.C:
 		}
 		n.join()
-		if n.isSharing() {
-			n.tellStale()
-		}
+		n.access.Quota.ShareStale()
 		select { // changes come in crowds
 		case <-n.ctx.Done():
 			return

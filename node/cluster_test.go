@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
 
@@ -37,10 +38,10 @@ func TestPeer_NeedsTheKeyOfThisStart(t *testing.T) {
 		return http.Header{remote.NodeHeader: {node}, remote.OwnerHeader: {owner}}
 	}
 	who := n.Peer(n.cluster.key, header("b:1", "user%3Aann"))
-	if who == nil || who.Owner != "user:ann" || !who.IsNode() || who.May(ScopeAdmin) || !who.May(ScopeInference) {
+	if who == nil || who.Owner != "user:ann" || !who.IsNode() || who.May(access.ScopeAdmin) || !who.May(access.ScopeInference) {
 		t.Fatalf("%+v", who)
 	}
-	for name, got := range map[string]*Identity{
+	for name, got := range map[string]*access.Identity{
 		"the key of another start": n.Peer(newCluster().key, header("b:1", "")),
 		"no key":                   n.Peer("", header("b:1", "")),
 		"no node":                  n.Peer(n.cluster.key, header("", "")),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -69,7 +70,7 @@ func (n *Node) prune() {
 	if err := s.PruneHours(n.ctx, time.Now()); err != nil && n.ctx.Err() == nil {
 		n.log.Error("removing the usage of old hours failed", "error", err)
 	}
-	if err := s.PruneLimits(n.ctx, sharedKept); err != nil && n.ctx.Err() == nil {
+	if err := s.PruneLimits(n.ctx, access.SharedAge); err != nil && n.ctx.Err() == nil {
 		n.log.Error("removing what was counted of tokens' limits failed", "error", err)
 	}
 	if bounds == (store.Bounds{}) {
@@ -88,7 +89,7 @@ func (n *Node) saveUsage() {
 	if err := n.record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
 		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
 	}
-	if err := n.saveTokenUse(n.ctx); err != nil && n.ctx.Err() == nil {
+	if err := n.access.Tokens.SaveUse(n.ctx); err != nil && n.ctx.Err() == nil {
 		n.log.Debug("the last use of tokens can't be saved", "error", err)
 	}
 }

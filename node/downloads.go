@@ -17,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
@@ -88,7 +89,7 @@ func (n *Node) Downloads() (*fetch.Jobs, error) {
 // DownloadedKey returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
 // doesn't list them, it is the repository's key, which the final key may extend by @ and a quantization.
 func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
-	key := keyOf(j.Folder, "")
+	key := access.DownloadKey(j.Folder, "")
 	if j.State != fetch.Completed || len(j.Files) == 0 {
 		return key
 	}
@@ -101,27 +102,10 @@ func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
 // Knows reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
 func (n *Node) Knows(folder string) bool { return n.means(folder) != "" }
 
-// keyOf returns the key of the model in a folder (publisher/name) with a quantization; an empty one means any.
-func keyOf(folder, quantization string) string {
-	publisher, repo, _ := strings.Cut(folder, "/")
-	key := catalog.Key(publisher, repo)
-	if quantization != "" {
-		key += "@" + strings.ToLower(quantization)
-	}
-	return key
-}
-
-// MayFetch reports whether an identity may download the model in a folder (publisher/name). Before the quantization is
-// chosen, it is enough that the identity may use any of them.
-func (i *Identity) MayFetch(folder, quantization string, isChosen bool) bool {
-	key := keyOf(folder, "")
-	return i.MayUse(key) || i.MayUse(keyOf(folder, quantization)) || !isChosen && quantization == "" && i.MayUseSome(key)
-}
-
 // JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
 // the model, and so may not see the download.
-func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, bool) {
-	for _, key := range []string{keyOf(j.Folder, ""), keyOf(j.Folder, j.Quantization)} {
+func (n *Node) JobKey(ctx context.Context, who *access.Identity, j fetch.Job) (string, bool) {
+	for _, key := range []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization)} {
 		if who.MayUse(key) {
 			return key, true
 		}
@@ -132,19 +116,7 @@ func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, 
 
 // JobKeys returns the keys of the model of a download. Whoever may use one of them may see the download.
 func (n *Node) JobKeys(ctx context.Context, j fetch.Job) []string {
-	return []string{keyOf(j.Folder, ""), keyOf(j.Folder, j.Quantization), n.DownloadedKey(ctx, j)}
-}
-
-// MayChangeJob reports whether an identity may pause, resume and cancel a download that it may see: its own, or, for an
-// administrator, any. A download without an owner may be changed by every identity that may use all models.
-func (i *Identity) MayChangeJob(j fetch.Job) bool {
-	if i == nil || i.May(ScopeAdmin) || i.IsNode() { // another node has decided it
-		return true
-	}
-	if j.Owner == "" {
-		return !i.isRestricted()
-	}
-	return j.Owner == i.Owner
+	return []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization), n.DownloadedKey(ctx, j)}
 }
 
 // pathOf returns the path of a job's file.
@@ -192,7 +164,7 @@ func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (d
 	if file != "" {
 		variant = strings.TrimSuffix(path.Base(file), path.Ext(file))
 	}
-	m, err := n.catalog.Lookup(ctx, keyOf(folder, variant))
+	m, err := n.catalog.Lookup(ctx, access.DownloadKey(folder, variant))
 	if err != nil || m.Err != nil || file != "" && quantization != "" { // the two may contradict each other
 		return "", "", false
 	}

@@ -21,7 +21,7 @@ func (n *Node) enforce() {
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
-	n.bodies.bound.Store(s.bodyMemory())
+	n.access.Bodies.SetBound(s.bodyMemory())
 	n.record.Inspections.SetMost(s.Inspect)
 	n.supervisor.Configure(n.limits(&s, n.devices.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -94,7 +95,7 @@ func (n *Node) sweep() {
 func (n *Node) sweepOwners(ctx context.Context, s *store.Store, states []warm.Listed) error {
 	gone := map[string]bool{}
 	for _, state := range states {
-		if isTokenID(state.Owner) {
+		if access.IsTokenID(state.Owner) {
 			gone[state.Owner] = true
 		}
 	}

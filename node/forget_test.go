@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/warm"
 	"github.com/lmcaddy/lmcaddy/warm/warmtest"
@@ -86,7 +87,7 @@ func TestForget_RevokedTokens(t *testing.T) {
 	_, other := newToken(t, n)
 	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: revoked.ID})
 	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: other.ID})
-	if err := n.RevokeToken(t.Context(), revoked.ID); err != nil {
+	if err := n.Access().Tokens.Revoke(t.Context(), revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	wantKept(t, n, "a token was revoked", other.ID)
@@ -113,7 +114,7 @@ func TestSweep(t *testing.T) {
 	first := open(t, dir)
 	push(t, first, 1, Settings{})
 	_, valid := newToken(t, first)
-	_, expired, err := first.CreateToken(t.Context(), Token{Name: "x", Scopes: DefaultScopes, Expires: time.Now().Add(time.Second)})
+	_, expired, err := first.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: access.DefaultScopes, Expires: time.Now().Add(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}

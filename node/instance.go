@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // usualTemplate is the usual number of tokens that a model's template adds to a prompt.
 const usualTemplate = 64
 
-// context returns the context that each prompt of a request takes. A prompt has at most as many tokens as its body has
-// bytes. If the request doesn't limit the completion, nothing is assumed about its length.
-func (n Need) context() supervisor.ContextNeed {
-	completion := max(0, n.Completion)
-	return supervisor.ContextNeed{
-		Likely: n.Bytes/(bytesPerToken*max(1, n.Prompts)) + completion,
-		Safe:   n.Bytes + usualTemplate + completion,
+// Needs records the context that each prompt of a request takes, which decides between several instances of a model. A prompt has at most as
+// many tokens as its body has bytes. If the request doesn't limit the completion, nothing is assumed about its length.
+func (d *Demand) Needs(need access.Need) {
+	completion := max(0, need.Completion)
+	d.Context = supervisor.ContextNeed{
+		Likely: need.Bytes/(access.BytesPerToken*max(1, need.Prompts)) + completion,
+		Safe:   need.Bytes + usualTemplate + completion,
 	}
 }
 

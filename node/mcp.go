@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // DefaultRounds is how many answers of a model a chat with MCP tools may take if the settings don't say.
@@ -56,8 +57,8 @@ func (n *Node) warnIdleMCP(s *Settings) {
 	if plugins, err := n.mcp.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
 		n.log.Warn("allow plugin_mcp has no effect until a file lists MCP servers", "file", n.home.MCP())
 	}
-	tokens, err := n.Tokens(n.ctx)
-	if err == nil && !slices.ContainsFunc(tokens, func(t Token) bool { return t.identity().May(ScopeMCPPlugin) }) {
+	tokens, err := n.access.Tokens.List(n.ctx)
+	if err == nil && !slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Identity().May(access.ScopeMCPPlugin) }) {
 		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; lmcaddy token create makes one")
 	}
 }

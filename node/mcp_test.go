@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 func TestMCPSettings_Validate(t *testing.T) {
@@ -34,13 +35,13 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 	const noFile, noToken = "allow plugin_mcp has no effect", "no token has the scope mcp.plugin"
 	for name, tt := range map[string]struct {
 		file   bool
-		scopes []Scope
+		scopes []access.Scope
 		want   map[string]bool
 	}{
 		"neither a file nor a token":  {false, nil, map[string]bool{noFile: true, noToken: true}},
-		"a file, and another's token": {true, []Scope{ScopeInference}, map[string]bool{noFile: false, noToken: true}},
-		"a file and a token":          {true, []Scope{ScopeMCPPlugin}, map[string]bool{noFile: false, noToken: false}},
-		"an administrator's token":    {true, []Scope{ScopeAdmin}, map[string]bool{noFile: false, noToken: false}},
+		"a file, and another's token": {true, []access.Scope{access.ScopeInference}, map[string]bool{noFile: false, noToken: true}},
+		"a file and a token":          {true, []access.Scope{access.ScopeMCPPlugin}, map[string]bool{noFile: false, noToken: false}},
+		"an administrator's token":    {true, []access.Scope{access.ScopeAdmin}, map[string]bool{noFile: false, noToken: false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +53,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 			n := open(t, dir)
 			push(t, n, 1, Settings{Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if tt.scopes != nil {
-				if _, _, err := n.CreateToken(t.Context(), Token{Name: "a", Scopes: tt.scopes}); err != nil {
+				if _, _, err := n.Access().Tokens.Create(t.Context(), access.Token{Name: "a", Scopes: tt.scopes}); err != nil {
 					t.Fatal(err)
 				}
 			}

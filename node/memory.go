@@ -13,6 +13,20 @@ func (b Budget) of(total int64) int64 {
 	return int64(b.Share * float64(total))
 }
 
+// Defaults for the memory that request bodies may take.
+const (
+	bodyShare   = 16        // all bodies get 1/bodyShare of the machine's memory
+	leastBodies = 256 << 20 // bytes, on small machines
+)
+
+// bodyMemory returns the limit for all bodies together, in bytes.
+func (s *Settings) bodyMemory() int64 {
+	if s.BodyMemory > 0 {
+		return s.BodyMemory
+	}
+	return max(MachineMemory()/bodyShare, leastBodies)
+}
+
 // MachineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
 // if unknown.
 func MachineMemory() int64 {

@@ -85,9 +85,6 @@ type Demand struct {
 	outgrown bool // an instance has refused the prompt as too long
 }
 
-// Needs records the context that a request takes, which decides between several instances of a model.
-func (d *Demand) Needs(need Need) { d.Context = need.context() }
-
 // Acquire waits for slots of a target. It loads the model first if necessary, and if the settings allow it. The error is
 // one of the supervisor's, one of Find's, the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {

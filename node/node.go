@@ -8,7 +8,6 @@ package node
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -50,13 +50,9 @@ type Node struct {
 	store   atomic.Pointer[store.Store] // holds conversations; nil before the first settings
 	pruning chan struct{}               // wakes prune
 
-	tokens   tokens // recently used
-	meter    *meter
+	access   *access.Access
 	record   *record.Record
-	bodies   bodies   // request bodies in memory
-	failures failures // wrong tokens, by address
-	running  running  // requests in progress, by token
-	runs     *runs    // answers that outlive their requests
+	runs     *runs // answers that outlive their requests
 	suspects *suspects
 	health   health
 
@@ -70,7 +66,6 @@ type Node struct {
 	id        string // see ID
 	cluster   *cluster
 	announced announcements
-	sharing   sharing
 
 	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
@@ -109,9 +104,6 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
-		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
-		meter:    newMeter(),
-		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
 		cluster:  newCluster(),
 		pruning:  make(chan struct{}, 1),
@@ -119,6 +111,10 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		suspects: newSuspects(),
 	}
 	n.record = record.New(n.Conversations)
+	n.access = access.New(access.Options{
+		Log: log, Store: n.Conversations, Usage: n.record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
+		Revoked: n.forgetOwner, IsClustered: n.IsClustered, Boot: n.cluster.boot, Boots: n.cluster.boots,
+	})
 	n.catalog.SetSummary(dir.Catalog())
 	n.custom.file = dir.Names()
 	n.templates.file = dir.Templates()
@@ -147,8 +143,18 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.background.Go(func() { n.every(saveUsageEvery, nil, n.saveUsage) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
 	n.background.Go(n.keepBeating)
-	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
+	n.background.Go(func() { n.every(access.RecheckEvery, n.access.Running.Wake(), n.recheckRunning) })
 	return n
+}
+
+// Access returns who may use the node, and how much.
+func (n *Node) Access() *access.Access { return n.access }
+
+// recheckRunning ends the requests in progress whose tokens no longer allow them.
+func (n *Node) recheckRunning() {
+	if err := n.access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
+	}
 }
 
 // every calls do periodically, and whenever wake receives, until the node is closed.
@@ -232,7 +238,7 @@ func (n *Node) Close() error {
 	n.warm.Close()
 	n.catalog.Save()
 	err = errors.Join(err, n.record.Usage.Save(context.Background()))
-	_ = n.saveTokenUse(context.Background()) // the next use is saved
+	_ = n.access.Tokens.SaveUse(context.Background()) // the next use is saved
 	for _, s := range n.stores {
 		err = errors.Join(err, s.Close())
 	}

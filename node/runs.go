@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -149,9 +150,9 @@ func (all *runs) mayStart(owner string) error {
 	}
 	switch {
 	case own >= runsPerOwner:
-		return &LimitError{fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. Wait until one has ended, or cancel one.", own), runRetry}
+		return &access.LimitError{fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. Wait until one has ended, or cancel one.", own), runRetry}
 	case all.active >= runsInAll:
-		return &LimitError{"The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", runRetry}
+		return &access.LimitError{"The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", runRetry}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -182,7 +183,7 @@ func TestRun_AreBounded(t *testing.T) {
 		for i := range runsPerOwner {
 			start(t, n, fmt.Sprint("ada ", i), "ada", wait)
 		}
-		var limit *LimitError
+		var limit *access.LimitError
 		if _, err := begin(n, "ada more", "ada", wait); !errors.As(err, &limit) {
 			t.Errorf("an owner's next one: %v", err)
 		}

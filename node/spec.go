@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -23,7 +24,7 @@ type LoadOptions struct {
 	OffloadKV      supervisor.Toggle
 	Draft          string         // the draft model, by any of its names
 	TTL            *time.Duration // 0: never
-	Owner          string         // see [Identity]; empty: none
+	Owner          string         // see [access.Identity]; empty: none
 	Pinned         *bool          // never evicted
 	ByHand         bool           // explicitly requested: it stays loaded until it is unloaded explicitly
 }
@@ -42,7 +43,7 @@ type recipe struct {
 	cold     bool // no states of its prompts are kept
 }
 
-// OwnerOf returns the owner whose request loaded an instance, see [Identity]; empty if it has none, for example because it
+// OwnerOf returns the owner whose request loaded an instance, see [access.Identity]; empty if it has none, for example because it
 // was preloaded.
 func OwnerOf(in supervisor.Info) string {
 	from, _ := in.Spec.Recipe.(recipe)
@@ -71,6 +72,26 @@ func (n *Node) basisOf(m *catalog.Model) basis {
 type madeSpec struct {
 	basis
 	spec *supervisor.Spec
+}
+
+// Reserve reserves tokens of the identity's daily limit for a request to a model; see [access.Quota.Reserve].
+func (n *Node) Reserve(
+	ctx context.Context, who *access.Identity, m *catalog.Model, d Demand, need access.Need,
+) (each int, done func(), _ error) {
+	length := 0
+	if who.HasDailyLimit() {
+		spec, err := n.firstUse(ctx, m, d)
+		if err != nil {
+			return 0, nil, err
+		}
+		length = spec.ContextLength
+		for _, in := range n.supervisor.Instances() {
+			if in.Spec.Model.Key == m.Key {
+				length = max(length, in.Spec.ContextLength)
+			}
+		}
+	}
+	return n.access.Quota.Reserve(ctx, who, need, length)
 }
 
 // firstUse returns the Spec of a model that is loaded on first use.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 )
 
@@ -18,10 +18,10 @@ var Dialect = &endpoint.Dialect{
 		AppendFault: func(dst, fault []byte) []byte { return anthropic.AppendNamedFrame(dst, "error", fault) },
 	},
 	Routes: []endpoint.Route{
-		endpoint.Get("/v1/models", node.ScopeModelsList, listModels),
-		endpoint.Get("/v1/models/", node.ScopeModelsList, getModel),
-		endpoint.Post("/v1/messages", node.ScopeInference, createMessage),
-		endpoint.Post("/v1/messages/count_tokens", node.ScopeInference, countTokens),
+		endpoint.Get("/v1/models", access.ScopeModelsList, listModels),
+		endpoint.Get("/v1/models/", access.ScopeModelsList, getModel),
+		endpoint.Post("/v1/messages", access.ScopeInference, createMessage),
+		endpoint.Post("/v1/messages/count_tokens", access.ScopeInference, countTokens),
 	},
 }
 

@@ -8,25 +8,26 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // What a route requires, if it isn't a scope.
 const (
-	Public node.Scope = "public" // nothing: not even a token
-	Anyone node.Scope = ""       // an identity, whatever its scopes
+	Public access.Scope = "public" // nothing: not even a token
+	Anyone access.Scope = ""       // an identity, whatever its scopes
 )
 
 type identityKey struct{}
 
 // WithIdentity adds a request's identity to its context. Without one, anybody may have sent the request.
-func WithIdentity(ctx context.Context, who *node.Identity) context.Context {
+func WithIdentity(ctx context.Context, who *access.Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, who)
 }
 
 // IdentityOf returns a request's identity; nil: anybody may have sent the request.
-func IdentityOf(ctx context.Context) *node.Identity {
-	who, _ := ctx.Value(identityKey{}).(*node.Identity)
+func IdentityOf(ctx context.Context) *access.Identity {
+	who, _ := ctx.Value(identityKey{}).(*access.Identity)
 	return who
 }
 
@@ -47,7 +48,7 @@ func Bearer(r *http.Request) string {
 
 // Authenticate finds the identity of the request: that of its token, or else trusted, which another authentication has found. address is the
 // client's: guesses at tokens from one address are slowed down.
-func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Identity, error) {
+func (c *Call) Authenticate(trusted *access.Identity, address string) (*access.Identity, error) {
 	ctx := c.Request.Context()
 	given := Secret(c.Request)
 	if given == "" {
@@ -67,14 +68,14 @@ func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Ident
 		}
 		return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 	}
-	who, err := n.Verify(ctx, given)
-	var expired *node.ExpiredError
+	who, err := n.Access().Tokens.Verify(ctx, given)
+	var expired *access.ExpiredError
 	switch {
 	case err == nil:
 		return who, nil
 	case errors.As(err, &expired):
 		return nil, Unauthorized("The API token has expired: ask for another one.")
-	case errors.Is(err, node.ErrNoToken):
+	case errors.Is(err, access.ErrNoToken):
 		return nil, slowedDown(c, n, address)
 	default:
 		return nil, err
@@ -83,9 +84,9 @@ func (c *Call) Authenticate(trusted *node.Identity, address string) (*node.Ident
 
 // slowedDown is the error of a wrong token. It is returned late if many came from the same address.
 func slowedDown(c *Call, n *node.Node, address string) error {
-	if !n.Failed(c.Request.Context(), address) {
+	if !n.Access().Failures.Add(c.Request.Context(), address) {
 		return &translate.Error{
-			Kind: translate.KindRateLimited, RetryAfter: node.FailureRest,
+			Kind: translate.KindRateLimited, RetryAfter: access.FailureRest,
 			Message: "Too many wrong API tokens came from this address. Wait, and check the token.",
 		}
 	}
@@ -98,13 +99,13 @@ func Unauthorized(message string) *translate.Error {
 }
 
 // Authorize returns an error if an identity lacks a scope.
-func (c *Call) Authorize(who *node.Identity, needed node.Scope) error {
+func (c *Call) Authorize(who *access.Identity, needed access.Scope) error {
 	if needed == Public || who.May(needed) {
 		return nil
 	}
 	named := needed
-	if needed == node.ScopeModelsList {
-		named = node.ScopeInference // the header's list would mean both
+	if needed == access.ScopeModelsList {
+		named = access.ScopeInference // the header's list would mean both
 	}
 	c.Writer.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(named)+`"`)
 	return &translate.Error{
@@ -114,8 +115,8 @@ func (c *Call) Authorize(who *node.Identity, needed node.Scope) error {
 }
 
 // Follow cancels the request once a token no longer allows it. It may be called for several scopes.
-func (c *Call) Follow(who *node.Identity, needed node.Scope) {
-	ctx, running := c.Node.Follow(c.Request.Context(), who, needed)
+func (c *Call) Follow(who *access.Identity, needed access.Scope) {
+	ctx, running := c.Node.Access().Running.Follow(c.Request.Context(), who, needed)
 	if running == nil {
 		return
 	}
@@ -132,7 +133,7 @@ func (c *Call) Owner() string { return c.Identity.ID() }
 
 // Admit counts the request against its token's limits, until it ends.
 func (c *Call) Admit() error {
-	done, err := c.Node.Admit(c.Request.Context(), c.Identity)
+	done, err := c.Node.Access().Quota.Admit(c.Request.Context(), c.Identity)
 	if err != nil {
 		return err
 	}
@@ -141,4 +142,4 @@ func (c *Call) Admit() error {
 }
 
 // IsAdmin reports whether the request's identity sees what belongs to others.
-func (c *Call) IsAdmin() bool { return c.Identity != nil && c.Identity.May(node.ScopeAdmin) }
+func (c *Call) IsAdmin() bool { return c.Identity != nil && c.Identity.May(access.ScopeAdmin) }

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // Detach returns a call that goes on when the request has been answered. It takes over the memory of the body, and the request's
@@ -18,7 +19,7 @@ func (c *Call) Detach() *Call {
 		Held: c.Held, read: c.read, Claim: c.Claim, admitted: c.admitted, followed: c.followed,
 	}
 	d.Client.call = d
-	c.Held, c.Claim, c.admitted = nil, node.BodyClaim{}, nil
+	c.Held, c.Claim, c.admitted = nil, access.BodyClaim{}, nil
 	d.Ledger.Summary, d.Ledger.ToModel, c.Ledger.ToModel = c.Ledger.Summary, c.Ledger.ToModel, false // it is counted when it is answered
 	d.Inspected, c.Inspected = c.Inspected, nil
 	d.InFlight, c.InFlight = c.InFlight, nil
@@ -47,7 +48,7 @@ func (c *Call) Attach(ctx context.Context, run *node.Run) {
 	requests := c.followed
 	c.followed = nil
 	for _, request := range requests {
-		var running *node.Running
+		var running *access.Request
 		ctx, running = request.Continue(ctx)
 		if c.Running == nil {
 			c.Running = running

@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -88,7 +88,7 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	if c.Request.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	c.Claim = c.Node.ClaimBody(Payer(c))
+	c.Claim = c.Node.Access().Bodies.Claim(Payer(c))
 	incoming := newTimely(c, http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	defer incoming.leave()
 	decoded, decoding, err := decoded(c, incoming)
@@ -146,8 +146,8 @@ func tooLarge(limit int64) *translate.Error {
 
 // isRefusal reports whether the body is too large, or there is no memory for it.
 func isRefusal(err error) bool {
-	var busy *node.BusyError
-	var limit *node.LimitError
+	var busy *access.BusyError
+	var limit *access.LimitError
 	var known *translate.Error
 	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -25,16 +26,16 @@ type Call struct {
 	Param      string // the part of the path that the route leaves open
 	Begun      bool   // the answer's header has been sent
 	Stream     *Stream
-	incoming   timely          // the request's body, while it is read
-	Held       *heldBuffer     // all of it; nil before
-	read       bool            // the body has been read to its end
-	Claim      node.BodyClaim  // the memory that is counted for the body
-	Identity   *node.Identity  // nil: anybody, on a site without authentication
-	Running    *node.Running   // nil: the request has no token, or that isn't known yet
-	followed   []*node.Running // of each scope that the request needs
-	admitted   func()          // gives the request's place among those of its token back; nil: it has none
-	Background *node.Run       // that the call makes the answer of, without a request; nil: it answers one
-	IsMessage  bool            // the request came as a message on the connection of another
+	incoming   timely            // the request's body, while it is read
+	Held       *heldBuffer       // all of it; nil before
+	read       bool              // the body has been read to its end
+	Claim      access.BodyClaim  // the memory that is counted for the body
+	Identity   *access.Identity  // nil: anybody, on a site without authentication
+	Running    *access.Request   // nil: the request has no token, or that isn't known yet
+	followed   []*access.Request // of each scope that the request needs
+	admitted   func()            // gives the request's place among those of its token back; nil: it has none
+	Background *node.Run         // that the call makes the answer of, without a request; nil: it answers one
+	IsMessage  bool              // the request came as a message on the connection of another
 	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
 	AnswerMessage func(http.ResponseWriter, *http.Request)
 	Ends          []func() // called when the request ends

@@ -17,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -26,7 +27,7 @@ import (
 // Fail answers with an error in the client's dialect: with a status if nothing has been sent, otherwise with an event of the stream.
 func (c *Call) Fail(err error) {
 	ctx := c.Request.Context()
-	if ended := node.Ended(ctx); ended != nil {
+	if ended := access.Ended(ctx); ended != nil {
 		err = ended // the reason of whatever failed
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		c.Ledger.Summary.Outcome = record.OutcomeCancelled
@@ -93,9 +94,9 @@ func translated(c *Call, err error) *translate.Error {
 		unknown *store.NotFound
 		none    *store.NoConversation
 		tooDeep *store.TooDeep
-		limit   *node.LimitError
-		busy    *node.BusyError
-		ended   *node.EndedError
+		limit   *access.LimitError
+		busy    *access.BusyError
+		ended   *access.EndedError
 		alone   *node.NotManagedError
 		chosen  *node.NotChosenError
 		far     *node.RemoteError

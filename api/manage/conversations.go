@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -58,7 +58,7 @@ func conversationOwner(c *endpoint.Call) (string, error) {
 	if !query.Has("owner") || owner == c.Owner() {
 		return c.Owner(), nil
 	}
-	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
+	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		return "", &translate.Error{
 			Kind: translate.KindForbidden, Code: "missing_scope", Param: "owner",
 			Message: "Only a token with the scope admin may see the conversations of others.",

@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
@@ -194,7 +194,7 @@ func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	if c.Identity.IsNode() {
 		n.Owner, n.Keys = j.Owner, c.Node.JobKeys(c.Request.Context(), j)
 	}
-	if c.Identity != nil && c.Identity.May(node.ScopeAdmin) {
+	if c.Identity != nil && c.Identity.May(access.ScopeAdmin) {
 		n.Owner = j.Owner
 	}
 	switch j.State {

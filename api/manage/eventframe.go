@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -22,12 +22,12 @@ type eventRights struct {
 }
 
 // lacks returns the scope without which events of a type are never seen; empty: they may be.
-func (r eventRights) lacks(kind string) node.Scope {
+func (r eventRights) lacks(kind string) access.Scope {
 	switch {
 	case kind == logEvent && !r.everything:
-		return node.ScopeAdmin
+		return access.ScopeAdmin
 	case strings.HasPrefix(kind, "request.") && !r.requests:
-		return node.ScopeInference
+		return access.ScopeInference
 	}
 	return ""
 }

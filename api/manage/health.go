@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -60,14 +61,14 @@ func isExiting(c *endpoint.Call) bool {
 // mayKnowDetails reports whether the request is an administrator's, or anybody's on a site without authentication. The endpoint is
 // public, so a token hasn't been looked at yet, and one that isn't valid does no harm.
 func mayKnowDetails(c *endpoint.Call) bool {
-	if c.Identity != node.Nobody {
-		return c.Identity.May(node.ScopeAdmin)
+	if c.Identity != access.Nobody {
+		return c.Identity.May(access.ScopeAdmin)
 	}
 	if endpoint.Secret(c.Request) == "" {
 		return false
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
-	return err == nil && who.May(node.ScopeAdmin)
+	return err == nil && who.May(access.ScopeAdmin)
 }
 
 func answerHealth(c *endpoint.Call, troubles []node.Trouble, detailed bool) {

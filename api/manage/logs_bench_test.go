@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // The log of a server that is debugged: the newest records of two full rings.
@@ -23,7 +23,7 @@ func BenchmarkLogs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/logs?level=debug&limit=2000", nil)
-		c := endpoint.NewCall(site, native.Dialect, httptest.NewRecorder(), r.WithContext(endpoint.WithIdentity(r.Context(), node.Local)))
+		c := endpoint.NewCall(site, native.Dialect, httptest.NewRecorder(), r.WithContext(endpoint.WithIdentity(r.Context(), access.Local)))
 		if err := listLogs(c); err != nil {
 			b.Fatal(err)
 		}

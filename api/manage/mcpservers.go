@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -88,11 +88,11 @@ func mayListMCP(c *endpoint.Call) error {
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
 	if err == nil {
-		err = c.Authorize(who, node.ScopeMCPPlugin)
+		err = c.Authorize(who, access.ScopeMCPPlugin)
 	}
 	if err == nil {
 		c.Identity = who
-		c.Follow(who, node.ScopeMCPPlugin)
+		c.Follow(who, access.ScopeMCPPlugin)
 	}
 	return err
 }

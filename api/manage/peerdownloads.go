@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node tells another more of its jobs
@@ -66,7 +66,7 @@ func maySeePeers(c *endpoint.Call, j *downloadJob) bool {
 // asShown returns a job of another node as the client sees it.
 func asShown(c *endpoint.Call, j downloadJob) downloadJob {
 	j.Keys = nil
-	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
+	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		j.Owner = ""
 	}
 	return j

@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -67,7 +68,7 @@ func ps(c *endpoint.Call) error {
 	}
 	described := DescribeOverview(o, devices, time.Now())
 	described.Remotes, described.Nodes, described.Faults = remotes(c), nodes(c), c.Node.DeviceFaults()
-	if c.Identity == nil || !c.Identity.May(node.ScopeAdmin) {
+	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		narrow(c, &described)
 	}
 	return c.Answer(described)

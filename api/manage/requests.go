@@ -10,7 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -94,9 +94,9 @@ func recognizeAdmin(c *endpoint.Call) {
 	if c.Identity != nil {
 		return
 	}
-	if who, err := Presented(c); err == nil && who != nil && who.May(node.ScopeAdmin) {
+	if who, err := Presented(c); err == nil && who != nil && who.May(access.ScopeAdmin) {
 		c.Identity = who
-		c.Follow(who, node.ScopeAdmin)
+		c.Follow(who, access.ScopeAdmin)
 	}
 }
 

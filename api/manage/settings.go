@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -42,9 +43,9 @@ type (
 	}
 	// identityAnswer is whose request it is, and what that identity may do.
 	identityAnswer struct {
-		Name   string       `json:"name"`
-		Scopes []node.Scope `json:"scopes"`
-		Models []string     `json:"models"` // patterns; none: all
+		Name   string         `json:"name"`
+		Scopes []access.Scope `json:"scopes"`
+		Models []string       `json:"models"` // patterns; none: all
 	}
 	// presetAnswer is a preset, by which requests may be completed.
 	presetAnswer struct {
@@ -90,7 +91,7 @@ func settings(c *endpoint.Call) error {
 	if who != nil {
 		a.Identity = &identityAnswer{who.Name, who.Scopes, append([]string{}, who.Models...)}
 	}
-	isAdmin := who != nil && who.May(node.ScopeAdmin)
+	isAdmin := who != nil && who.May(access.ScopeAdmin)
 	for _, name := range slices.Sorted(maps.Keys(s.Presets)) {
 		preset := presetAnswer{Name: name}
 		if isAdmin {
@@ -106,7 +107,7 @@ func settings(c *endpoint.Call) error {
 
 // Presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
 // counts for the endpoints of administrators; nil if it has none that is valid.
-func Presented(c *endpoint.Call) (*node.Identity, error) {
+func Presented(c *endpoint.Call) (*access.Identity, error) {
 	if c.Identity != nil || endpoint.Secret(c.Request) == "" {
 		return c.Identity, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -30,7 +30,7 @@ type (
 )
 
 // DescribeToken returns what the native API says of a token, without its secret.
-func DescribeToken(t *node.Token) resource.Token {
+func DescribeToken(t *access.Token) resource.Token {
 	d := resource.Token{
 		ID: t.ID, Name: t.Name, Scopes: make([]string, len(t.Scopes)), Models: append([]string{}, t.Models...), Limits: resource.TokenLimits(t.Limits),
 		Created: resource.At(t.Created), Expires: resource.At(t.Expires), LastUsed: resource.At(t.LastUsed),
@@ -43,7 +43,7 @@ func DescribeToken(t *node.Token) resource.Token {
 
 // listTokens is GET /api/v1/tokens.
 func listTokens(c *endpoint.Call) error {
-	tokens, err := c.Node.Tokens(c.Request.Context())
+	tokens, err := c.Node.Access().Tokens.List(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func createToken(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	t := node.Token{Scopes: slices.Clone(node.DefaultScopes)}
+	t := access.Token{Scopes: slices.Clone(access.DefaultScopes)}
 	if !body.Get("name").Exists() {
 		return translate.Missing("name")
 	}
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	secret, t, err := c.Node.CreateToken(c.Request.Context(), t)
+	secret, t, err := c.Node.Access().Tokens.Create(c.Request.Context(), t)
 	if err != nil {
 		return asTokenError(err)
 	}
@@ -88,14 +88,14 @@ func patchToken(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.Node.TokenByID(c.Request.Context(), c.Param)
+	t, err := c.Node.Access().Tokens.Get(c.Request.Context(), c.Param)
 	if err != nil {
 		return noToken(err)
 	}
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	if t, err = c.Node.UpdateToken(c.Request.Context(), t); err != nil {
+	if t, err = c.Node.Access().Tokens.Update(c.Request.Context(), t); err != nil {
 		return noToken(asTokenError(err))
 	}
 	return c.Answer(DescribeToken(&t))
@@ -103,7 +103,7 @@ func patchToken(c *endpoint.Call) error {
 
 // revokeToken is DELETE /api/v1/tokens/{id}.
 func revokeToken(c *endpoint.Call) error {
-	if err := c.Node.RevokeToken(c.Request.Context(), c.Param); err != nil {
+	if err := c.Node.Access().Tokens.Revoke(c.Request.Context(), c.Param); err != nil {
 		return noToken(err)
 	}
 	return c.Answer(revokedToken{c.Param, true})
@@ -117,14 +117,14 @@ func noToken(err error) error {
 }
 
 func asTokenError(err error) error {
-	if wrong, ok := errors.AsType[*node.TokenError](err); ok {
+	if wrong, ok := errors.AsType[*access.TokenError](err); ok {
 		return translate.Invalid("invalid_value", wrong.Param, strings.ToUpper(wrong.Message[:1])+wrong.Message[1:]+".")
 	}
 	return err
 }
 
 // editToken changes a token as a body says.
-func editToken(t *node.Token, body *jsonbody.Body) error {
+func editToken(t *access.Token, body *jsonbody.Body) error {
 	if body.Get("name").Exists() {
 		name, bad := body.String("name")
 		if bad != nil {
@@ -153,10 +153,10 @@ func editToken(t *node.Token, body *jsonbody.Body) error {
 	return editLimits(t, body.Get("limits"))
 }
 
-func scopesOf(words []string) []node.Scope {
-	scopes := make([]node.Scope, len(words))
+func scopesOf(words []string) []access.Scope {
+	scopes := make([]access.Scope, len(words))
 	for i, w := range words {
-		scopes[i] = node.Scope(w)
+		scopes[i] = access.Scope(w)
 	}
 	return scopes
 }
@@ -188,7 +188,7 @@ func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ 
 }
 
 // editExpiry reads when a token expires: a time, or null for never.
-func editExpiry(t *node.Token, v gjson.Result) error {
+func editExpiry(t *access.Token, v gjson.Result) error {
 	switch {
 	case !v.Exists():
 		return nil
@@ -205,12 +205,12 @@ func editExpiry(t *node.Token, v gjson.Result) error {
 }
 
 // editLimits reads a token's limits. null, or 0, is no limit.
-func editLimits(t *node.Token, v gjson.Result) error {
+func editLimits(t *access.Token, v gjson.Result) error {
 	switch {
 	case !v.Exists():
 		return nil
 	case v.Type == gjson.Null:
-		t.Limits = node.Limits{}
+		t.Limits = access.Limits{}
 		return nil
 	case !v.IsObject():
 		return translate.Invalid("invalid_type", "limits", `"limits" must be an object.`)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -70,15 +70,15 @@ func addUsage(to *resource.UsageCount, n store.UsageCount) {
 
 // nameTokens adds the names and limits of tokens, and what they have used today. A token without the scope admin sees its own.
 func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
-	tokens := []node.Token{}
+	tokens := []access.Token{}
 	switch {
 	case c.IsAdmin():
 		var err error
-		if tokens, err = c.Node.Tokens(c.Request.Context()); err != nil {
+		if tokens, err = c.Node.Access().Tokens.List(c.Request.Context()); err != nil {
 			return err
 		}
 	case c.Identity != nil:
-		tokens = append(tokens, node.Token{ID: c.Identity.Owner, Name: c.Identity.Name, Limits: c.Identity.Limits})
+		tokens = append(tokens, access.Token{ID: c.Identity.Owner, Name: c.Identity.Name, Limits: c.Identity.Limits})
 	}
 	today, err := usedBetween(c, time.Now(), time.Now())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
@@ -18,8 +18,8 @@ var Dialect = &endpoint.Dialect{
 		return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting"
 	},
 	Routes: []endpoint.Route{
-		endpoint.Post("/api/v1/chat", node.ScopeInference, chat),
-		endpoint.Get("/api/v1/responses/*", node.ScopeInference, getResponse),
-		endpoint.Delete("/api/v1/responses/*", node.ScopeInference, deleteResponse),
+		endpoint.Post("/api/v1/chat", access.ScopeInference, chat),
+		endpoint.Get("/api/v1/responses/*", access.ScopeInference, getResponse),
+		endpoint.Delete("/api/v1/responses/*", access.ScopeInference, deleteResponse),
 	},
 }

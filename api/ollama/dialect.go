@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -24,19 +24,19 @@ var Dialect = &endpoint.Dialect{
 	},
 	Routes: []endpoint.Route{
 		endpoint.Get("/api/version", endpoint.Public, version),
-		endpoint.Get("/api/tags", node.ScopeModelsList, listTags),
-		endpoint.Get("/api/ps", node.ScopeModelsList, listProcesses),
-		endpoint.Post("/api/show", node.ScopeModelsList, show),
-		endpoint.Post("/api/chat", node.ScopeInference, chat),
-		endpoint.Post("/api/generate", node.ScopeInference, generate),
-		endpoint.Post("/api/pull", node.ScopeModelsManage, pull),
-		endpoint.Post("/api/push", node.ScopeModelsManage, push),
-		endpoint.Post("/api/copy", node.ScopeModelsManage, copyModel),
-		endpoint.Post("/api/create", node.ScopeModelsManage, create),
-		endpoint.Delete("/api/delete", node.ScopeModelsManage, deleteModel),
-		endpoint.Get("/api/blobs/*", node.ScopeModelsManage, getBlob),
-		endpoint.Post("/api/blobs/*", node.ScopeModelsManage, createBlob),
-		endpoint.Post("/api/embed", node.ScopeInference, embed),
-		endpoint.Post("/api/embeddings", node.ScopeInference, embedOne),
+		endpoint.Get("/api/tags", access.ScopeModelsList, listTags),
+		endpoint.Get("/api/ps", access.ScopeModelsList, listProcesses),
+		endpoint.Post("/api/show", access.ScopeModelsList, show),
+		endpoint.Post("/api/chat", access.ScopeInference, chat),
+		endpoint.Post("/api/generate", access.ScopeInference, generate),
+		endpoint.Post("/api/pull", access.ScopeModelsManage, pull),
+		endpoint.Post("/api/push", access.ScopeModelsManage, push),
+		endpoint.Post("/api/copy", access.ScopeModelsManage, copyModel),
+		endpoint.Post("/api/create", access.ScopeModelsManage, create),
+		endpoint.Delete("/api/delete", access.ScopeModelsManage, deleteModel),
+		endpoint.Get("/api/blobs/*", access.ScopeModelsManage, getBlob),
+		endpoint.Post("/api/blobs/*", access.ScopeModelsManage, createBlob),
+		endpoint.Post("/api/embed", access.ScopeInference, embed),
+		endpoint.Post("/api/embeddings", access.ScopeInference, embedOne),
 	},
 }

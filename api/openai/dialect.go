@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -18,14 +18,14 @@ var Dialect = &endpoint.Dialect{
 		ContentType: endpoint.TypeEvents, KeepAlive: endpoint.Comment, End: jsonbody.AppendFrame(nil, jsonbody.DoneMark), AppendFault: jsonbody.AppendFrame,
 	},
 	Routes: []endpoint.Route{
-		endpoint.Get("/v1/models", node.ScopeModelsList, listModels),
-		endpoint.Get("/v1/models/", node.ScopeModelsList, getModel),
-		endpoint.Post("/v1/chat/completions", node.ScopeInference, chatCompletions),
-		endpoint.Post("/v1/completions", node.ScopeInference, completions),
-		endpoint.Post("/v1/embeddings", node.ScopeInference, embeddings),
-		endpoint.Post("/v1/rerank", node.ScopeInference, rerank),
-		endpoint.Post("/v1/reranking", node.ScopeInference, rerank),
-		endpoint.Post("/v2/rerank", node.ScopeInference, rerank),
-		endpoint.Post("/rerank", node.ScopeInference, rerank),
+		endpoint.Get("/v1/models", access.ScopeModelsList, listModels),
+		endpoint.Get("/v1/models/", access.ScopeModelsList, getModel),
+		endpoint.Post("/v1/chat/completions", access.ScopeInference, chatCompletions),
+		endpoint.Post("/v1/completions", access.ScopeInference, completions),
+		endpoint.Post("/v1/embeddings", access.ScopeInference, embeddings),
+		endpoint.Post("/v1/rerank", access.ScopeInference, rerank),
+		endpoint.Post("/v1/reranking", access.ScopeInference, rerank),
+		endpoint.Post("/v2/rerank", access.ScopeInference, rerank),
+		endpoint.Post("/rerank", access.ScopeInference, rerank),
 	},
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -59,10 +59,10 @@ var V0 = &endpoint.Dialect{
 		return r.URL.Path == "/api/v0" || strings.HasPrefix(r.URL.Path, "/api/v0/")
 	},
 	Routes: []endpoint.Route{
-		endpoint.Get("/api/v0/models", node.ScopeModelsList, listV0Models),
-		endpoint.Get("/api/v0/models/", node.ScopeModelsList, getV0Model),
-		endpoint.Post("/api/v0/chat/completions", node.ScopeInference, chatCompletions),
-		endpoint.Post("/api/v0/completions", node.ScopeInference, completions),
-		endpoint.Post("/api/v0/embeddings", node.ScopeInference, embeddings),
+		endpoint.Get("/api/v0/models", access.ScopeModelsList, listV0Models),
+		endpoint.Get("/api/v0/models/", access.ScopeModelsList, getV0Model),
+		endpoint.Post("/api/v0/chat/completions", access.ScopeInference, chatCompletions),
+		endpoint.Post("/api/v0/completions", access.ScopeInference, completions),
+		endpoint.Post("/api/v0/embeddings", access.ScopeInference, embeddings),
 	},
 }

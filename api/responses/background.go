@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -44,7 +45,7 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 
 // notStarted is the error of a response that could not begin.
 func (r *run) notStarted(c *endpoint.Call, err error) error {
-	_, isLimit := errors.AsType[*node.LimitError](err)
+	_, isLimit := errors.AsType[*access.LimitError](err)
 	_, isDeleted := errors.AsType[*store.NotFound](err)
 	switch {
 	case isLimit, errors.Is(err, node.ErrShutDown):
@@ -131,7 +132,7 @@ func followRun(c *endpoint.Call, run *node.Run, from int) error {
 
 // breakOff ends a stream that can't be followed any further. next is the number of its next event.
 func breakOff(c *endpoint.Call, run *node.Run, next int, err error) error {
-	ended := node.Ended(c.Request.Context())
+	ended := access.Ended(c.Request.Context())
 	switch {
 	case ended != nil:
 		err = ended

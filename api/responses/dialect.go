@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
@@ -17,13 +17,13 @@ var Dialect = &endpoint.Dialect{
 		return r.URL.Path == "/v1/responses" || strings.HasPrefix(r.URL.Path, "/v1/responses/")
 	},
 	Routes: []endpoint.Route{
-		endpoint.Post("/v1/responses", node.ScopeInference, create),
-		endpoint.Get("/v1/responses", node.ScopeInference, openSocket),
-		endpoint.Post("/v1/responses/input_tokens", node.ScopeInference, countResponse),
-		endpoint.Post("/v1/responses/compact", node.ScopeInference, compact),
-		endpoint.Get("/v1/responses/*", node.ScopeInference, getStored),
-		endpoint.Delete("/v1/responses/*", node.ScopeInference, deleteStored),
-		endpoint.Get("/v1/responses/*/input_items", node.ScopeInference, listInput),
-		endpoint.Post("/v1/responses/*/cancel", node.ScopeInference, cancelStored),
+		endpoint.Post("/v1/responses", access.ScopeInference, create),
+		endpoint.Get("/v1/responses", access.ScopeInference, openSocket),
+		endpoint.Post("/v1/responses/input_tokens", access.ScopeInference, countResponse),
+		endpoint.Post("/v1/responses/compact", access.ScopeInference, compact),
+		endpoint.Get("/v1/responses/*", access.ScopeInference, getStored),
+		endpoint.Delete("/v1/responses/*", access.ScopeInference, deleteStored),
+		endpoint.Get("/v1/responses/*/input_items", access.ScopeInference, listInput),
+		endpoint.Post("/v1/responses/*/cancel", access.ScopeInference, cancelStored),
 	},
 }

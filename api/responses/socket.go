@@ -16,7 +16,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -174,7 +174,7 @@ func (s *responseSocket) serve(messages <-chan *socketMessage) {
 		select {
 		case m = <-messages:
 		case <-s.ctx.Done():
-			if ended := node.Ended(s.ctx); ended != nil {
+			if ended := access.Ended(s.ctx); ended != nil {
 				s.close(websocket.StatusPolicyViolation, s.call.Error(ended).Message)
 			}
 			return

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
@@ -15,7 +15,7 @@ type unstoredResponse struct {
 	id    string // empty: there is none
 	head  string // the id of the stored response that the conversation began with; empty: there is none
 	items []translate.Item
-	claim node.BodyClaim
+	claim access.BodyClaim
 
 	isContinued bool // by the request that is being answered
 }
@@ -45,7 +45,7 @@ func (r *run) keep() {
 		return
 	}
 	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
-	claim := r.Call.Node.ClaimBody(endpoint.Payer(r.Call))
+	claim := r.Call.Node.Access().Bodies.Claim(endpoint.Payer(r.Call))
 	if claim.Grow(sizeOf(items)) != nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -37,7 +38,7 @@ func (k *KeepAlive) Apply(rq *Request) {
 		rq.Demand.TTL = limitTTL(k.call, &ttl, rq.Target.Model.Key)
 	}
 	if k.asked != nil {
-		rq.Demand.Retention = &supervisor.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(node.ScopeModelsManage)}
+		rq.Demand.Retention = &supervisor.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(access.ScopeModelsManage)}
 	}
 }
 
@@ -85,7 +86,7 @@ func (k *KeepAlive) End() {
 
 // owns reports whether the request's identity may decide about an instance.
 func owns(c *endpoint.Call, in *supervisor.Info) bool {
-	return c.Identity.May(node.ScopeModelsManage) || c.Owner() != "" && node.OwnerOf(*in) == c.Owner()
+	return c.Identity.May(access.ScopeModelsManage) || c.Owner() != "" && node.OwnerOf(*in) == c.Owner()
 }
 
 // unloadPatience is how long a request to unload waits for the end of the model's requests. The model is unloaded all the same.
@@ -100,7 +101,7 @@ func UnloadModel(c *endpoint.Call, target node.Target) error {
 			continue
 		}
 		if !owns(c, &in) {
-			return c.Authorize(c.Identity, node.ScopeModelsManage)
+			return c.Authorize(c.Identity, access.ScopeModelsManage)
 		}
 		err := c.Node.Unload(ctx, in.ID)
 		refused, _ := errors.AsType[supervisor.Error](err)

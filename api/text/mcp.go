@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
@@ -68,10 +69,10 @@ func AuthorizeServers(c *endpoint.Call, all []MCPServer, needed gates) error {
 		}
 	}
 	if slices.ContainsFunc(all, isNamed) {
-		if err := c.Authorize(c.Identity, node.ScopeMCPEphemeral); err != nil {
+		if err := c.Authorize(c.Identity, access.ScopeMCPEphemeral); err != nil {
 			return err
 		}
-		c.Follow(c.Identity, node.ScopeMCPEphemeral)
+		c.Follow(c.Identity, access.ScopeMCPEphemeral)
 	}
 	if slices.ContainsFunc(all, func(m MCPServer) bool { return !isNamed(m) }) {
 		return authorizePlugins(c)
@@ -96,7 +97,7 @@ func CheckGates(c *endpoint.Call, through []gate, param string) error {
 // authorizePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
 // authentication. The user of the home's socket needs none.
 func authorizePlugins(c *endpoint.Call) error {
-	if c.Identity == node.Local {
+	if c.Identity == access.Local {
 		return nil
 	}
 	if endpoint.Bearer(c.Request) == "" {
@@ -105,10 +106,10 @@ func authorizePlugins(c *endpoint.Call) error {
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
 	if err == nil {
-		err = c.Authorize(who, node.ScopeMCPPlugin)
+		err = c.Authorize(who, access.ScopeMCPPlugin)
 	}
 	if err == nil {
-		c.Follow(who, node.ScopeMCPPlugin)
+		c.Follow(who, access.ScopeMCPPlugin)
 	}
 	return err
 }

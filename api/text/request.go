@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -31,7 +32,7 @@ func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 func (rq *Request) CountUsage(u translate.Usage) {
 	rq.Call.Ledger.Summary.Usage = u
 	if rq.answered.Load() && !rq.Call.Identity.IsNode() { // the node that sends the request counts it
-		rq.Call.Node.Used(rq.Call.Identity, rq.Target.Model.Key, u)
+		rq.Call.Node.Access().Quota.Used(rq.Call.Identity, rq.Target.Model.Key, u)
 	}
 }
 
@@ -127,7 +128,7 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 // limitTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
 // to load models.
 func limitTTL(c *endpoint.Call, ttl *time.Duration, key string) *time.Duration {
-	if ttl == nil || c.Identity.May(node.ScopeModelsManage) {
+	if ttl == nil || c.Identity.May(access.ScopeModelsManage) {
 		return ttl
 	}
 	if longest := c.Node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {

@@ -2,7 +2,7 @@ package text
 
 import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -13,7 +13,7 @@ import (
 // reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
 // bytes, and notes how long the prompts may be. Another call takes the place of the last one. each is the number of tokens that a
 // choice may have; negative: as many as the request says.
-func (rq *Request) reserve(need node.Need, made int) (each int, _ error) {
+func (rq *Request) reserve(need access.Need, made int) (each int, _ error) {
 	rq.Call.Claim.Shrink(int64(rq.made))
 	rq.made = 0
 	if err := rq.Call.Claim.Grow(int64(made)); err != nil {
@@ -54,7 +54,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	if body != rq.Body {
 		made = len(body.Raw)
 	}
-	each, err := rq.reserve(node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	each, err := rq.reserve(access.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
@@ -77,7 +77,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 		return err
 	}
 	candidates := len(ask.Prompts) * ask.BestOf
-	need := node.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
+	need := access.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
 	if rq.Call.Node.IsClustered() && len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
 		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
@@ -112,7 +112,7 @@ func (rq *Request) fits(param string, size int, text func() int) error {
 // ReserveTexts is reserve for texts that are not continued. The engine gets them in parts, which together are about as large as
 // the body.
 func (rq *Request) ReserveTexts(texts, bytes int) error {
-	_, err := rq.reserve(node.Need{Bytes: bytes, Prompts: texts}, len(rq.Body.Raw))
+	_, err := rq.reserve(access.Need{Bytes: bytes, Prompts: texts}, len(rq.Body.Raw))
 	return err
 }
 

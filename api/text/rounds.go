@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -67,7 +68,7 @@ func (l *Loop) Respond(generate func(context.Context) error) error {
 	}
 	if err == nil {
 		err = l.Writer.Complete()
-	} else if ended := node.Ended(ctx); ended != nil {
+	} else if ended := access.Ended(ctx); ended != nil {
 		err = ended
 	} else if cause := context.Cause(ctx); errors.Is(cause, node.ErrShutDown) {
 		err = cause

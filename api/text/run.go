@@ -15,7 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -225,7 +225,7 @@ func (r *Run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
 // pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
 // there, and gets an error after this; and the log of a response in the background must have no gap. It needs the lock.
 func (r *Run) pass(buf *[]byte, frames []byte) (sent bool) {
-	if ctx := r.Call.Request.Context(); ctx.Err() != nil && r.Call.Background == nil && node.Ended(ctx) == nil {
+	if ctx := r.Call.Request.Context(); ctx.Err() != nil && r.Call.Background == nil && access.Ended(ctx) == nil {
 		return false
 	}
 	return r.send(buf, frames)

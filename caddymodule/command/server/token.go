@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // DefineToken defines `lmcaddy token` with its sub-commands.
@@ -32,8 +32,8 @@ Scopes: ` + strings.Join(scopes(), ", ")
 
 // scopes returns the scopes that a token may have.
 func scopes() []string {
-	all := make([]string, len(node.Scopes))
-	for i, s := range node.Scopes {
+	all := make([]string, len(access.Scopes))
+	for i, s := range access.Scopes {
 		all[i] = string(s)
 	}
 	return all

@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -65,7 +66,7 @@ func usesPostgres(saved string) bool {
 type atHome struct{ store *store.Store }
 
 func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
-	tokens, err := node.Tokens(ctx, h.store)
+	tokens, err := access.ListTokens(ctx, h.store)
 	all := make([]resource.Token, len(tokens))
 	for i := range tokens {
 		all[i] = manage.DescribeToken(&tokens[i])
@@ -74,9 +75,9 @@ func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
 }
 
 func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.Token, error) {
-	t := node.Token{Scopes: node.DefaultScopes}
+	t := access.Token{Scopes: access.DefaultScopes}
 	changeToken(&t, e)
-	secret, t, err := node.CreateToken(ctx, h.store, t)
+	secret, t, err := access.CreateToken(ctx, h.store, t)
 	if err != nil {
 		return resource.Token{}, err
 	}
@@ -86,10 +87,10 @@ func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.T
 }
 
 func (h atHome) EditToken(ctx context.Context, id string, e client.TokenEdit) (resource.Token, error) {
-	t, err := node.TokenByID(ctx, h.store, id)
+	t, err := access.TokenByID(ctx, h.store, id)
 	if err == nil {
 		changeToken(&t, e)
-		t, err = node.UpdateToken(ctx, h.store, t)
+		t, err = access.UpdateToken(ctx, h.store, t)
 	}
 	return manage.DescribeToken(&t), unknownToken(id, err)
 }
@@ -106,14 +107,14 @@ func unknownToken(id string, err error) error {
 }
 
 // changeToken applies an edit to a token, as the API does.
-func changeToken(t *node.Token, e client.TokenEdit) {
+func changeToken(t *access.Token, e client.TokenEdit) {
 	if e.Name != nil {
 		t.Name = *e.Name
 	}
 	if e.Scopes != nil {
 		t.Scopes = nil
 		for _, s := range *e.Scopes {
-			t.Scopes = append(t.Scopes, node.Scope(s))
+			t.Scopes = append(t.Scopes, access.Scope(s))
 		}
 	}
 	if e.Models != nil {

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -56,8 +56,8 @@ func idOf(token string) (id string, ok bool) {
 	return rest[:idLength], isAlphanumeric(rest[:idLength]) && isAlphanumeric(rest[idLength+1:])
 }
 
-// isTokenID reports whether an owner is a token. Users of other authentications have a colon in their names.
-func isTokenID(owner string) bool { return len(owner) == idLength && isAlphanumeric(owner) }
+// IsTokenID reports whether an owner is a token. Users of other authentications have a colon in their names.
+func IsTokenID(owner string) bool { return len(owner) == idLength && isAlphanumeric(owner) }
 
 func isAlphanumeric(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(alphanumerics, r) })
@@ -69,8 +69,8 @@ func tokenOf(t store.Token) Token {
 	return Token{t.ID, t.Name, r.Scopes, r.Models, r.Limits, t.Created, t.Expires, t.LastUsed}
 }
 
-// identity returns the identity of requests with the token.
-func (t Token) identity() *Identity {
+// Identity returns the identity of requests with the token.
+func (t Token) Identity() *Identity {
 	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
 }
 
@@ -79,13 +79,8 @@ func (t *Token) stored() (store.Token, error) {
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err
 }
 
-// CreateToken creates a token. It returns the secret, which can't be obtained later. The ID, Created and LastUsed of t are
+// CreateToken creates a token in a store. It returns the secret, which can't be obtained later. The ID, Created and LastUsed of t are
 // ignored. The error may be a [*TokenError].
-func (n *Node) CreateToken(ctx context.Context, t Token) (secret string, _ Token, _ error) {
-	return CreateToken(ctx, n.Conversations(), t)
-}
-
-// CreateToken creates a token in a store; see [Node.CreateToken].
 func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _ Token, _ error) {
 	t.normalize()
 	if err := t.check(); err != nil {
@@ -168,11 +163,8 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Tokens returns the tokens, oldest first.
-func (n *Node) Tokens(ctx context.Context) ([]Token, error) { return Tokens(ctx, n.Conversations()) }
-
-// Tokens returns the tokens in a store, oldest first.
-func Tokens(ctx context.Context, s *store.Store) ([]Token, error) {
+// ListTokens returns the tokens in a store, oldest first.
+func ListTokens(ctx context.Context, s *store.Store) ([]Token, error) {
 	stored, err := s.Tokens(ctx)
 	all := make([]Token, len(stored))
 	for i, t := range stored {
@@ -181,25 +173,14 @@ func Tokens(ctx context.Context, s *store.Store) ([]Token, error) {
 	return all, err
 }
 
-// TokenByID returns the token with an id. The error is a [*store.NotFound] if there is none.
-func (n *Node) TokenByID(ctx context.Context, id string) (Token, error) {
-	return TokenByID(ctx, n.Conversations(), id)
-}
-
-// TokenByID returns a token in a store; see [Node.TokenByID].
+// TokenByID returns the token in a store with an id. The error is a [*store.NotFound] if there is none.
 func TokenByID(ctx context.Context, s *store.Store, id string) (Token, error) {
 	t, err := s.Token(ctx, id)
 	return tokenOf(t), err
 }
 
-// UpdateToken changes a token's name, rights and expiry, with immediate effect. It returns the changed token. The error may
-// be a [*TokenError] or a [*store.NotFound].
-func (n *Node) UpdateToken(ctx context.Context, t Token) (Token, error) {
-	defer n.forgetTokens()
-	return UpdateToken(ctx, n.Conversations(), t)
-}
-
-// UpdateToken changes a token in a store; see [Node.UpdateToken].
+// UpdateToken changes a token's name, rights and expiry in a store. It returns the changed token. The error may be a [*TokenError] or a
+// [*store.NotFound].
 func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 	t.normalize()
 	if err := t.check(); err != nil {
@@ -210,14 +191,4 @@ func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 		return t, err
 	}
 	return t, s.UpdateToken(ctx, stored)
-}
-
-// RevokeToken revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.
-func (n *Node) RevokeToken(ctx context.Context, id string) error {
-	defer n.forgetTokens()
-	err := n.Conversations().DeleteToken(ctx, id)
-	if err == nil {
-		n.forgetOwner(id)
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-func meterOf(used int64) *meter {
-	m := newMeter()
-	m.today["ann"] = spent{store.Day(time.Now()), used}
-	return m
+func quotaOf(used int64) *Quota {
+	q := newQuota(new(Options))
+	q.today["ann"] = spent{store.Day(time.Now()), used}
+	return q
 }
 
 func TestReserve(t *testing.T) {
@@ -37,11 +37,11 @@ func TestReserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := meterOf(tt.used)
+				q := quotaOf(tt.used)
 				if tt.held > 0 {
-					m.reserved["ann"] = tt.held
+					q.reserved["ann"] = tt.held
 				}
-				each, done, err := m.reserve(t.Context(), "ann", 100, tt.need)
+				each, done, err := q.reserve(t.Context(), "ann", 100, tt.need)
 				if err == nil {
 					done()
 				}
@@ -52,8 +52,8 @@ func TestReserve(t *testing.T) {
 				if each != tt.each {
 					t.Errorf("%d tokens for each choice, want %d", each, tt.each)
 				}
-				if m.reserved["ann"] != tt.held {
-					t.Errorf("%d tokens are reserved behind it", m.reserved["ann"])
+				if q.reserved["ann"] != tt.held {
+					t.Errorf("%d tokens are reserved behind it", q.reserved["ann"])
 				}
 			})
 		})
@@ -64,8 +64,8 @@ func TestReserve(t *testing.T) {
 func TestReserve_WaitsForWhatIsBeingSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, need := meterOf(0), Need{Bytes: 30, Prompts: 1, Choices: 1, Completion: 60}
-		_, done, err := m.reserve(t.Context(), "ann", 100, need)
+		q, need := quotaOf(0), Need{Bytes: 30, Prompts: 1, Choices: 1, Completion: 60}
+		_, done, err := q.reserve(t.Context(), "ann", 100, need)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestReserve_WaitsForWhatIsBeingSettled(t *testing.T) {
 			time.Sleep(settleTime / 2)
 			done()
 		}()
-		each, done2, err := m.reserve(t.Context(), "ann", 100, need)
+		each, done2, err := q.reserve(t.Context(), "ann", 100, need)
 		if err != nil || each != 60 {
 			t.Fatalf("%d, %v", each, err)
 		}

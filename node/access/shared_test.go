@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ func TestShared_Concurrent(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := sharedAt(now)
 	limits := Limits{Concurrent: 3}
-	s.set("one", own{running: 2})
+	s.set("one", localCount{running: 2})
 	if err := s.admit("two", 0, limits, now); err != nil {
 		t.Error(err)
 	}
@@ -53,12 +53,12 @@ func TestShared_Concurrent(t *testing.T) {
 	if err := s.admit("one", 2, limits, now); err != nil {
 		t.Errorf("a node's own requests are counted twice: %v", err)
 	}
-	s.set("gone", own{running: 5, held: 7})
+	s.set("gone", localCount{running: 5, held: 7})
 	s.tidy(now, alive)
 	if err := s.admit("two", 0, limits, now); err != nil || len(s.Held) > 0 {
 		t.Errorf("the requests of a node that is gone count: %v", err)
 	}
-	s.set("one", own{})
+	s.set("one", localCount{})
 	if len(s.Running) > 0 {
 		t.Errorf("%+v", s)
 	}
@@ -83,11 +83,11 @@ func TestShared_TokensOfADay(t *testing.T) {
 func TestSharing_ForgetsNothing(t *testing.T) {
 	t.Parallel()
 	var s sharing
-	s.change("a", func(o *own) { o.running++ })
-	if got := s.change("a", func(o *own) { o.held = 5 }); got != (own{running: 1, held: 5}) {
+	s.change("a", func(o *localCount) { o.running++ })
+	if got := s.change("a", func(o *localCount) { o.held = 5 }); got != (localCount{running: 1, held: 5}) {
 		t.Errorf("%+v", got)
 	}
-	s.change("a", func(o *own) { *o = own{} })
+	s.change("a", func(o *localCount) { *o = localCount{} })
 	if len(s.of) > 0 {
 		t.Errorf("%+v", s.of)
 	}

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // server with the same store after this time.
 const tokenFresh = 500 * time.Millisecond
 
-// While the store is unreachable, a verified token is cached for longer (see [StoreSettings]).
+// While the store is unreachable, a verified token is cached for longer (see [Options]).
 const (
 	graceTimeout = 2 * time.Second // for the store's answer if such a token is cached
 	graceRest    = 5 * time.Second // before the store is asked again
@@ -41,32 +42,45 @@ type known struct {
 	rest    time.Time // the store failed, and isn't asked again before this
 }
 
-// tokens caches the tokens in use.
-type tokens struct {
+// Tokens has the tokens of the store in use, of which it caches those that requests have.
+type Tokens struct {
+	log     *slog.Logger
+	store   func() *store.Store
+	grace   func() time.Duration
+	revoked func(id string)
+	running *Running
+
 	mu     sync.Mutex
 	looked map[[sha256.Size]byte]known
 	change int                  // counts the changes made by this process; a lookup that began before a change isn't cached
 	used   map[string]time.Time // last use by id, not yet saved
 }
 
+func newTokens(o *Options, running *Running) *Tokens {
+	return &Tokens{
+		log: o.Log, store: o.Store, grace: o.Grace, revoked: o.Revoked, running: running,
+		looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{},
+	}
+}
+
 // maxLooked bounds the cache, which holds invalid tokens as well.
 const maxLooked = 10_000
 
 // Verify returns the identity of a token. The error is [ErrNoToken], an [*ExpiredError], the context's or the store's.
-func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
+func (t *Tokens) Verify(ctx context.Context, secret string) (*Identity, error) {
 	id, ok := idOf(secret)
 	if !ok {
 		return nil, ErrNoToken
 	}
 	sum := sha256.Sum256([]byte(secret))
 	now := time.Now()
-	k, isFresh := n.tokens.remembered(sum, now)
+	k, isFresh := t.remembered(sum, now)
 	if isFresh {
 		return k.who, k.valid(now)
 	}
-	hasGrace := k.who != nil && now.Sub(k.at) <= n.settings.Load().Store.TokenGrace
+	hasGrace := k.who != nil && now.Sub(k.at) <= t.grace()
 	if hasGrace && now.Before(k.rest) {
-		n.tokens.use(&k, now)
+		t.use(&k, now)
 		return k.who, k.valid(now)
 	}
 	asking := ctx
@@ -75,7 +89,7 @@ func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 		asking, cancel = context.WithTimeout(ctx, graceTimeout)
 		defer cancel()
 	}
-	found, err := n.lookUp(asking, id, sum, now)
+	found, err := t.lookUp(asking, id, sum, now)
 	switch {
 	case err == nil:
 		return found.who, found.valid(now)
@@ -83,11 +97,11 @@ func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 		return nil, err
 	}
 	k.rest = now.Add(graceRest)
-	if !n.tokens.goOn(sum, k) {
+	if !t.extend(sum, k) {
 		return nil, err
 	}
-	n.log.WarnContext(ctx, "the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
-	n.tokens.use(&k, now)
+	t.log.WarnContext(ctx, "the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
+	t.use(&k, now)
 	return k.who, k.valid(now)
 }
 
@@ -100,7 +114,7 @@ func (k *known) valid(now time.Time) error {
 }
 
 // remembered returns a cached token. If it is still fresh and valid, it counts as used.
-func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFresh bool) {
+func (t *Tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, ok := t.looked[sum]
@@ -114,7 +128,7 @@ func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFr
 }
 
 // use records that a token was used, if it is valid.
-func (t *tokens) use(k *known, now time.Time) {
+func (t *Tokens) use(k *known, now time.Time) {
 	if k.valid(now) != nil {
 		return
 	}
@@ -123,9 +137,9 @@ func (t *tokens) use(k *known, now time.Time) {
 	t.used[k.who.Token] = now
 }
 
-// goOn caches a token that is accepted although the store is unreachable. It returns false if tokens were changed in the
+// extend caches a token that is accepted although the store is unreachable. It returns false if tokens were changed in the
 // meantime.
-func (t *tokens) goOn(sum [sha256.Size]byte, k known) bool {
+func (t *Tokens) extend(sum [sha256.Size]byte, k known) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.looked[sum]
@@ -136,12 +150,12 @@ func (t *tokens) goOn(sum [sha256.Size]byte, k known) bool {
 }
 
 // lookUp asks the store. An unknown token isn't an error of lookUp; the result has it.
-func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now time.Time) (known, error) {
+func (t *Tokens) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now time.Time) (known, error) {
 	k := known{at: now, err: ErrNoToken}
-	n.tokens.mu.Lock()
-	change := n.tokens.change
-	n.tokens.mu.Unlock()
-	stored, err := n.Conversations().Token(ctx, id)
+	t.mu.Lock()
+	change := t.change
+	t.mu.Unlock()
+	stored, err := t.store().Token(ctx, id)
 	var missing *store.NotFound
 	switch {
 	case errors.As(err, &missing):
@@ -150,42 +164,71 @@ func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now
 	default:
 		hash, err := hex.DecodeString(stored.Hash)
 		if err == nil && subtle.ConstantTimeCompare(hash, sum[:]) == 1 {
-			t := tokenOf(stored)
-			k.who, k.expires, k.err = t.identity(), t.Expires, nil
+			found := tokenOf(stored)
+			k.who, k.expires, k.err = found.Identity(), found.Expires, nil
 		}
 	}
-	n.tokens.mu.Lock()
-	defer n.tokens.mu.Unlock()
-	if len(n.tokens.looked) >= maxLooked {
-		clear(n.tokens.looked)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.looked) >= maxLooked {
+		clear(t.looked)
 	}
-	if n.tokens.change == change {
-		n.tokens.looked[sum] = k
+	if t.change == change {
+		t.looked[sum] = k
 	}
 	if k.valid(now) == nil {
-		n.tokens.used[id] = now
+		t.used[id] = now
 	}
 	return k, nil
 }
 
-// forgetTokens empties the cache, and has the tokens of requests in progress checked again.
-func (n *Node) forgetTokens() {
-	defer n.running.recheck()
-	n.tokens.mu.Lock()
-	defer n.tokens.mu.Unlock()
-	clear(n.tokens.looked)
-	n.tokens.change++
+// forget empties the cache, and has the tokens of requests in progress checked again.
+func (t *Tokens) forget() {
+	defer t.running.wakeUp()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.looked)
+	t.change++
 }
 
-// saveTokenUse saves when tokens were last used. What can't be saved is lost: the next use is saved.
-func (n *Node) saveTokenUse(ctx context.Context) error {
-	s := n.Conversations()
-	n.tokens.mu.Lock()
-	used := n.tokens.used
-	n.tokens.used = map[string]time.Time{}
-	n.tokens.mu.Unlock()
+// SaveUse saves when tokens were last used. What can't be saved is lost: the next use is saved.
+func (t *Tokens) SaveUse(ctx context.Context) error {
+	s := t.store()
+	t.mu.Lock()
+	used := t.used
+	t.used = map[string]time.Time{}
+	t.mu.Unlock()
 	if s == nil || len(used) == 0 {
 		return nil
 	}
 	return s.TouchTokens(ctx, used)
+}
+
+// Create creates a token, as [CreateToken] does.
+func (t *Tokens) Create(ctx context.Context, made Token) (secret string, _ Token, _ error) {
+	return CreateToken(ctx, t.store(), made)
+}
+
+// List returns the tokens, oldest first.
+func (t *Tokens) List(ctx context.Context) ([]Token, error) { return ListTokens(ctx, t.store()) }
+
+// Get returns the token with an id. The error is a [*store.NotFound] if there is none.
+func (t *Tokens) Get(ctx context.Context, id string) (Token, error) {
+	return TokenByID(ctx, t.store(), id)
+}
+
+// Update changes a token, as [UpdateToken] does, with immediate effect.
+func (t *Tokens) Update(ctx context.Context, changed Token) (Token, error) {
+	defer t.forget()
+	return UpdateToken(ctx, t.store(), changed)
+}
+
+// Revoke revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.
+func (t *Tokens) Revoke(ctx context.Context, id string) error {
+	defer t.forget()
+	err := t.store().DeleteToken(ctx, id)
+	if err == nil {
+		t.revoked(id)
+	}
+	return err
 }

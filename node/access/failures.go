@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	FailureRest = longestDelay
 )
 
-// failures counts the wrong tokens from each address.
-type failures struct {
+// Failures counts the wrong tokens from each address.
+type Failures struct {
 	mu sync.Mutex
 	by map[netip.Prefix]*failing
 }
@@ -34,10 +34,9 @@ type failing struct {
 	last    time.Time
 }
 
-// Failed records a wrong token from an address, and returns when the request may be answered, or when ctx ends. It returns
+// Add records a wrong token from an address, and returns when the request may be answered, or when ctx ends. It returns
 // false if too many requests from the address are waiting already. Other addresses and valid tokens aren't delayed.
-func (n *Node) Failed(ctx context.Context, address string) bool {
-	f := &n.failures
+func (f *Failures) Add(ctx context.Context, address string) bool {
 	now := time.Now()
 	f.mu.Lock()
 	if f.by == nil || len(f.by) >= maxFailing {

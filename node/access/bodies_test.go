@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 
 func TestBodies_EachOwnersAreBounded(t *testing.T) {
 	t.Parallel()
-	n := new(Node)
-	n.bodies.bound.Store(4 << 20)
+	bodies := new(Bodies)
+	bodies.SetBound(4 << 20)
 	const kib = 1 << 10
 	claims := map[string]*BodyClaim{}
 	for _, step := range []struct {
@@ -32,7 +32,7 @@ func TestBodies_EachOwnersAreBounded(t *testing.T) {
 	} {
 		c := claims[step.claim]
 		if c == nil || c.owner != step.owner {
-			made := n.ClaimBody(step.owner)
+			made := bodies.Claim(step.owner)
 			c = &made
 			claims[step.claim] = c
 		}
@@ -58,7 +58,7 @@ func TestBodies_EachOwnersAreBounded(t *testing.T) {
 		c.Release()
 		c.Release()
 	}
-	if held := n.HeldBodies(); held != 0 || len(n.bodies.owners) != 0 {
-		t.Errorf("%d bytes are left, of %v", held, n.bodies.owners)
+	if held := bodies.Held(); held != 0 || len(bodies.owners) != 0 {
+		t.Errorf("%d bytes are left, of %v", held, bodies.owners)
 	}
 }

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"fmt"
@@ -9,12 +9,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Defaults for the memory that request bodies may take.
+// The parts of the memory for request bodies.
 const (
-	bodyShare     = 16        // all bodies get 1/bodyShare of the machine's memory
-	leastBodies   = 256 << 20 // bytes, on small machines
-	ownersPart    = 4         // each owner gets 1/ownersPart of that
-	smallBody     = 64 << 10  // the first bytes of each body aren't counted for its owner, so small bodies take no lock
+	ownersPart    = 4        // each owner gets 1/ownersPart of that
+	smallBody     = 64 << 10 // the first bytes of each body aren't counted for its owner, so small bodies take no lock
 	bodyRetryTime = time.Second
 )
 
@@ -25,12 +23,13 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("The bodies of the requests that this server is answering have reached their limit of %s. Try again soon.", humanize.Bytes(uint64(max(0, e.Bound))))
+	return fmt.Sprintf("The bodies of the requests that this server is answering have reached their limit of %s. Try again soon.",
+		humanize.Bytes(uint64(max(0, e.Bound))))
 }
 
-// bodies counts the bytes of request bodies in memory, from the first byte read until the request is answered.
-type bodies struct {
-	bound atomic.Int64
+// Bodies counts the bytes of request bodies in memory, from the first byte read until the request is answered.
+type Bodies struct {
+	bound atomic.Int64 // see SetBound
 	held  atomic.Int64
 
 	mu     sync.Mutex
@@ -39,13 +38,16 @@ type bodies struct {
 
 // BodyClaim counts the body of one request. It must be used by one goroutine at a time.
 type BodyClaim struct {
-	bodies *bodies
+	bodies *Bodies
 	owner  string
 	bytes  int64
 }
 
-// ClaimBody begins to count a body for an owner (see [Identity.ID]), or for the client's address if it has none.
-func (n *Node) ClaimBody(owner string) BodyClaim { return BodyClaim{bodies: &n.bodies, owner: owner} }
+// SetBound sets the limit of all bodies together, in bytes.
+func (b *Bodies) SetBound(bytes int64) { b.bound.Store(bytes) }
+
+// Claim begins to count a body for an owner (see [Identity.ID]), or for the client's address if it has none.
+func (b *Bodies) Claim(owner string) BodyClaim { return BodyClaim{bodies: b, owner: owner} }
 
 // Grow counts more bytes, before they are allocated. The error is a [*BusyError] if all bodies together would exceed their
 // limit, or a [*LimitError] if the owner's would. The only request is never refused: max_body bounds its size.
@@ -59,7 +61,8 @@ func (c *BodyClaim) Grow(bytes int64) error {
 	if large := c.bytes + bytes - max(c.bytes, smallBody); large > 0 && !b.growOwner(c.owner, large, max(0, c.bytes-smallBody), bound/ownersPart) {
 		b.held.Add(-bytes)
 		return &LimitError{
-			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %s. Wait until one has been answered.", humanize.Bytes(uint64(max(0, bound/ownersPart)))), bodyRetryTime,
+			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %s. Wait until one has been answered.",
+				humanize.Bytes(uint64(max(0, bound/ownersPart)))), bodyRetryTime,
 		}
 	}
 	c.bytes += bytes
@@ -67,12 +70,12 @@ func (c *BodyClaim) Grow(bytes int64) error {
 }
 
 // growOwner counts bytes for an owner. It returns false if the owner would exceed the bound, unless this request, of which
-// own bytes are already counted, is the owner's only one.
-func (b *bodies) growOwner(owner string, bytes, own, bound int64) bool {
+// mine bytes are already counted, is the owner's only one.
+func (b *Bodies) growOwner(owner string, bytes, mine, bound int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held := b.owners[owner]
-	if held+bytes > bound && held > own {
+	if held+bytes > bound && held > mine {
 		return false
 	}
 	if b.owners == nil {
@@ -102,13 +105,5 @@ func (c *BodyClaim) Shrink(bytes int64) {
 // Release undoes Grow for all bytes. It may be called more than once, and on the zero value.
 func (c *BodyClaim) Release() { c.Shrink(c.bytes) }
 
-// bodyMemory returns the limit for all bodies together, in bytes.
-func (s *Settings) bodyMemory() int64 {
-	if s.BodyMemory > 0 {
-		return s.BodyMemory
-	}
-	return max(MachineMemory()/bodyShare, leastBodies)
-}
-
-// HeldBodies returns the size of all bodies now in memory, in bytes.
-func (n *Node) HeldBodies() int64 { return n.bodies.held.Load() }
+// Held returns the size of all bodies now in memory, in bytes.
+func (b *Bodies) Held() int64 { return b.held.Load() }

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -6,11 +6,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// recheckEvery is how often the tokens of requests in progress are checked again. Changes made by this process take effect
+// RecheckEvery is how often the tokens of requests in progress are to be checked again. Changes made by this process take effect
 // at once; this is for changes by other servers, and for tokens that expire.
-const recheckEvery = time.Second
+const RecheckEvery = time.Second
 
 // recheckTimeout bounds the time that the store may take to answer.
 const recheckTimeout = 5 * time.Second
@@ -28,16 +30,22 @@ var (
 	errExpired = &EndedError{Message: "The API token has expired, which ended the request. Ask for another one."}
 )
 
-// running has the requests in progress, by their token's id.
-type running struct {
-	mu    sync.Mutex
-	of    map[string]map[*Running]struct{}
-	again chan struct{} // wakes recheckRunning
+// Running has the requests in progress that a token allows.
+type Running struct {
+	store func() *store.Store
+	again chan struct{} // see Wake
+
+	mu sync.Mutex
+	of map[string]map[*Request]struct{} // by the token's id
 }
 
-// Running is a request in progress.
-type Running struct {
-	all    *running
+func newRunning(inUse func() *store.Store) *Running {
+	return &Running{store: inUse, again: make(chan struct{}, 1), of: map[string]map[*Request]struct{}{}}
+}
+
+// Request is a request in progress.
+type Request struct {
+	all    *Running
 	token  string
 	scope  Scope
 	cancel context.CancelCauseFunc
@@ -48,24 +56,23 @@ type Running struct {
 
 // Follow returns a context that ends when the request's token is revoked, expires, or loses the scope or a model that the
 // request needs; its cause is then an [*EndedError]. For an identity without a token, it returns ctx and nil. The caller
-// must call End of a Running that isn't nil.
-func (n *Node) Follow(ctx context.Context, who *Identity, scope Scope) (context.Context, *Running) {
+// must call End of a Request that isn't nil.
+func (a *Running) Follow(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
 	if who == nil || who.Token == "" {
 		return ctx, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Running{all: &n.running, token: who.Token, scope: scope, cancel: cancel}
-	all := r.all
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.add(r)
+	r := &Request{all: a, token: who.Token, scope: scope, cancel: cancel}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.add(r)
 	return ctx, r
 }
 
-// FollowRights is [Node.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's scopes or
+// FollowRights is [Running.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's scopes or
 // models change in any way.
-func (n *Node) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Running) {
-	ctx, r := n.Follow(ctx, who, scope)
+func (a *Running) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
+	ctx, r := a.Follow(ctx, who, scope)
 	if r != nil {
 		r.all.mu.Lock()
 		defer r.all.mu.Unlock()
@@ -74,28 +81,28 @@ func (n *Node) FollowRights(ctx context.Context, who *Identity, scope Scope) (co
 	return ctx, r
 }
 
-// Continue is [Node.Follow] with the same token, scope and models for something that the request leaves behind. The caller must call
+// Continue is [Running.Follow] with the same token, scope and models for something that the request leaves behind. The caller must call
 // End of it, too.
-func (r *Running) Continue(ctx context.Context) (context.Context, *Running) {
+func (r *Request) Continue(ctx context.Context) (context.Context, *Request) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	all := r.all
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	next := &Running{all: all, token: r.token, scope: r.scope, cancel: cancel, models: slices.Clone(r.models)}
+	next := &Request{all: all, token: r.token, scope: r.scope, cancel: cancel, models: slices.Clone(r.models)}
 	all.add(next)
 	return ctx, next
 }
 
 // add adds a request. The caller holds a.mu.
-func (a *running) add(r *Running) {
+func (a *Running) add(r *Request) {
 	if a.of[r.token] == nil {
-		a.of[r.token] = map[*Running]struct{}{}
+		a.of[r.token] = map[*Request]struct{}{}
 	}
 	a.of[r.token][r] = struct{}{}
 }
 
 // Uses records that the request needs a model.
-func (r *Running) Uses(key string) {
+func (r *Request) Uses(key string) {
 	if r == nil {
 		return
 	}
@@ -105,7 +112,7 @@ func (r *Running) Uses(key string) {
 }
 
 // End records that the request has ended.
-func (r *Running) End() {
+func (r *Request) End() {
 	all := r.all
 	all.mu.Lock()
 	delete(all.of[r.token], r)
@@ -116,35 +123,29 @@ func (r *Running) End() {
 	r.cancel(nil)
 }
 
-// recheck has the tokens of requests in progress checked now.
-func (a *running) recheck() {
+// Wake returns a channel that receives when Recheck is to be called at once.
+func (a *Running) Wake() <-chan struct{} { return a.again }
+
+func (a *Running) wakeUp() {
 	select {
 	case a.again <- struct{}{}:
 	default: // already requested
 	}
 }
 
-// recheckRunning ends the requests whose tokens no longer allow them.
-func (n *Node) recheckRunning() {
-	if err := n.recheckTokens(); err != nil && n.ctx.Err() == nil {
-		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
-	}
-}
-
-// recheckTokens asks the store for all tokens in use, in one query, and ends the requests that they no longer allow.
-func (n *Node) recheckTokens() error {
-	a := &n.running
+// Recheck asks the store for all tokens in use, in one query, and ends the requests that they no longer allow.
+func (a *Running) Recheck(ctx context.Context) error {
 	a.mu.Lock()
 	ids := make([]string, 0, len(a.of))
 	for id := range a.of {
 		ids = append(ids, id)
 	}
 	a.mu.Unlock()
-	s := n.Conversations()
+	s := a.store()
 	if len(ids) == 0 || s == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, recheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
 	stored, err := s.TokensByID(ctx, ids)
 	if err != nil {
@@ -166,7 +167,7 @@ func (n *Node) recheckTokens() error {
 			case !t.Expires.IsZero() && !now.Before(t.Expires):
 				r.cancel(errExpired)
 			default:
-				if err := r.mayGoOn(t.identity()); err != nil {
+				if err := r.mayGoOn(t.Identity()); err != nil {
 					r.cancel(err)
 				}
 			}
@@ -176,7 +177,7 @@ func (n *Node) recheckTokens() error {
 }
 
 // mayGoOn returns why the identity no longer allows the request, or nil.
-func (r *Running) mayGoOn(who *Identity) error {
+func (r *Request) mayGoOn(who *Identity) error {
 	if !who.May(r.scope) {
 		return &EndedError{"The API token no longer has the scope " + string(r.scope) + ", which ended the request.", true}
 	}

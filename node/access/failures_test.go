@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFailed_SlowsDownMoreAndMore(t *testing.T) {
+func TestFailures_SlowsDownMoreAndMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := new(Node)
+		f := new(Failures)
 		var waits []time.Duration
 		wait := func(address string) time.Duration {
 			t.Helper()
 			from := time.Now()
-			if !n.Failed(t.Context(), address) {
+			if !f.Add(t.Context(), address) {
 				t.Errorf("%s is sent away", address)
 			}
 			return time.Since(from)
@@ -45,7 +45,7 @@ func TestFailed_SlowsDownMoreAndMore(t *testing.T) {
 	})
 }
 
-func TestFailed_NetworksOfIPv6AreOneAddress(t *testing.T) {
+func TestFailures_NetworksOfIPv6AreOneAddress(t *testing.T) {
 	t.Parallel()
 	for a, b := range map[string]string{
 		"[2001:db8::1]:1": "[2001:db8::ffff:1]:2", "10.0.0.1:1": "[::ffff:10.0.0.1]:5", "[fe80::1%eth0]:1": "[fe80::2%eth1]:1", "10.0.0.1": "10.0.0.1:7",
@@ -59,14 +59,14 @@ func TestFailed_NetworksOfIPv6AreOneAddress(t *testing.T) {
 	}
 }
 
-func TestFailed_FewWaitAtATime(t *testing.T) {
+func TestFailures_FewWaitAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := new(Node)
+		f := new(Failures)
 		ctx, cancel := context.WithCancel(t.Context())
 		told := make(chan bool, 100)
 		for range failuresFree + failuresAtOnce + 20 {
-			go func() { told <- n.Failed(ctx, "10.0.0.1:1") }()
+			go func() { told <- f.Add(ctx, "10.0.0.1:1") }()
 		}
 		synctest.Wait()
 		if len(told) != failuresFree+20 {

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"path"
@@ -52,8 +52,8 @@ type Limits struct {
 // Local is the identity of clients on the home's socket: the user that the server runs as.
 var Local = &Identity{Name: "local", Scopes: Scopes}
 
-// nodeScopes are what the other nodes of a cluster may do.
-var nodeScopes = []Scope{ScopeModelsRead, ScopeModelsManage, ScopeInference}
+// NodeScopes are what the other nodes of a cluster may do.
+var NodeScopes = []Scope{ScopeModelsRead, ScopeModelsManage, ScopeInference}
 
 // Nobody is the identity of a request without a token for a public endpoint, on a site with authentication.
 var Nobody = new(Identity)
@@ -88,8 +88,8 @@ func (i *Identity) MayUseSome(key string) bool {
 	})
 }
 
-// isRestricted reports whether the identity is limited to certain models.
-func (i *Identity) isRestricted() bool { return i != nil && len(i.Models) > 0 }
+// HasDailyLimit reports whether the tokens of a day are limited.
+func (i *Identity) HasDailyLimit() bool { return i != nil && i.Limits.TokensPerDay > 0 }
 
 // ID returns the owner, under which usage is counted; empty for a nil identity.
 func (i *Identity) ID() string {

@@ -1,4 +1,4 @@
-package node
+package access
 
 import (
 	"context"
@@ -17,11 +17,11 @@ const (
 	shareRest = 2 * time.Second
 	// shareRetry is the pause of a request that waits for other requests of its owner on other nodes.
 	shareRetry = 100 * time.Millisecond
-	// sharedKept is how long it is remembered what an owner has used.
-	sharedKept = 48 * time.Hour
+	// SharedAge is how long it is remembered what an owner has used.
+	SharedAge = 48 * time.Hour
 )
 
-// errNotShared says that what the nodes count together can't be told now.
+// errNotShared says that what the nodes count together isn't known now.
 var errNotShared = errors.New("the nodes of the cluster can't count together now")
 
 // shared is what the nodes of a cluster have counted of an owner.
@@ -36,32 +36,32 @@ type shared struct {
 // sharing is how a node counts together with the others.
 type sharing struct {
 	mu   sync.Mutex
-	rest time.Time       // when the store is asked again
-	of   map[string]*own // by owner
+	rest time.Time              // when the store is asked again
+	of   map[string]*localCount // by owner
 }
 
-// own is what this node counts of an owner. The other nodes see it as of its last change that reached the store.
-type own struct {
-	running int   // requests in progress
-	held    int64 // tokens reserved for them
-	unsaid  int64 // tokens that were used since
-	isStale bool  // a change hasn't reached the store
+// localCount is what this node counts of an owner. The other nodes see it as of its last change that reached the store.
+type localCount struct {
+	running  int   // requests in progress
+	held     int64 // tokens reserved for them
+	unshared int64 // tokens that were used since
+	isStale  bool  // a change hasn't reached the store
 }
 
 // change changes what this node counts of an owner, and returns it. What is nothing is forgotten.
-func (s *sharing) change(owner string, change func(o *own)) own {
+func (s *sharing) change(owner string, change func(o *localCount)) localCount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.of[owner]
 	if o == nil {
-		o = new(own)
+		o = new(localCount)
 	}
 	change(o)
 	switch {
-	case *o == own{}:
+	case *o == localCount{}:
 		delete(s.of, owner)
 	case s.of == nil:
-		s.of = map[string]*own{owner: o}
+		s.of = map[string]*localCount{owner: o}
 	default:
 		s.of[owner] = o
 	}
@@ -69,22 +69,22 @@ func (s *sharing) change(owner string, change func(o *own)) own {
 }
 
 // isSharing reports whether limits are counted with other nodes now.
-func (n *Node) isSharing() bool {
-	if !n.IsClustered() {
+func (q *Quota) isSharing() bool {
+	if !q.isClustered() {
 		return false
 	}
-	n.sharing.mu.Lock()
-	defer n.sharing.mu.Unlock()
-	return !time.Now().Before(n.sharing.rest)
+	q.sharing.mu.Lock()
+	defer q.sharing.mu.Unlock()
+	return !time.Now().Before(q.sharing.rest)
 }
 
 // share changes what the nodes have counted of an owner. The error is that of change, or errNotShared.
-func (n *Node) share(ctx context.Context, owner string, change func(s *shared, now time.Time) error) error {
+func (q *Quota) share(ctx context.Context, owner string, change func(s *shared, now time.Time) error) error {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	alive := n.cluster.boots()
+	alive := q.boots()
 	var refusal error
-	err := n.Conversations().ChangeLimits(ctx, owner, func(text string, now time.Time) (string, error) {
+	err := q.store().ChangeLimits(ctx, owner, func(text string, now time.Time) (string, error) {
 		var s shared
 		_ = json.Unmarshal([]byte(text), &s) // empty at first
 		s.tidy(now, alive)
@@ -100,12 +100,12 @@ func (n *Node) share(ctx context.Context, owner string, change func(s *shared, n
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	}
-	n.sharing.mu.Lock()
-	defer n.sharing.mu.Unlock()
-	if n.sharing.rest.Before(time.Now()) {
-		n.log.Warn("limits of tokens are counted by this node alone for now", "error", err)
+	q.sharing.mu.Lock()
+	defer q.sharing.mu.Unlock()
+	if q.sharing.rest.Before(time.Now()) {
+		q.log.Warn("limits of tokens are counted by this node alone for now", "error", err)
 	}
-	n.sharing.rest = time.Now().Add(shareRest)
+	q.sharing.rest = time.Now().Add(shareRest)
 	return errNotShared
 }
 
@@ -137,19 +137,8 @@ func (s *shared) tidy(now time.Time, alive map[string]bool) {
 	}
 }
 
-// boots returns the nodes that are there.
-func (c *cluster) boots() map[string]bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	alive := map[string]bool{c.boot: true}
-	for i := range c.nodes {
-		alive[c.nodes[i].Boot] = true
-	}
-	return alive
-}
-
 // set sets what a node counts.
-func (s *shared) set(boot string, o own) {
+func (s *shared) set(boot string, o localCount) {
 	delete(s.Running, boot)
 	delete(s.Held, boot)
 	if o.running > 0 {
@@ -192,14 +181,14 @@ func (s *shared) used(day int, before int64) int64 {
 }
 
 // admitShared is Admit for all nodes of the cluster. The error may be errNotShared.
-func (n *Node) admitShared(ctx context.Context, who *Identity) (done func(), _ error) {
-	l, boot, isCounted := who.Limits, n.cluster.boot, false
-	err := n.share(ctx, who.Owner, func(s *shared, now time.Time) error {
-		if l.TokensPerDay > 0 && s.used(store.Day(now), n.meter.spentOn(who.Owner, store.Day(now))) >= int64(l.TokensPerDay) {
+func (q *Quota) admitShared(ctx context.Context, who *Identity) (done func(), _ error) {
+	l, boot, isCounted := who.Limits, q.boot, false
+	err := q.share(ctx, who.Owner, func(s *shared, now time.Time) error {
+		if l.TokensPerDay > 0 && s.used(store.Day(now), q.spentOn(who.Owner, store.Day(now))) >= int64(l.TokensPerDay) {
 			return dayIsOver()
 		}
 		var refusal error
-		s.set(boot, n.sharing.change(who.Owner, func(o *own) {
+		s.set(boot, q.sharing.change(who.Owner, func(o *localCount) {
 			if isCounted { // by an attempt that failed
 				o.running--
 			}
@@ -210,30 +199,30 @@ func (n *Node) admitShared(ctx context.Context, who *Identity) (done func(), _ e
 		}))
 		return refusal
 	})
-	done = sync.OnceFunc(func() { n.tell(who.Owner, func(o *own) { o.running-- }) })
+	done = sync.OnceFunc(func() { q.shareEnd(who.Owner, func(o *localCount) { o.running-- }) })
 	if err != nil && isCounted {
-		n.sharing.change(who.Owner, func(o *own) { o.running-- })
+		q.sharing.change(who.Owner, func(o *localCount) { o.running-- })
 	}
 	return done, err
 }
 
-// tell changes what this node counts of an owner at the end of a request, and tells the others.
-func (n *Node) tell(owner string, change func(o *own)) {
-	var unsaid int64
-	n.sharing.change(owner, func(o *own) {
+// shareEnd changes what this node counts of an owner at the end of a request, and shares it with the others.
+func (q *Quota) shareEnd(owner string, change func(o *localCount)) {
+	var unshared int64
+	q.sharing.change(owner, func(o *localCount) {
 		change(o)
-		unsaid, o.unsaid, o.isStale = o.unsaid, 0, true
+		unshared, o.unshared, o.isStale = o.unshared, 0, true
 	})
-	if n.isSharing() && n.tellNow(owner, unsaid) == nil {
+	if q.isSharing() && q.shareNow(owner, unshared) == nil {
 		return
 	}
-	n.sharing.change(owner, func(o *own) { o.unsaid += unsaid })
+	q.sharing.change(owner, func(o *localCount) { o.unshared += unshared })
 }
 
-// tellNow tells the other nodes what this one counts of an owner, and that tokens were used.
-func (n *Node) tellNow(owner string, tokens int64) error {
-	return n.share(context.WithoutCancel(n.ctx), owner, func(s *shared, now time.Time) error {
-		s.set(n.cluster.boot, n.sharing.change(owner, func(o *own) { o.isStale = false }))
+// shareNow shares what this node counts of an owner, and that tokens were used.
+func (q *Quota) shareNow(owner string, tokens int64) error {
+	return q.share(context.Background(), owner, func(s *shared, now time.Time) error {
+		s.set(q.boot, q.sharing.change(owner, func(o *localCount) { o.isStale = false }))
 		if tokens > 0 {
 			s.Tokens = s.used(store.Day(now), 0) + tokens
 		}
@@ -241,30 +230,33 @@ func (n *Node) tellNow(owner string, tokens int64) error {
 	})
 }
 
-// tellStale tells the other nodes what they couldn't be told before.
-func (n *Node) tellStale() {
+// ShareStale shares with the other nodes what couldn't be shared before.
+func (q *Quota) ShareStale() {
+	if !q.isSharing() {
+		return
+	}
 	var stale []string
-	n.sharing.mu.Lock()
-	for owner, o := range n.sharing.of {
+	q.sharing.mu.Lock()
+	for owner, o := range q.sharing.of {
 		if o.isStale {
 			stale = append(stale, owner)
 		}
 	}
-	n.sharing.mu.Unlock()
+	q.sharing.mu.Unlock()
 	for _, owner := range stale {
-		n.tell(owner, func(*own) {})
+		q.shareEnd(owner, func(*localCount) {})
 	}
 }
 
 // reserveShared is reserve for all nodes of the cluster. The error may be errNotShared.
-func (n *Node) reserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
+func (q *Quota) reserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
 	for by := time.Now().Add(settleTime); ; {
-		each, tokens, waits, err := n.tryReserveShared(ctx, owner, limit, need)
+		each, tokens, waits, err := q.tryReserveShared(ctx, owner, limit, need)
 		switch {
 		case err != nil:
 			return 0, nil, err
 		case !waits:
-			return each, sync.OnceFunc(func() { n.tell(owner, func(o *own) { o.held -= tokens }) }), nil
+			return each, sync.OnceFunc(func() { q.shareEnd(owner, func(o *localCount) { o.held -= tokens }) }), nil
 		case time.Now().After(by):
 			return 0, nil, restIsReserved()
 		}
@@ -276,11 +268,11 @@ func (n *Node) reserveShared(ctx context.Context, owner string, limit int64, nee
 	}
 }
 
-func (n *Node) tryReserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, tokens int64, waits bool, _ error) {
-	boot, counted := n.cluster.boot, int64(0)
-	err := n.share(ctx, owner, func(s *shared, now time.Time) (refusal error) {
-		left := limit - s.used(store.Day(now), n.meter.spentOn(owner, store.Day(now)))
-		s.set(boot, n.sharing.change(owner, func(o *own) {
+func (q *Quota) tryReserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, tokens int64, waits bool, _ error) {
+	boot, counted := q.boot, int64(0)
+	err := q.share(ctx, owner, func(s *shared, now time.Time) (refusal error) {
+		left := limit - s.used(store.Day(now), q.spentOn(owner, store.Day(now)))
+		s.set(boot, q.sharing.change(owner, func(o *localCount) {
 			o.held -= counted // of an attempt that failed
 			counted = 0
 			held := o.held
@@ -297,7 +289,7 @@ func (n *Node) tryReserveShared(ctx context.Context, owner string, limit int64, 
 		return refusal
 	})
 	if err != nil && counted > 0 {
-		n.sharing.change(owner, func(o *own) { o.held -= counted })
+		q.sharing.change(owner, func(o *localCount) { o.held -= counted })
 	}
 	return each, tokens, waits, err
 }

@@ -1,19 +1,17 @@
-package node
+package access
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 const (
 	// templateTokens is the maximum number of tokens that a model's template is expected to add to a prompt.
 	templateTokens = 256
-	// bytesPerToken is the usual size of a prompt's token, including the JSON around it.
-	bytesPerToken = 4
+	// BytesPerToken is the usual size of a prompt's token, including the JSON around it.
+	BytesPerToken = 4
 	// settleTime bounds how long a request waits for reservations of the same token to be settled. That happens just after
 	// a request is answered.
 	settleTime = time.Second
@@ -28,34 +26,25 @@ type Need struct {
 	Spent      int // tokens that earlier rounds of the same request have used
 }
 
-// Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Node.Used]. It returns
-// the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the rest,
-// unless other requests have reserved some of it; then it is refused. So a day's use exceeds the limit by at most one
-// prompt. The error may be a [*LimitError].
-func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, d Demand, need Need) (each int, done func(), _ error) {
-	if who == nil || who.Limits.TokensPerDay <= 0 {
+// Reserve reserves tokens of the identity's daily limit for a request to a model with a context of so many tokens, until done is called, after
+// [Quota.Used]. It returns the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the
+// rest, unless other requests have reserved some of it; then it is refused. So a day's use exceeds the limit by at most one prompt. The error may
+// be a [*LimitError].
+func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLength int) (each int, done func(), _ error) {
+	if !who.HasDailyLimit() {
 		return -1, func() {}, nil
 	}
-	spec, err := n.firstUse(ctx, m, d)
-	if err != nil {
+	if err := q.recall(ctx, who.Owner); err != nil && !q.admitsDespite(err) {
 		return 0, nil, err
 	}
-	length := spec.ContextLength
-	for _, in := range n.supervisor.Instances() {
-		if in.Spec.Model.Key == m.Key {
-			length = max(length, in.Spec.ContextLength)
-		}
-	}
-	if err := n.recall(ctx, who.Owner); err != nil && !n.goesOn(err) {
-		return 0, nil, err
-	}
-	if n.isSharing() {
-		each, done, err = n.reserveShared(ctx, who.Owner, int64(who.Limits.TokensPerDay), need.within(length))
+	limit, need := int64(who.Limits.TokensPerDay), need.within(contextLength)
+	if q.isSharing() {
+		each, done, err := q.reserveShared(ctx, who.Owner, limit, need)
 		if !errors.Is(err, errNotShared) {
 			return each, done, err
 		}
 	}
-	return n.meter.reserve(ctx, who.Owner, int64(who.Limits.TokensPerDay), need.within(length))
+	return q.reserve(ctx, who.Owner, limit, need)
 }
 
 // within limits the need to a context of the given length.
@@ -76,16 +65,16 @@ func (n Need) tokens() int64 {
 }
 
 // reserve waits up to settleTime if other requests have reserved what is left.
-func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
+func (q *Quota) reserve(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
 	timeout := time.NewTimer(settleTime)
 	defer timeout.Stop()
 	for {
-		each, tokens, settled, err := m.tryReserve(owner, limit, need)
+		each, tokens, settled, err := q.tryReserve(owner, limit, need)
 		if err != nil {
 			return 0, nil, err
 		}
 		if settled == nil {
-			return each, func() { m.settle(owner, tokens) }, nil
+			return each, func() { q.settle(owner, tokens) }, nil
 		}
 		select {
 		case <-settled:
@@ -99,21 +88,21 @@ func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Nee
 
 // tryReserve returns a channel if other requests have reserved what is left. The channel is closed when one of them is
 // settled.
-func (m *meter) tryReserve(owner string, limit int64, need Need) (each int, tokens int64, settled <-chan struct{}, _ error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	held, isHeld := m.reserved[owner]
-	each, tokens, waits, err := need.fit(limit-m.today[owner].tokens, held, isHeld)
+func (q *Quota) tryReserve(owner string, limit int64, need Need) (each int, tokens int64, settled <-chan struct{}, _ error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	held, isHeld := q.reserved[owner]
+	each, tokens, waits, err := need.fit(limit-q.today[owner].tokens, held, isHeld)
 	switch {
 	case err != nil:
 		return 0, 0, nil, err
 	case waits:
-		if m.settled == nil {
-			m.settled = make(chan struct{})
+		if q.settled == nil {
+			q.settled = make(chan struct{})
 		}
-		return 0, 0, m.settled, nil
+		return 0, 0, q.settled, nil
 	}
-	m.reserved[owner] = held + tokens
+	q.reserved[owner] = held + tokens
 	return each, tokens, nil, nil
 }
 
@@ -129,30 +118,32 @@ func (n Need) fit(left, held int64, isHeld bool) (each int, tokens int64, waits 
 		return 0, 0, true, nil
 	case int64(n.Choices+n.Spent) > left:
 		return 0, 0, false, &LimitError{
-			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.", left, n.Choices), untilTomorrow(),
+			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.",
+				left, n.Choices), untilTomorrow(),
 		}
 	}
-	prompt := int64(n.Bytes/bytesPerToken + n.Spent)
+	prompt := int64(n.Bytes/BytesPerToken + n.Spent)
 	return min(n.Completion, int(max(1, (left-prompt)/int64(max(1, n.Choices))))), left, false, nil
 }
 
 func restIsReserved() *LimitError {
 	return &LimitError{
-		"The rest of this token's daily limit (UTC) is reserved for its requests in progress. Wait until one has been answered, or ask for fewer tokens with max_tokens.",
+		"The rest of this token's daily limit (UTC) is reserved for its requests in progress. " +
+			"Wait until one has been answered, or ask for fewer tokens with max_tokens.",
 		time.Second,
 	}
 }
 
 // settle releases a reservation.
-func (m *meter) settle(owner string, tokens int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.reserved[owner] -= tokens; m.reserved[owner] <= 0 {
-		delete(m.reserved, owner)
+func (q *Quota) settle(owner string, tokens int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.reserved[owner] -= tokens; q.reserved[owner] <= 0 {
+		delete(q.reserved, owner)
 	}
-	if m.settled != nil {
-		close(m.settled)
-		m.settled = nil
+	if q.settled != nil {
+		close(q.settled)
+		q.settled = nil
 	}
 }
 
