@@ -90,7 +90,8 @@ func (c *Catalog) change(do func(*config)) {
 		old := c.config.Load()
 		next := *old
 		do(&next)
-		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) && len(old.files) == len(next.files) && old.others == next.others || c.config.CompareAndSwap(old, &next) {
+		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) && len(old.files) == len(next.files) &&
+			old.others == next.others || c.config.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -254,5 +255,6 @@ func differing(before, after []Model) (changed []Model) {
 
 // differs reports whether two models of one key aren't of the same files.
 func differs(m, o *Model) bool {
-	return m.Path != o.Path || m.Projector != o.Projector || m.SizeBytes != o.SizeBytes || !m.Changed.Equal(o.Changed) || (m.Err == nil) != (o.Err == nil)
+	return m.Path != o.Path || m.Projector != o.Projector || m.SizeBytes != o.SizeBytes || !m.Changed.Equal(o.Changed) ||
+		(m.Err == nil) != (o.Err == nil)
 }

@@ -52,15 +52,16 @@ func roleOf(f *gguf.GGUFFile) string {
 	}
 }
 
-// drafting returns how a file that can only draft does so, in the words of llama.cpp's --spec-type; "" for a whole model. A model that predicts
-// several tokens has its layers for that behind all others; published alone, they are a drafter.
+// drafting returns how a file that can only draft does so, in the words of llama.cpp's --spec-type; "" for a whole model. A model that
+// predicts several tokens has its layers for that behind all others; published alone, they are a drafter.
 func drafting(f *gguf.GGUFFile) string {
 	arch := text(f, "general.architecture")
 	switch {
 	case arch == "eagle3":
 		return arch
 	case arch == "dflash":
-		if kv, ok := f.Header.MetadataKV.Get("dflash.has_confidence_head"); ok && kv.ValueType == gguf.GGUFMetadataValueTypeBool && kv.ValueBool() {
+		if kv, ok := f.Header.MetadataKV.Get("dflash.has_confidence_head"); ok && kv.ValueType == gguf.GGUFMetadataValueTypeBool &&
+			kv.ValueBool() {
 			return "dspark"
 		}
 		return arch
@@ -240,8 +241,8 @@ func (c *Catalog) Companions(ctx context.Context) ([]Companion, error) {
 	return l.companions, nil
 }
 
-// Companion finds a companion in a role by its key, or by the name of its file, according to the last scan. Of several with that name it takes
-// the one of a model.
+// Companion finds a companion in a role by its key, or by the name of its file, according to the last scan. Of several with that name it
+// takes the one of a model.
 func (c *Catalog) Companion(name, role, model string) (Companion, *NotFoundError) {
 	missing := &NotFoundError{Name: name}
 	l := c.last.Load()

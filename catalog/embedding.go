@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	gguf "github.com/gpustack/gguf-parser-go"
-
 )
 
 // unspecified is the number of a pooling that a converter didn't know: -1.

@@ -64,7 +64,8 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
 		if filename.CheckFolder(name) != nil {
-			return refuse("%q can't be a folder's name, which has letters, digits, and . _ - between them: choose another, as in --repo %s/%s",
+			return refuse("%q can't be a folder's name, which has letters, digits, and . _ - between them: choose another, "+
+				"as in --repo %s/%s",
 				name, safe(i.Publisher), safe(i.Repo))
 		}
 	}
@@ -78,8 +79,9 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	}
 	dir := filepath.Join(i.Models, i.Publisher, i.Repo)
 	for _, path := range paths {
-		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err == nil {
-			return refuse("%s already exists; remove it first, or choose another publisher or name", filepath.Join(dir, filepath.Base(path)))
+		to := filepath.Join(dir, filepath.Base(path))
+		if _, err := os.Lstat(to); err == nil {
+			return refuse("%s already exists; remove it first, or choose another publisher or name", to)
 		}
 	}
 	if err := i.bring(ctx, paths, dir); err != nil {
@@ -99,8 +101,8 @@ func safe(name string) string {
 
 var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Beside chooses the destination of a companion, such as a projector, if none is given: the folder of the one model that the companion's name
-// belongs to. Most are useless in a folder of their own. The error is an [*ImportError], or the context's.
+// Beside chooses the destination of a companion, such as a projector, if none is given: the folder of the one model that the companion's
+// name belongs to. Most are useless in a folder of their own. The error is an [*ImportError], or the context's.
 func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	_, header, err := importable(i.Source)
 	role := header.model.Role
@@ -123,7 +125,8 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 		i.Publisher, i.Repo = publisher, repo
 	}
 	if len(folders) != 1 {
-		return i, &ImportError{i.Source, fmt.Sprintf("it is a %s, which belongs beside its model, and its name doesn't say which that is: name the model's folder, as in --repo publisher/name", role)}
+		return i, &ImportError{i.Source, fmt.Sprintf("it is a %s, which belongs beside its model, and its name doesn't say which that "+
+			"is: name the model's folder, as in --repo publisher/name", role)}
 	}
 	return i, nil
 }

@@ -19,8 +19,8 @@ func Key(publisher, repo string) string {
 // withoutFormat removes the ending of a repository's name that gives the format of its models.
 func withoutFormat(repo string) string { return filename.TrimEnding(repo, "-gguf", "-mlx") }
 
-// Normal returns a name in the form in which names are compared, which is that of keys: without spaces around it, in lower case, and composed
-// (NFC). The names of folders on some systems are decomposed, and so is what people copy from there.
+// Normal returns a name in the form in which names are compared, which is that of keys: without spaces around it, in lower case, and
+// composed (NFC). The names of folders on some systems are decomposed, and so is what people copy from there.
 func Normal(name string) string { return norm.NFC.String(strings.ToLower(strings.TrimSpace(name))) }
 
 // unsafeInKeys replaces characters that have a meaning in keys or instance IDs.

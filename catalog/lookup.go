@@ -60,7 +60,8 @@ func withOthers(models []Model, others *[]Model) []Model {
 	}
 	here := len(models)
 	for _, m := range *others {
-		if _, ok := slices.BinarySearchFunc(models[:here], m.Key, func(m Model, key string) int { return strings.Compare(m.Key, key) }); !ok {
+		byKey := func(m Model, key string) int { return strings.Compare(m.Key, key) }
+		if _, ok := slices.BinarySearchFunc(models[:here], m.Key, byKey); !ok {
 			models = append(models, m)
 		}
 	}
@@ -98,11 +99,13 @@ func (e *NotFoundError) Error() string {
 	case len(e.Ambiguous) > 0:
 		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, enumerate(e.Ambiguous))
 	case e.Limited && len(e.Known) == 0:
-		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There is none that it may use: ask for another token.", e.Name)
+		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There is none that it may use: ask for another "+
+			"token.", e.Name)
 	case e.Limited:
 		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name, enumerate(e.Known))
 	case len(e.Known) == 0:
-		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.", e.Name)
+		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as "+
+			"models/<publisher>/<name>/<file>.gguf.", e.Name)
 	default:
 		return fmt.Sprintf("The model %q is not known. There are: %s.", e.Name, enumerate(e.Known))
 	}
@@ -118,7 +121,8 @@ func enumerate(keys []string) string {
 // Lookup finds a model by its key, in any case, by its key without the publisher if that is unique, or by the first of the
 // other names that belongs to a model. If a repository has several variants, a name without a variant means the oldest, so
 // that its meaning stays the same when others are added. A model that is unknown, broken or changed is looked for on disk
-// again, so new files are found at once; a change is noticed after [lookEvery] at most. The error is a [*NotFoundError] about the first name, or the context's.
+// again, so new files are found at once; a change is noticed after [lookEvery] at most. The error is a [*NotFoundError] about the first
+// name, or the context's.
 func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {

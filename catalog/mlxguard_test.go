@@ -3,21 +3,9 @@ package catalog
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
-
-// sparse makes a file of this size without taking space.
-func sparse(t *testing.T, path string, start []byte, size int64) {
-	t.Helper()
-	if err := os.WriteFile(path, start, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestMLX_HostileFiles: files that declare more than there can be are broken models, or none, at once.
 func TestMLX_HostileFiles(t *testing.T) {

@@ -66,8 +66,8 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 	all := c.last.Load().models
 	if link := linkOnTheWay(root, rel); link != "" {
 		if other := anotherBelow(all, filepath.Join(models, link), m); other != "" {
-			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want neither",
-				filepath.Join(models, link), other)}
+			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want "+
+				"neither", filepath.Join(models, link), other)}
 		}
 		return []string{link}, nil
 	}
@@ -81,7 +81,8 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		}
 	}
 	for _, companion := range c.last.Load().companions {
-		isItsOwn := slices.Equal(companion.Of, []string{m.Key}) && (companion.Role == filename.Projector || companion.Role == filename.Drafter)
+		isLoaded := companion.Role == filename.Projector || companion.Role == filename.Drafter
+		isItsOwn := isLoaded && slices.Equal(companion.Of, []string{m.Key})
 		if p, err := filepath.Rel(models, companion.Path); isItsOwn && err == nil && filepath.IsLocal(p) {
 			names = append(names, p)
 		}

@@ -231,7 +231,9 @@ type sameRepo struct{ good, broken []labelled }
 
 // modelsOf returns the models of one root with their keys, separated into usable and broken ones, in the order of the walk. It
 // leaves out files that another root holds as well.
-func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats []Format, seen map[stamp][]claimed) (good, broken []labelled) {
+func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats []Format, seen map[stamp][]claimed) (
+	good, broken []labelled,
+) {
 	repos := map[string]*sameRepo{}
 	var keys []string
 	for i := range w.found {

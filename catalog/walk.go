@@ -96,8 +96,8 @@ func (w *walk) below(root string) error {
 	w.left, w.visits = w.catalog.limits, map[string]int{}
 	err = w.folder(location{dir: filepath.Clean(root), real: real, way: []string{real}})
 	if errors.Is(err, errEnough) {
-		w.catalog.report(root, fmt.Errorf("it has more than %d folders or %d model files: the rest is left out; point models_dir at a smaller folder",
-			w.catalog.limits.folders, w.catalog.limits.files))
+		w.catalog.report(root, fmt.Errorf("it has more than %d folders or %d model files: the rest is left out; point models_dir at a "+
+			"smaller folder", w.catalog.limits.folders, w.catalog.limits.files))
 		return nil
 	}
 	return err

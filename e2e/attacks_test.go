@@ -41,7 +41,7 @@ func TestAttacks(t *testing.T) {
 		},
 		"a secret in a URL": func(t *testing.T) {
 			const secret = "sk-lm-aaaaaaaa:bbbbbbbbbbbbbbbbbbbb"
-			s.In(t).Get("/api/v1/models?api_key=" + secret).Want(t, http.StatusUnauthorized)
+			s.In(t).Get("/api/v1/models?api_key="+secret).Want(t, http.StatusUnauthorized)
 			s.In(t).Get("/api/v1/no-such-path?token=" + secret)
 			if strings.Contains(s.Log(), secret) {
 				t.Errorf("the log has it: %s", s.Log())

@@ -63,7 +63,8 @@ func (b *Toolbox) block(w *givenWriter, block gjson.Result) {
 		}
 		b.blob(w, "resource "+resource.Get("uri").Str, resource.Get("mimeType").Str, resource.Get("blob").Str)
 	case "resource_link":
-		w.add("[resource " + strings.Join(strings.Fields(block.Get("name").Str+" "+block.Get("uri").Str+" "+block.Get("description").Str), " ") + "]")
+		w.add("[resource " + strings.Join(strings.Fields(block.Get("name").Str+" "+block.Get("uri").Str+" "+block.Get("description").Str),
+			" ") + "]")
 	default:
 		w.add(block.Raw)
 	}

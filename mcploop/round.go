@@ -182,7 +182,8 @@ func (r *Round) said() []translate.Item {
 		items = append(items, translate.Item{Kind: translate.ItemReasoning, Parts: []translate.Part{{Text: r.reasoning.String()}}})
 	}
 	if r.text.Len() > 0 {
-		items = append(items, translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: []translate.Part{{Text: r.text.String()}}})
+		parts := []translate.Part{{Text: r.text.String()}}
+		items = append(items, translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: parts})
 	}
 	for _, c := range r.calls {
 		item := translate.Item{Kind: translate.ItemCall, CallID: c.id, Tool: c.name, Args: c.args}

@@ -67,7 +67,8 @@ func migrateTo(ctx context.Context, db database, scripts []string) error {
 			if err := apply(t, script); err != nil {
 				return fmt.Errorf("bringing the store %s to schema version %d: %w", db.name(), version+i+1, err)
 			}
-			if _, err := t.exec("INSERT INTO lmcaddy_schema (version, applied) VALUES ($1, $2)", version+i+1, time.Now().UnixNano()); err != nil {
+			_, err := t.exec("INSERT INTO lmcaddy_schema (version, applied) VALUES ($1, $2)", version+i+1, time.Now().UnixNano())
+			if err != nil {
 				return err
 			}
 		}

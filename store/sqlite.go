@@ -229,7 +229,8 @@ func (s *sqliteFile) explain(err error) error {
 		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file " +
 			"and its folder"
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return fmt.Errorf("the store %s: %w: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup",
+		return fmt.Errorf("the store %s: %w: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a "+
+			"backup",
 			s.path, ErrBusy, err)
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("the store %s: %w. %w", s.path, err, ErrFull)

@@ -126,14 +126,16 @@ func connect(db database) *connection {
 	for range db.writers() {
 		w.running.Go(w.run)
 	}
-	h := health{latency: NewLatency(), failureFor: failureFor}
-	return &connection{db: db, writer: w, health: h, close: sync.OnceValue(func() error {
+	c := &connection{db: db, writer: w}
+	c.health.latency, c.health.failureFor = NewLatency(), failureFor
+	c.close = sync.OnceValue(func() error {
 		w.close()
 		if err := db.close(); err != nil {
 			return fmt.Errorf("closing the store %s: %w", db.name(), err)
 		}
 		return nil
-	})}
+	})
+	return c
 }
 
 // Close completes the current writes and closes the store. Waiting writes get ErrClosed. It may be called more than once.

@@ -33,8 +33,8 @@ type Turn struct {
 
 	Created time.Time // in nanoseconds; if it is zero, Put sets it
 
-	// Maker is the server of a cluster that makes the answer of a turn in progress, by its Node.Boot; empty: there is no cluster. Turns that
-	// are read don't have it.
+	// Maker is the server of a cluster that makes the answer of a turn in progress, by its Node.Boot; empty: there is no cluster. Turns
+	// that are read don't have it.
 	Maker string
 }
 

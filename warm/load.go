@@ -25,7 +25,7 @@ var isID = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
 
 // load makes or reads the folder. The error means that it can't be used.
 func (s *Store) load() error {
-	if err := s.folder.open(); err != nil {
+	if err := s.open(); err != nil {
 		return err
 	}
 	launch := filepath.Join(s.dir, launchFolder)

@@ -41,7 +41,8 @@ type Model struct {
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 	HasCode     bool    // it names a program of its own (model_file) that its engine would run to build it
 
-	// Role is what the file is for a model, if it isn't one itself: one of the roles in package filename, or "other". See catalog.Companion.
+	// Role is what the file is for a model, if it isn't one itself: one of the roles in package filename, or "other". See
+	// catalog.Companion.
 	Role     string
 	Drafting string // how a drafter works, in llama.cpp's words, such as "mtp"; empty: like any small model
 

@@ -23,9 +23,10 @@ var (
 	}
 )
 
-// spins is how long GNU's OpenMP lets the threads of an engine spin before they sleep, when they wait for each other. By default that is longer than a thread
-// is kept waiting for a processor: beside other work, threads spin that wait for one that isn't running. 320 tokens of the shipped model took 18 s instead of 1 there, with
-// 16 other threads on two processors; on an idle machine the tokens per second are the same.
+// spins is how long GNU's OpenMP lets the threads of an engine spin before they sleep, when they wait for each other. By default that is
+// longer than a thread is kept waiting for a processor: beside other work, threads spin that wait for one that isn't running. 320 tokens
+// of the shipped model took 18 s instead of 1 there, with 16 other threads on two processors; on an idle machine the tokens per second
+// are the same.
 const spins = "GOMP_SPINCOUNT=1000"
 
 // noPath is a PATH without programs. If PATH is unset, programs are looked for in /bin and /usr/bin.
@@ -41,7 +42,8 @@ func passed(all []string, system string, isScript bool) []string {
 		name, _, _ := strings.Cut(v, "=")
 		name = strings.ToUpper(name)
 		isPath := name == "PATH" && system == "windows" // libraries are found on PATH
-		if isPath || slices.Contains(passedNames, name) || slices.ContainsFunc(passedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		hasPrefix := func(p string) bool { return strings.HasPrefix(name, p) }
+		if isPath || slices.Contains(passedNames, name) || slices.ContainsFunc(passedPrefixes, hasPrefix) {
 			env = append(env, v)
 		}
 	}

@@ -18,7 +18,8 @@ var (
 	Queries = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30}
 )
 
-// Histogram counts observations by size. Its methods aren't safe for concurrent use. [New] makes one: the zero value can't observe anything.
+// Histogram counts observations by size. Its methods aren't safe for concurrent use. [New] makes one: the zero value can't observe
+// anything.
 type Histogram struct {
 	Bounds []float64 // upper bounds, inclusive, in rising order; never changed
 	Counts []uint64  // of the observations within the bound of the same index and above the one before; one more: those beyond the last

@@ -47,8 +47,8 @@ func (c Chain) Weight(n int) int {
 	return int(c[n-1].Weight)
 }
 
-// Maker makes the chain of a prompt. Each link's sum is the sum of its text and of the last link, by XXH3. Two texts with the same sum would
-// cost time, but never an answer: engines compare tokens.
+// Maker makes the chain of a prompt. Each link's sum is the sum of its text and of the last link, by XXH3. Two texts with the same sum
+// would cost time, but never an answer: engines compare tokens.
 type Maker struct {
 	key    Key
 	open   sum // of the parts of the open message since its last link

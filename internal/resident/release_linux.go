@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Release returns memory to the system that the start of the program has used: garbage, and the pages of code and constants. The system maps
-// a page again when the program uses it, usually without reading the disk. The error says why the pages stay, which does no harm.
+// Release returns memory to the system that the start of the program has used: garbage, and the pages of code and constants. The system
+// maps a page again when the program uses it, usually without reading the disk. The error says why the pages stay, which does no harm.
 func Release() error {
 	debug.FreeOSMemory()
 	program, err := os.Executable()

@@ -251,7 +251,8 @@ func (t target) describe(err error, connected bool) *ConnectionError {
 	case t.Command != "" && as[*startError](err)():
 		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
 	case t.Command != "" && as[*endedError](err)():
-		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
+		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.",
+			clip(t.Label))
 	}
 	return &ConnectionError{Message: message, Cause: clean(err)}
 }

@@ -117,7 +117,8 @@ func readEntry(raw json.RawMessage, folder string) (Config, error) {
 	case c.Command != "" && c.URL != "":
 		return Config{}, errors.New("it has a command and a url: leave one of them out")
 	case c.Command != "" && kind != "" && kind != "stdio", c.URL != "" && kind == "stdio":
-		return Config{}, fmt.Errorf("type %q is not for a server with a %s", entry.Type, map[bool]string{true: "url", false: "command"}[c.URL != ""])
+		has := map[bool]string{true: "url", false: "command"}[c.URL != ""]
+		return Config{}, fmt.Errorf("type %q is not for a server with a %s", entry.Type, has)
 	case c.Command != "":
 		return c, checkEnv(c.Env)
 	}

@@ -61,7 +61,8 @@ func (l *link) lose(why error) { l.end(why) }
 func (l *link) close() {
 	l.lose(errUnused)
 	why := context.Cause(l.life)
-	if l.ready && !slices.ContainsFunc([]error{errUnused, errRetired, errClosed, errLost, context.Canceled}, func(e error) bool { return errors.Is(why, e) }) {
+	isOurs := func(e error) bool { return errors.Is(why, e) }
+	if l.ready && !slices.ContainsFunc([]error{errUnused, errRetired, errClosed, errLost, context.Canceled}, isOurs) {
 		l.log.Warn("an MCP server was lost", "error", clean(why))
 	}
 	if l.client != nil {
