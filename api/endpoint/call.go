@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,4 +118,37 @@ func requestID(r *http.Request) string {
 		return id
 	}
 	return NewID("req_")
+}
+
+// Panic is a panic in one of a request's goroutines, on its way to the one that answers, where it ends one request and not the
+// process. It has the stack of the panic.
+type Panic struct {
+	Fault any
+	stack []byte
+}
+
+// AsPanic wraps what was recovered. It has to be called on the stack of the panic.
+func AsPanic(fault any) *Panic {
+	if p, ok := fault.(*Panic); ok {
+		return p
+	}
+	return &Panic{fault, debug.Stack()}
+}
+
+// Again continues the panic.
+func (p *Panic) Again() {
+	if err, ok := p.Fault.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it like that
+		panic(err)
+	}
+	panic(p)
+}
+
+// QueryBool is a parameter of the query; false if it isn't given.
+func QueryBool(c *Call, name string) (bool, error) {
+	given := c.Request.URL.Query().Get(name)
+	is, err := strconv.ParseBool(given)
+	if err != nil && given != "" {
+		return false, translate.Invalid("invalid_type", name, `"`+name+`" must be true or false.`)
+	}
+	return is, nil
 }
