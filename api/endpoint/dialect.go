@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )

@@ -94,7 +94,7 @@ func recognizeAdmin(c *endpoint.Call) {
 	if c.Identity != nil {
 		return
 	}
-	if who, err := Presented(c); err == nil && who != nil && who.May(access.ScopeAdmin) {
+	if who, err := presented(c); err == nil && who != nil && who.May(access.ScopeAdmin) {
 		c.Identity = who
 		c.Follow(who, access.ScopeAdmin)
 	}

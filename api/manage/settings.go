@@ -84,7 +84,7 @@ func settings(c *endpoint.Call) error {
 	if s.ReasoningField != "" {
 		a.ReasoningField = string(s.ReasoningField)
 	}
-	who, err := Presented(c)
+	who, err := presented(c)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func settings(c *endpoint.Call) error {
 	return c.Answer(a)
 }
 
-// Presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
+// presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
 // counts for the endpoints of administrators; nil if it has none that is valid.
-func Presented(c *endpoint.Call) (*access.Identity, error) {
+func presented(c *endpoint.Call) (*access.Identity, error) {
 	if c.Identity != nil || endpoint.Secret(c.Request) == "" {
 		return c.Identity, nil
 	}

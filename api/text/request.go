@@ -114,7 +114,7 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	if rq.Demand.Draft != "" {
 		draft, err := c.FindDraft(rq.Target.Model.Key, rq.Demand.Draft)
 		if err != nil {
-			return nil, WithParam("draft_model", c.Error(err))
+			return nil, withParam("draft_model", c.Error(err))
 		}
 		rq.Demand.Draft = draft.Model.Key
 	}
@@ -153,7 +153,7 @@ type FieldNames map[string]string
 // Refine makes the field that an error is about one of the dialect.
 func (n FieldNames) Refine(e *translate.Error) *translate.Error {
 	if name, ok := n[e.Param]; ok {
-		return WithParam(name, e)
+		return withParam(name, e)
 	}
 	return e
 }
@@ -166,8 +166,8 @@ func Refined(err error, refine func(*translate.Error) *translate.Error) error {
 	return err
 }
 
-// WithParam returns the error with another field as the one at fault.
-func WithParam(param string, e *translate.Error) *translate.Error {
+// withParam returns the error with another field as the one at fault.
+func withParam(param string, e *translate.Error) *translate.Error {
 	other := *e
 	other.Param = param
 	return &other

@@ -167,10 +167,10 @@ func NoPrevious(c *endpoint.Call, err error) error {
 	e := c.Error(err)
 	switch e.Kind {
 	case translate.KindResponseNotFound:
-		e = WithParam("previous_response_id", e)
+		e = withParam("previous_response_id", e)
 		e.Code = "previous_response_not_found"
 	case translate.KindInvalid:
-		e = WithParam("previous_response_id", e)
+		e = withParam("previous_response_id", e)
 	}
 	return e
 }
