@@ -64,9 +64,6 @@ var ServerSent = StreamFormat{ContentType: TypeEvents, KeepAlive: Comment, Appen
 // isEnd reports whether a piece of an answer is its end. The server sends that together with the end of the body, when the call returns.
 func (f *StreamFormat) isEnd(p []byte) bool { return f.End != nil && bytes.HasSuffix(p, f.End) }
 
-// Families are all families.
-var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic, FamilyOllama}
-
 // Route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
 // which may have slashes of its own. One with * in it leaves that segment open. If several fit a path, the one that leaves
 // the least open counts, whatever the method.

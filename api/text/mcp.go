@@ -51,8 +51,9 @@ var (
 	pluginGate    = gate{"plugin_mcp", "The servers of mcp.json may not be used through this server", func(g node.Gates) bool { return g.PluginMCP }}
 	remoteGate    = gate{"remote_mcp", "Responses may not use MCP servers on this server", func(g node.Gates) bool { return g.RemoteMCP }}
 
-	// NativeGates and ResponsesGates are those of native chat and of the Responses API.
-	NativeGates    = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
+	// NativeGates are those of native chat.
+	NativeGates = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
+	// ResponsesGates are those of the Responses API.
 	ResponsesGates = gates{[]gate{remoteGate}, []gate{remoteGate, pluginGate}}
 )
 
