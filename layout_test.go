@@ -44,6 +44,7 @@ var mayImport = []row{
 	{"api/endpoint", []string{"node/...", "catalog/...", "store", "supervisor", "translate", "translate/jsonbody", "internal/..."}},
 	{"web", nil},
 	{"node", []string{"node/...", "warm", "mcploop/...", "catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},
+	{"node/runs", []string{"node/access", "store", "internal/..."}},
 	{"node/access", []string{"node/record", "catalog/...", "store", "translate", "internal/..."}},
 	{"node/record", []string{"catalog/...", "store", "supervisor", "translate", "internal/..."}},
 	{"mcploop/servers", []string{"mcploop", "internal/..."}},

@@ -186,7 +186,7 @@ func TestBackground_StreamsThatCantBe(t *testing.T) {
 	if got := s.do("HEAD", path+"?stream=true", ""); got.status != 200 || got.body != "" {
 		t.Errorf("HEAD: %d %q", got.status, got.body)
 	}
-	s.node.Run("", strings.TrimPrefix(path, "/v1/responses/")).Forget()
+	s.node.Runs().Get("", strings.TrimPrefix(path, "/v1/responses/")).Forget()
 	if got := s.do("GET", path+"?stream=true", ""); got.status != 400 || got.code() != "stream_unavailable" {
 		t.Errorf("after ten minutes: %d %s", got.status, got.body)
 	}
@@ -252,7 +252,7 @@ func TestBackground_IsDeleted(t *testing.T) {
 	if got := s.do("DELETE", path, ""); got.status != 200 || !gjson.Get(got.body, "deleted").Bool() {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if s.node.Run("", strings.TrimPrefix(path, "/v1/responses/")) != nil {
+	if s.node.Runs().Get("", strings.TrimPrefix(path, "/v1/responses/")) != nil {
 		t.Error("its events are still there")
 	}
 	s.fake.Wait(t, func(ev fakeengine.Event) bool { return ev.Kind == fakeengine.Cancelled })
@@ -325,7 +325,7 @@ func TestBackground_EndsWithItsToken(t *testing.T) {
 	path := s.background("Authorization", "Bearer "+secret)
 	s.fake.Wait(t, fakeengine.At("half"))
 	id := strings.TrimPrefix(path, "/v1/responses/")
-	run := s.node.Run(made.ID, id)
+	run := s.node.Runs().Get(made.ID, id)
 	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -52,7 +53,7 @@ type Node struct {
 
 	access   *access.Access
 	record   *record.Record
-	runs     *runs // answers that outlive their requests
+	runs     *runs.Runs // answers that outlive their requests
 	suspects *suspects
 	health   health
 
@@ -104,13 +105,18 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
-		runs:     newRuns(),
 		cluster:  newCluster(),
 		pruning:  make(chan struct{}, 1),
 		sweeping: make(chan struct{}, 1),
 		suspects: newSuspects(),
 	}
 	n.record = record.New(n.Conversations)
+	n.runs = runs.New(n.Conversations, func() string {
+		if n.IsClustered() {
+			return n.cluster.boot
+		}
+		return ""
+	})
 	n.access = access.New(access.Options{
 		Log: log, Store: n.Conversations, Usage: n.record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
 		Revoked: n.forgetOwner, IsClustered: n.IsClustered, Boot: n.cluster.boot, Boots: n.cluster.boots,
@@ -149,6 +155,9 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 
 // Access returns who may use the node, and how much.
 func (n *Node) Access() *access.Access { return n.access }
+
+// Runs returns the answers that are made whether or not a client waits for them.
+func (n *Node) Runs() *runs.Runs { return n.runs }
 
 // recheckRunning ends the requests in progress whose tokens no longer allow them.
 func (n *Node) recheckRunning() {
@@ -228,7 +237,7 @@ func (n *Node) BeginEnd() {
 // Close stops all runs, engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads
 // resume when the node is opened again.
 func (n *Node) Close() error {
-	n.runs.close()
+	n.runs.Close()
 	n.cancel()
 	err := errors.Join(n.leave(), n.closeDownloads())
 	n.mcp.Close()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -24,12 +25,12 @@ const (
 // renewTurns says in the store that the node makes the answers of its turns in progress, and cancels the runs whose turns were deleted or
 // cancelled. Then it fails the turns that nobody renews.
 func (n *Node) renewTurns() {
-	runs, ids := n.runs.byStore(), n.announced.byStore()
-	for s := range runs {
-		ids[s] = append(ids[s], slices.Collect(maps.Keys(runs[s]))...)
+	inProgress, ids := n.runs.ByStore(), n.announced.byStore()
+	for s := range inProgress {
+		ids[s] = append(ids[s], slices.Collect(maps.Keys(inProgress[s]))...)
 	}
 	for s, ids := range ids {
-		if err := n.renew(s, ids, runs[s]); err != nil && n.ctx.Err() == nil {
+		if err := n.renew(s, ids, inProgress[s]); err != nil && n.ctx.Err() == nil {
 			n.log.Warn("can't renew the responses in progress in the store", "error", err)
 		}
 	}
@@ -44,13 +45,13 @@ func (n *Node) renewTurns() {
 	n.failUnfinished(s, unrenewed, after) // also the node's own whose end could not be stored
 }
 
-func (n *Node) renew(s *store.Store, ids []string, runs map[string]*Run) error {
+func (n *Node) renew(s *store.Store, ids []string, inProgress map[string]*runs.Run) error {
 	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
 	defer cancel()
 	gone, err := s.Renew(ctx, ids)
 	for _, id := range gone {
-		if r := runs[id]; r != nil && r.isRenewed() { // it may have ended in the meantime
-			r.Cancel()
+		if r := inProgress[id]; r != nil {
+			r.CancelStored()
 		}
 	}
 	return err
@@ -66,27 +67,4 @@ func (n *Node) failUnfinished(s *store.Store, unrenewed, unlisted time.Duration)
 	case failed > 0:
 		n.log.Info("responses that a server left when it crashed have failed", "responses", failed)
 	}
-}
-
-// byStore returns the runs whose turns are in progress, by their stores and ids.
-func (all *runs) byStore() map[*store.Store]map[string]*Run {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	found := map[*store.Store]map[string]*Run{}
-	for id, r := range all.of {
-		if !r.renewed || r.store == nil {
-			continue
-		}
-		if found[r.store] == nil {
-			found[r.store] = map[string]*Run{}
-		}
-		found[r.store][id] = r
-	}
-	return found
-}
-
-func (r *Run) isRenewed() bool {
-	r.all.mu.Lock()
-	defer r.all.mu.Unlock()
-	return r.renewed
 }

@@ -7,8 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 )
 
 // Detach returns a call that goes on when the request has been answered. It takes over the memory of the body, and the request's
@@ -41,7 +41,7 @@ func (c *Call) TakeBack(d *Call) {
 }
 
 // Attach makes a detached call answer to the log of a run, with the run's context. That ends with the rights of the request's token, too.
-func (c *Call) Attach(ctx context.Context, run *node.Run) {
+func (c *Call) Attach(ctx context.Context, run *runs.Run) {
 	c.Background = run
 	c.Writer = Inspecting(c, &logWriter{run: run, header: http.Header{}})
 	ctx, c.Cancel = context.WithCancelCause(c.Ledger.traceRun(WithIdentity(ctx, c.Identity), run.ID))
@@ -62,7 +62,7 @@ func (c *Call) Attach(ctx context.Context, run *node.Run) {
 // logWriter writes a stream of events to the log of a run, event by event: so the number of an event is its place in the log. Comments,
 // which keep connections alive, are for each reader's connection.
 type logWriter struct {
-	run    *node.Run
+	run    *runs.Run
 	header http.Header
 }
 

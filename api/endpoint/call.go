@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -36,7 +37,7 @@ type Call struct {
 	Running    *access.Request   // nil: the request has no token, or that isn't known yet
 	followed   []*access.Request // of each scope that the request needs
 	admitted   func()            // gives the request's place among those of its token back; nil: it has none
-	Background *node.Run         // that the call makes the answer of, without a request; nil: it answers one
+	Background *runs.Run         // that the call makes the answer of, without a request; nil: it answers one
 	IsMessage  bool              // the request came as a message on the connection of another
 	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
 	AnswerMessage func(http.ResponseWriter, *http.Request)

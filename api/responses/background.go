@@ -10,8 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -26,7 +26,7 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	turn := r.turn(store.InProgress, c.Owner())
 	begun := *turn
 	d := c.Detach()
-	run, err := c.Node.StartRun(c.Request.Context(), turn, func(ctx context.Context, run *node.Run) {
+	run, err := c.Node.Runs().Start(c.Request.Context(), turn, func(ctx context.Context, run *runs.Run) {
 		defer d.End()
 		defer d.Client.Close()
 		d.Attach(ctx, run)
@@ -48,7 +48,7 @@ func (r *run) notStarted(c *endpoint.Call, err error) error {
 	_, isLimit := errors.AsType[*access.LimitError](err)
 	_, isDeleted := errors.AsType[*store.NotFound](err)
 	switch {
-	case isLimit, errors.Is(err, node.ErrShutDown):
+	case isLimit, errors.Is(err, runs.ErrShutDown):
 		return err
 	case isDeleted: // in the meantime
 		return noPrevious(c, r.ask.Previous, err)
@@ -91,7 +91,7 @@ func resume(c *endpoint.Call, turn *store.Turn) error {
 	if !text.IsBackground(turn) {
 		return translate.Invalid("invalid_value", "stream", `Only responses that were created with "background": true can be streamed again. Leave out "stream" to get the response.`)
 	}
-	run := c.Node.Run(turn.Owner, turn.ID)
+	run := c.Node.Runs().Get(turn.Owner, turn.ID)
 	if run == nil {
 		return noLog()
 	}
@@ -105,7 +105,7 @@ func noLog() *translate.Error {
 }
 
 // followRun streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run.
-func followRun(c *endpoint.Call, run *node.Run, from int) error {
+func followRun(c *endpoint.Call, run *runs.Run, from int) error {
 	stream := c.NewStream()
 	defer stream.Close()
 	stream.Await()
@@ -131,15 +131,15 @@ func followRun(c *endpoint.Call, run *node.Run, from int) error {
 }
 
 // breakOff ends a stream that can't be followed any further. next is the number of its next event.
-func breakOff(c *endpoint.Call, run *node.Run, next int, err error) error {
+func breakOff(c *endpoint.Call, run *runs.Run, next int, err error) error {
 	ended := access.Ended(c.Request.Context())
 	switch {
 	case ended != nil:
 		err = ended
 	case c.Request.Context().Err() != nil:
 		return err // the client has disconnected
-	case !errors.Is(err, node.ErrTrimmed):
-	case c.Begun && c.Node.Run(run.Owner, run.ID) == nil:
+	case !errors.Is(err, runs.ErrTrimmed):
+	case c.Begun && c.Node.Runs().Get(run.Owner, run.ID) == nil:
 		err = &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + run.ID + "' has been deleted, or its events are no longer kept."}
 	default:
 		err = noLog()

@@ -9,8 +9,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/mcploop"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -181,7 +181,7 @@ func (r *run) Complete() error {
 
 // Interrupted ends a response that its owner has cancelled. One whose client has disconnected is as it is.
 func (r *run) Interrupted(ctx context.Context) error {
-	if !errors.Is(context.Cause(ctx), node.ErrCancelled) {
+	if !errors.Is(context.Cause(ctx), runs.ErrCancelled) {
 		return ctx.Err()
 	}
 	r.Call.Ledger.Summary.Outcome = record.OutcomeCancelled

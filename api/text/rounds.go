@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -70,7 +71,7 @@ func (l *Loop) Respond(generate func(context.Context) error) error {
 		err = l.Writer.Complete()
 	} else if ended := access.Ended(ctx); ended != nil {
 		err = ended
-	} else if cause := context.Cause(ctx); errors.Is(cause, node.ErrShutDown) {
+	} else if cause := context.Cause(ctx); errors.Is(cause, runs.ErrShutDown) {
 		err = cause
 	} else if ctx.Err() != nil { // whatever the error looks like from here
 		return l.Writer.Interrupted(ctx)

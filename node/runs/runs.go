@@ -1,4 +1,6 @@
-package node
+// Package runs makes answers whether or not a client waits for them: the responses in the background. Clients follow the log of a run, which is
+// retained for some time after its end. Each run has a goroutine, which [Runs.Close] ends.
+package runs
 
 import (
 	"context"
@@ -13,15 +15,15 @@ import (
 )
 
 const (
-	// runKept is how long a run is kept after its end, for clients that lost their stream.
-	runKept = 10 * time.Minute
-	// runsPerOwner and runsInAll bound the runs in progress. Each holds its request's body and an answer in memory.
-	runsPerOwner = 16
-	runsInAll    = 128
-	// runsEnd bounds how long Close waits for runs that it has cancelled: the rest of them is recorded as failed at the next start.
-	runsEnd = 10 * time.Second
-	// runRetry is when a client that has too many runs may try again.
-	runRetry = 5 * time.Second
+	// retention is how long a run is retained after its end, for clients that lost their stream.
+	retention = 10 * time.Minute
+	// mostPerOwner and mostInAll bound the runs in progress. Each holds its request's body and an answer in memory.
+	mostPerOwner = 16
+	mostInAll    = 128
+	// closeTimeout bounds how long Close waits for runs that it has cancelled: the rest of them is recorded as failed at the next start.
+	closeTimeout = 10 * time.Second
+	// retryAfter is when a client that has too many runs may try again.
+	retryAfter = 5 * time.Second
 )
 
 var (
@@ -31,8 +33,11 @@ var (
 	ErrShutDown = errors.New("the server is shutting down")
 )
 
-// runs has the runs in progress, and those that ended lately.
-type runs struct {
+// Runs has the runs in progress, and those that ended lately.
+type Runs struct {
+	inUse func() *store.Store
+	maker func() string // see [New]
+
 	mu      sync.Mutex
 	of      map[string]*Run // by id
 	active  int             // runs in progress
@@ -43,14 +48,18 @@ type runs struct {
 	inTotal int // the most bytes of all logs
 }
 
-func newRuns() *runs { return &runs{of: map[string]*Run{}, perRun: runBytes, inTotal: runBytesInAll} }
+// New returns no runs yet. Their turns are put into the store in use. maker returns what identifies this server among others with the store; empty:
+// it is the only one.
+func New(inUse func() *store.Store, maker func() string) *Runs {
+	return &Runs{inUse: inUse, maker: maker, of: map[string]*Run{}, perRun: runBytes, inTotal: runBytesInAll}
+}
 
 // Run is an answer that is made whether or not a client waits for it. Clients follow its log, as many as like and from wherever they
 // like. It ends by itself, by Cancel, or with the node.
 type Run struct {
 	ID, Owner string
 
-	all    *runs
+	all    *Runs
 	ctx    context.Context //nolint:containedctx // the run's own
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed at the end
@@ -58,28 +67,28 @@ type Run struct {
 	store  *store.Store // that has its turn, whatever the settings say later
 
 	// These are guarded by all.mu.
-	log     runLog
-	forget  *time.Timer // nil: it is in progress
-	renewed bool        // its turn is in progress, as far as is known here
+	log      runLog
+	forget   *time.Timer // nil: it is in progress
+	isStored bool        // its turn is in progress, as far as is known here
 }
 
-// StartRun stores a turn with the status [store.InProgress], and starts the run that makes its answer. do must return soon after its
+// Start stores a turn with the status [store.InProgress], and starts the run that makes its answer. do must return soon after its
 // context is done, whose cause is then [ErrCancelled] or [ErrShutDown], and must call Finish. It must not panic. The error is
-// [ErrShutDown], a [*LimitError] if too many runs are in progress, or the store's.
-func (n *Node) StartRun(ctx context.Context, t *store.Turn, do func(ctx context.Context, r *Run)) (*Run, error) {
-	r, err := n.runs.add(t.ID, t.Owner)
+// [ErrShutDown], a [*access.LimitError] if too many runs are in progress, or the store's.
+func (all *Runs) Start(ctx context.Context, t *store.Turn, do func(ctx context.Context, r *Run)) (*Run, error) {
+	r, err := all.add(t.ID, t.Owner)
 	if err != nil {
 		return nil, err
 	}
-	r.store = n.Conversations()
-	if n.IsClustered() {
-		t.Maker = n.cluster.boot
+	r.store = all.inUse()
+	if maker := all.maker(); maker != "" {
+		t.Maker = maker
 	}
 	if err := r.store.Put(ctx, t); err != nil {
-		n.runs.withdraw(r)
+		all.withdraw(r)
 		return nil, err
 	}
-	if err := n.runs.start(r, do); err != nil {
+	if err := all.start(r, do); err != nil {
 		return nil, err // at the next start, the turn becomes failed
 	}
 	return r, nil
@@ -89,7 +98,7 @@ func (n *Node) StartRun(ctx context.Context, t *store.Turn, do func(ctx context.
 // store's.
 func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
 	r.all.mu.Lock()
-	r.renewed = false
+	r.isStored = false
 	r.all.mu.Unlock()
 	err := r.store.Finish(ctx, t)
 	_, isDeleted := errors.AsType[*store.NotFound](err)
@@ -100,7 +109,7 @@ func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
 }
 
 // add reserves room for a run.
-func (all *runs) add(id, owner string) (*Run, error) {
+func (all *Runs) add(id, owner string) (*Run, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if err := all.mayStart(owner); err != nil {
@@ -115,7 +124,7 @@ func (all *runs) add(id, owner string) (*Run, error) {
 }
 
 // withdraw undoes add.
-func (all *runs) withdraw(r *Run) {
+func (all *Runs) withdraw(r *Run) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	r.cancel(nil)
@@ -123,13 +132,13 @@ func (all *runs) withdraw(r *Run) {
 	all.drop(r)
 }
 
-func (all *runs) start(r *Run, do func(context.Context, *Run)) error {
+func (all *Runs) start(r *Run, do func(context.Context, *Run)) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closed {
 		return ErrShutDown
 	}
-	r.renewed = true
+	r.isStored = true
 	all.ended.Go(func() {
 		defer r.end()
 		do(r.ctx, r)
@@ -138,34 +147,65 @@ func (all *runs) start(r *Run, do func(context.Context, *Run)) error {
 }
 
 // mayStart returns why an owner may not start another run, or nil. The caller holds all.mu.
-func (all *runs) mayStart(owner string) error {
+func (all *Runs) mayStart(owner string) error {
 	if all.closed {
 		return ErrShutDown
 	}
-	own := 0
+	mine := 0
 	for _, r := range all.of {
 		if r.Owner == owner && r.forget == nil {
-			own++
+			mine++
 		}
 	}
 	switch {
-	case own >= runsPerOwner:
-		return &access.LimitError{fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. Wait until one has ended, or cancel one.", own), runRetry}
-	case all.active >= runsInAll:
-		return &access.LimitError{"The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", runRetry}
+	case mine >= mostPerOwner:
+		return &access.LimitError{
+			Message: fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. "+
+				"Wait until one has ended, or cancel one.", mine), RetryAfter: retryAfter,
+		}
+	case all.active >= mostInAll:
+		return &access.LimitError{
+			Message: "The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", RetryAfter: retryAfter,
+		}
 	}
 	return nil
 }
 
-// Run returns an owner's run, in progress or ended lately; nil if there is none.
-func (n *Node) Run(owner, id string) *Run {
-	all := n.runs
+// Get returns an owner's run, in progress or ended lately; nil if there is none.
+func (all *Runs) Get(owner, id string) *Run {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if r := all.of[id]; r != nil && r.Owner == owner {
 		return r
 	}
 	return nil
+}
+
+// ByStore returns the runs whose turns are in progress, by their stores and ids.
+func (all *Runs) ByStore() map[*store.Store]map[string]*Run {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	found := map[*store.Store]map[string]*Run{}
+	for id, r := range all.of {
+		if !r.isStored || r.store == nil {
+			continue
+		}
+		if found[r.store] == nil {
+			found[r.store] = map[string]*Run{}
+		}
+		found[r.store][id] = r
+	}
+	return found
+}
+
+// CancelStored cancels the run if its turn is in progress, as far as is known here: it may have ended in the meantime.
+func (r *Run) CancelStored() {
+	r.all.mu.Lock()
+	isStored := r.isStored
+	r.all.mu.Unlock()
+	if isStored {
+		r.Cancel()
+	}
 }
 
 // end notes that the answer is complete. The run is forgotten some time later.
@@ -175,7 +215,7 @@ func (r *Run) end() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.active--
-	r.forget = time.AfterFunc(runKept, r.Forget)
+	r.forget = time.AfterFunc(retention, r.Forget)
 	if all.closed || all.of[r.ID] != r {
 		r.forget.Stop()
 	}
@@ -214,7 +254,7 @@ func (r *Run) Forget() {
 }
 
 // drop forgets a run. The caller holds all.mu.
-func (all *runs) drop(r *Run) {
+func (all *Runs) drop(r *Run) {
 	if all.of[r.ID] != r {
 		return
 	}
@@ -226,8 +266,8 @@ func (all *runs) drop(r *Run) {
 	r.log.clear()
 }
 
-// close cancels all runs, and waits for their ends.
-func (all *runs) close() {
+// Close cancels all runs, and waits for their ends, but not for long.
+func (all *Runs) Close() {
 	all.mu.Lock()
 	all.closed = true
 	for _, r := range all.of {
@@ -242,7 +282,7 @@ func (all *runs) close() {
 		all.ended.Wait()
 		close(ended)
 	}()
-	late := time.NewTimer(runsEnd)
+	late := time.NewTimer(closeTimeout)
 	defer late.Stop()
 	select {
 	case <-ended:

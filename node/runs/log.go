@@ -1,4 +1,4 @@
-package node
+package runs
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func (r *Run) Append(frame []byte) {
 
 // count counts bytes of a run. While all runs together have too many, the owner with the most bytes loses some: the logs of runs that
 // have ended, and then the beginnings of the others. The caller holds all.mu.
-func (all *runs) count(r *Run, bytes int) {
+func (all *Runs) count(r *Run, bytes int) {
 	r.log.bytes += bytes
 	all.held += bytes
 	for all.held > all.inTotal {
@@ -96,7 +96,7 @@ func (all *runs) count(r *Run, bytes int) {
 
 // trim drops the oldest frames of a log, an eighth of it so that it isn't done for each frame. The newest one stays. The caller holds
 // all.mu.
-func (all *runs) trim(r *Run) bool {
+func (all *Runs) trim(r *Run) bool {
 	l := &r.log
 	n := min(len(l.frames)/8+1, len(l.frames)-1)
 	if n <= 0 {
