@@ -6,28 +6,44 @@ import (
 )
 
 // What callers name of the scheduler.
+
 type (
-	Spec   = schedule.Spec
-	Size   = schedule.Size
+	// Spec says how a model is loaded.
+	Spec = schedule.Spec
+	// Size is the part of a Spec that is reduced when there is too little room.
+	Size = schedule.Size
+	// Toggle is a choice that may be left to the engine.
 	Toggle = schedule.Toggle
+	// Remote is the part of a Spec that says which model of which server an instance is.
 	Remote = schedule.Remote
-
-	Limits       = schedule.Limits
-	GPU          = schedule.GPU
-	GPUMemory    = schedule.GPUMemory
+	// Limits bound what is loaded and how many requests wait.
+	Limits = schedule.Limits
+	// GPU is a device with memory of its own, as instances are counted against it.
+	GPU = schedule.GPU
+	// GPUMemory is what a GPU's driver, or the engine, reports about its memory.
+	GPUMemory = schedule.GPUMemory
+	// DeviceMemory is what an instance takes of a device's memory, in bytes.
 	DeviceMemory = schedule.DeviceMemory
-	Outlook      = schedule.Outlook
-
-	Demand      = schedule.Demand
-	Route       = schedule.Route
-	Retention   = schedule.Retention
+	// Outlook says what a load would do if it were requested now.
+	Outlook = schedule.Outlook
+	// Demand is what a request needs.
+	Demand = schedule.Demand
+	// Route says where a request may be served.
+	Route = schedule.Route
+	// Retention is what a request says of the instance that answers it: for how long it stays loaded without requests from now on.
+	Retention = schedule.Retention
+	// ContextNeed estimates how many tokens of context a request needs.
 	ContextNeed = schedule.ContextNeed
-	Use         = schedule.Use
-	Forgot      = schedule.Forgot
-	Status      = schedule.Status
-	Reason      = schedule.Reason
-	Error       = schedule.Error
-	ErrorKind   = schedule.ErrorKind
+	// Use is what a request has made of a slot, as far as its answer has told.
+	Use = schedule.Use
+	// Forgot says that something was deleted.
+	Forgot = schedule.Forgot
+	// Status is a stage in the life of an instance.
+	Status = schedule.Status
+	// Reason says why an instance is stopped.
+	Reason = schedule.Reason
+	// Error is a refusal.
+	Error = schedule.Error
 )
 
 // The choices of a Toggle.
@@ -89,36 +105,49 @@ func UnknownInstance(id string) Error { return schedule.UnknownInstance(id) }
 func AffinityOf(first []byte, more ...[]byte) uint64 { return schedule.AffinityOf(first, more...) }
 
 // What callers name of engines and their processes.
+
 type (
-	Engine  = process.Engine
-	Setup   = process.Setup
+	// Engine describes an engine: what it is called, which models it runs, what can be chosen of a load, and how its process is made.
+	Engine = process.Engine
+	// Setup is what an engine's process is made with.
+	Setup = process.Setup
+	// Choices tells what can be chosen of a load of a model; nil: nothing.
 	Choices = process.Choices
-	Fixed   = process.Fixed
-	Build   = process.Build
-	Device  = process.Device
-
-	Program  = process.Program
-	Knower   = process.Knower
-	Batcher  = process.Batcher
-	Saver    = process.Saver
+	// Fixed tells what of a load arguments decide that the operator has added; nil: nothing.
+	Fixed = process.Fixed
+	// Build describes an engine's binary.
+	Build = process.Build
+	// Device is a GPU or another accelerator.
+	Device = process.Device
+	// Program is the process side of an engine: how it is launched, what its output means, and how it is stopped.
+	Program = process.Program
+	// Knower is a Process that can tell which models are newer than its engine.
+	Knower = process.Knower
+	// Batcher is a Process that evaluates a prompt in batches of a known size.
+	Batcher = process.Batcher
+	// Saver is a Process that can write the states of its slots to files, and read them again.
+	Saver = process.Saver
+	// Renderer is a Process that can show what a model's chat template makes of requests, without its engine.
 	Renderer = process.Renderer
-	Render   = process.Render
-	Ask      = process.Ask
-
+	// Render is what a Renderer makes.
+	Render = process.Render
+	// Ask sends a JSON body, in pieces, to an engine, and returns its answer.
+	Ask = process.Ask
+	// DeviceReport is what an engine has found to compute on.
 	DeviceReport = process.DeviceReport
-	Loss         = process.Loss
-	LossKind     = process.LossKind
+	// Loss says what happened to an engine that failed a request.
+	Loss = process.Loss
+	// LossKind is the kind of a Loss.
+	LossKind = process.LossKind
 )
 
 // The kinds of losses.
 const (
-	Unharmed    = process.Unharmed
 	Ended       = process.Ended
 	Killed      = process.Killed
 	OutOfMemory = process.OutOfMemory
 	Hung        = process.Hung
 	Deaf        = process.Deaf
-	Unloaded    = process.Unloaded
 	ShutDown    = process.ShutDown
 	Unreachable = process.Unreachable
 	Silent      = process.Silent

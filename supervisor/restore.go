@@ -72,7 +72,7 @@ func (l *Lease) restore(ctx context.Context, k *process.Slots, slot *pin, found 
 		return ctx.Err()
 	}
 	begun = time.Now()
-	state, err := l.askToRestore(ctx, k.Saver, slot.Slot, file)
+	state, err := k.Restore(ctx, l.Post, slot.Slot, file)
 	waited := time.Since(begun)
 	var refused *process.SlotRefusal
 	switch {
@@ -96,17 +96,6 @@ func (l *Lease) restore(ctx context.Context, k *process.Slots, slot *pin, found 
 	slot.emptied.Store(true)
 	k.Shelf.Drop(found.ID, err)
 	return nil
-}
-
-// askToRestore sends the request as one of the lease, so that no other is suspected if the engine ends. It has no time limit, since a busy
-// engine may take long to come to it: the pulse finds out whether the engine hangs.
-func (l *Lease) askToRestore(ctx context.Context, saver process.Saver, slot int, file string) (process.SlotState, error) {
-	path, body := saver.Restore(slot, file)
-	resp, err := l.Post(ctx, path, body)
-	if err != nil {
-		return process.SlotState{}, err
-	}
-	return process.SlotAnswer(resp, saver.Restored)
 }
 
 // lostAt handles a restore that wasn't answered. If the engine lives, the request is sent nevertheless: whatever the slot holds now is

@@ -132,8 +132,8 @@ func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *No
 
 // Ensure loads a model unless it is loaded or loading, and waits until it is ready.
 func (s *Supervisor) Ensure(ctx context.Context, spec *schedule.Spec) (Info, error) {
-	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded,
-		Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec, MayLoad: true}})
+	demand := schedule.Demand{Key: spec.Model.Key, Spec: spec, MayLoad: true}
+	a, err := s.wait(ctx, nil, schedule.Waiter{Kind: schedule.WaitLoaded, Demand: demand})
 	return a.info, err
 }
 

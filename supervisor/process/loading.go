@@ -30,7 +30,6 @@ type loading struct {
 	moved    time.Time   // when it last made progress other than output
 	progress float64
 	said     [schedule.SignalDead + 1]bool // kinds of signals that were reported
-	why      string                        // of its failure
 }
 
 // begin starts the timer that calls stalled when the load makes no progress.

@@ -40,7 +40,7 @@ const (
 // Slots has the states of a process's slots saved, one after the other. The engine writes a file; when it has, the slot can be used
 // again, and the file is put onto the shelf in the background.
 type Slots struct {
-	Saver    Saver
+	saver    Saver
 	Shelf    *warm.Shelf
 	Key      string // of the model
 	Settling *settling
@@ -92,7 +92,7 @@ func (p *Process) openSlots(l *Launch, b Build) *Slots {
 	}
 	l.States = shelf.Folder()
 	return &Slots{
-		Saver: saver, Shelf: shelf, Key: l.Model.Key, Settling: &p.host.settling, Log: p.log, ctx: p.ctx,
+		saver: saver, Shelf: shelf, Key: l.Model.Key, Settling: &p.host.settling, Log: p.log, ctx: p.ctx,
 		post: p.do, putting: map[*saveJob]struct{}{},
 	}
 }
@@ -235,16 +235,30 @@ func (k *Slots) pays(job *saveJob) bool {
 
 // write has the engine write the state of a slot.
 func (k *Slots) write(ctx context.Context, slot int, file string) (SlotState, error) {
-	path, body := k.Saver.Save(slot, file)
+	path, body := k.saver.Save(slot, file)
 	resp, err := k.post(ctx, path, http1.Body{Pieces: [][]byte{body}})
 	if err != nil {
 		return SlotState{}, err
 	}
-	return SlotAnswer(resp, k.Saver.Saved)
+	return slotAnswer(resp, k.saver.Saved)
 }
 
-// SlotAnswer reads the answer to a save or a restore.
-func SlotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
+// Restore has the engine read the state of a slot from a file. The request is sent with post, as one of the lease, so that no other is
+// suspected if the engine ends. It has no time limit, since a busy engine may take long to come to it: the pulse finds out whether the
+// engine hangs.
+func (k *Slots) Restore(
+	ctx context.Context, post func(ctx context.Context, path string, body []byte) (*http.Response, error), slot int, file string,
+) (SlotState, error) {
+	path, body := k.saver.Restore(slot, file)
+	resp, err := post(ctx, path, body)
+	if err != nil {
+		return SlotState{}, err
+	}
+	return slotAnswer(resp, k.saver.Restored)
+}
+
+// slotAnswer reads the answer to a save or a restore.
+func slotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSlotAnswer))
 	if err != nil {

@@ -76,7 +76,7 @@ func TestLife_WhoMaySayWhat(t *testing.T) {
 		{Preparing, Stopping}: by(byOwner), {Loading, Stopping}: by(byTimer, byTrial, byOwner), {Warming, Stopping}: by(byTimer, byTrial, byOwner),
 		{Ready, Stopping}: by(byOwner), {Failing, Stopping}: by(byOwner),
 	}
-	for from := Preparing; from < Gone; from++ {
+	for from := range Gone {
 		may[[2]State{from, Gone}] = by(bySystem)
 	}
 	for from := Preparing; from <= Gone; from++ {

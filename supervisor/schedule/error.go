@@ -36,7 +36,9 @@ const (
 	NotOurs                         // a remote loads and unloads its models by itself
 )
 
+// What several waits end with.
 var (
+	// ErrClosing ends all waits when the server shuts down.
 	ErrClosing   = Error{Kind: Closing, Message: "The server is shutting down."}
 	errCancelled = Error{Kind: Cancelled, Message: "the caller gave up"}
 )

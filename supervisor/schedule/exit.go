@@ -88,7 +88,8 @@ func (ev Exited) whileLoading(s *stepper, in *Instance) {
 		again.Spared, again.Unasked = true, in.Unasked
 		return
 	}
-	err, f := noFiles(ev.NoFiles), (*Failure)(nil)
+	err := noFiles(ev.NoFiles)
+	var f *Failure
 	if ev.NoFiles != "" {
 		f = s.st.Failures.postpone(in.Spec, ev.NoFiles, s.now)
 	} else {
