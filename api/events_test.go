@@ -140,7 +140,7 @@ func TestEvents_WhatHappensToAModel(t *testing.T) {
 		case strings.HasPrefix(kind, "model_load."):
 			progress := e.Get("progress")
 			if e.Get("model").Str != "lmcaddy/tinychat" || e.Get("instance_id").Str != "lmcaddy/tinychat" || (kind == "model_load.end") != (e.Get("load_time_seconds").Num > 0) ||
-				(kind == "model_load.progress") != (progress.Num > 0 && progress.Num < 1) {
+				(kind == "model_load.progress") != (progress.Num > 0 && progress.Num <= 1) {
 				t.Error(e)
 			}
 		case e.Get("request.id").Str != "chat" || e.Get("request.model").Str != "lmcaddy/tinychat" || (kind == "request.end") != e.Get("request.duration_seconds").Exists():
