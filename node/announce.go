@@ -20,8 +20,8 @@ type announcements struct {
 	of map[*store.Store]map[string]struct{} // ids by store
 }
 
-// Announced is a turn in progress whose client is told its id before its answer has ended. If this server crashes, the turn is known all the
-// same, and becomes failed.
+// Announced is a turn in progress whose client is told its id before its answer has ended. If this server crashes, the turn is known all
+// the same, and becomes failed.
 type Announced struct {
 	node  *Node
 	store *store.Store
@@ -43,7 +43,8 @@ func (n *Node) Announce(t *store.Turn) *Announced {
 		ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 		defer cancel()
 		if a.err = a.store.Announce(ctx, t); a.err != nil {
-			n.log.Warn("the beginning of an answer could not be stored; if this server crashes before the end, the answer is unknown", "response", a.id, "error", a.err)
+			n.log.Warn("the beginning of an answer could not be stored; if this server crashes before the end, the answer is unknown",
+				"response", a.id, "error", a.err)
 		}
 	}()
 	return a
@@ -114,8 +115,8 @@ func (all *announcements) byStore() map[*store.Store][]string {
 	return found
 }
 
-// GiveUpTurn fails a turn in progress whose client waits for its answer, if the node of the cluster that made it has gone. It reports whether
-// it did.
+// GiveUpTurn fails a turn in progress whose client waits for its answer, if the node of the cluster that made it has gone. It reports
+// whether it did.
 func (n *Node) GiveUpTurn(ctx context.Context, id string) (bool, error) {
 	return n.Conversations().GiveUp(ctx, id, lateAfter)
 }

@@ -28,7 +28,8 @@ const (
 	beatTimeout = 5 * time.Second
 	// beatGap is the least time between two of the beats that changes cause.
 	beatGap = 200 * time.Millisecond
-	// lateAfter is the age of a row after which its node has trouble with the store, and forgetAfter the age after which it is no node any more.
+	// lateAfter is the age of a row after which its node has trouble with the store, and forgetAfter the age after which it is no node any
+	// more.
 	lateAfter   = 10 * time.Second
 	forgetAfter = time.Minute
 )
@@ -120,7 +121,8 @@ func (n *Node) Peer(key string, header http.Header) *access.Identity {
 	return &access.Identity{Owner: owner, Name: "node " + name, Scopes: access.NodeScopes, Node: name}
 }
 
-// PeerTTL returns how long another node, whose request this is, wants the model to stay loaded that the request loads; nil: as the settings say.
+// PeerTTL returns how long another node, whose request this is, wants the model to stay loaded that the request loads; nil: as the
+// settings say.
 func PeerTTL(header http.Header) *time.Duration {
 	ttl, err := time.ParseDuration(header.Get(remote.TTLHeader))
 	if err != nil || ttl < 0 {
@@ -242,7 +244,8 @@ func (n *Node) ownRow(s *Settings, name string) *store.Node {
 	told := about{Revision: n.cluster.revision.Load(), NodeLoad: n.load()}
 	text, _ := json.Marshal(told) // numbers alone
 	return &store.Node{
-		Name: name, Boot: n.cluster.boot, Address: s.Cluster.URL, Key: n.cluster.key, Version: s.Version, About: string(text), Leaving: n.ending.Load(),
+		Name: name, Boot: n.cluster.boot, Address: s.Cluster.URL, Key: n.cluster.key, Version: s.Version, About: string(text),
+		Leaving: n.ending.Load(),
 	}
 }
 

@@ -15,11 +15,13 @@ type madeContext struct {
 	length int
 }
 
-// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header. The rest is worked out in the background.
+// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header. The rest is worked out in the
+// background.
 const contextsFor = 500 * time.Millisecond
 
-// ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's instances,
-// or else that of the load which the request would cause. Clients cut their prompts to it. 0: unknown, as of some remotes' models.
+// ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's
+// instances, or else that of the load which the request would cause. Clients cut their prompts to it. 0: unknown, as of some remotes'
+// models.
 func (n *Node) ContextLength(ctx context.Context, t Target) int {
 	if length := longestOf(n.supervisor.Instances(), t.Model.Key, t.Instance); length > 0 {
 		return length
@@ -27,8 +29,8 @@ func (n *Node) ContextLength(ctx context.Context, t Target) int {
 	return n.contextOfLoad(ctx, &t.Model, true)
 }
 
-// SetContexts sets the ContextLength of models, as of [Node.ContextLength]. If there are too many models to work all out at once, that of the others
-// is what they get unless memory is short.
+// SetContexts sets the ContextLength of models, as of [Node.ContextLength]. If there are too many models to work all out at once, that of
+// the others is what they get unless memory is short.
 func (n *Node) SetContexts(ctx context.Context, models []ModelState) {
 	mayRead, deadline := n.devices.Load() != nil && !n.working.Load(), time.Now().Add(contextsFor)
 	var rest []*catalog.Model
@@ -62,8 +64,8 @@ func longestOf(instances []supervisor.Info, key, id string) (longest int) {
 	return longest
 }
 
-// contextOfLoad returns the context that a model is loaded with on first use. Unless it may be worked out, it is only the settings' or the default,
-// which memory may be too short for.
+// contextOfLoad returns the context that a model is loaded with on first use. Unless it may be worked out, it is only the settings' or
+// the default, which memory may be too short for.
 func (n *Node) contextOfLoad(ctx context.Context, m *catalog.Model, mayRead bool) int {
 	if m.IsRemote {
 		return m.MaxContextLength

@@ -127,8 +127,8 @@ func (c *customModels) list() []CustomModel {
 	return slices.SortedFunc(maps.Values(c.all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// CustomModel returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes before
-// it, and so does the key of a model that has come since: nobody can take a key in advance.
+// CustomModel returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes
+// before it, and so does the key of a model that has come since: nobody can take a key in advance.
 func (n *Node) CustomModel(name string) (CustomModel, bool) {
 	m, ok := n.custom.get(ollama.Canonical(name))
 	if !ok || n.isKey(m.Name) || n.settings.Load().isAlias(m.Name) {

@@ -42,7 +42,8 @@ func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
 }
 
 func (ms *ModelSettings) isZero() bool {
-	return len(ms.Aliases)+len(ms.Args)+ms.ContextLength+ms.Parallel == 0 && ms.Draft == "" && !ms.Preload && !ms.Pinned && ms.TTL == nil && ms.Warm == nil
+	return len(ms.Aliases)+len(ms.Args)+ms.ContextLength+ms.Parallel == 0 && ms.Draft == "" && !ms.Preload && !ms.Pinned &&
+		ms.TTL == nil && ms.Warm == nil
 }
 
 // downloadOf returns the completed download that a model's file is from.

@@ -81,7 +81,10 @@ func (n *Node) Downloads() (*fetch.Jobs, error) {
 		return jobs, nil
 	}
 	if err := n.noDownloads.Load(); err != nil {
-		return nil, &hub.Error{Kind: hub.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err)}
+		return nil, &hub.Error{
+			Kind:    hub.Internal,
+			Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err),
+		}
 	}
 	return nil, &hub.Error{Kind: hub.Internal, Message: "Nothing can be downloaded before the server has started."}
 }
@@ -245,7 +248,10 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 	}
 	if err := n.catalog.Remove(ctx, n.home.Models(), m); err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return "", &catalog.RemoveError{Key: m.Key, Reason: fmt.Sprintf("its files may not be deleted by this user (%v); change their folder's rights", err)}
+			return "", &catalog.RemoveError{
+				Key:    m.Key,
+				Reason: fmt.Sprintf("its files may not be deleted by this user (%v); change their folder's rights", err),
+			}
 		}
 		return "", err
 	}
@@ -267,7 +273,8 @@ func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool)
 		}
 		key := n.DownloadedKey(ctx, j)
 		if slices.ContainsFunc(j.Files, func(f string) bool { return wanted(key, n.pathOf(f)) }) {
-			return &InUseError{fmt.Sprintf("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.", key, j.ID, j.ID)}
+			return &InUseError{fmt.Sprintf("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.",
+				key, j.ID, j.ID)}
 		}
 	}
 	return nil

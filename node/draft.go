@@ -25,7 +25,8 @@ func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalo
 		return &target.Model, nil // it has no vocabulary of its own, or the engine maps it
 	}
 	if target.Model.Key == m.Key {
-		return nil, translate.Invalid("invalid_value", "draft_model", fmt.Sprintf("%s can't draft for itself: name a smaller model of the same family.", m.Key))
+		return nil, translate.Invalid("invalid_value", "draft_model",
+			fmt.Sprintf("%s can't draft for itself: name a smaller model of the same family.", m.Key))
 	}
 	if err := catalog.SameVocabulary(m, target.Model); err != nil {
 		if differ, ok := errors.AsType[*catalog.VocabularyError](err); ok {
@@ -36,8 +37,8 @@ func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalo
 	return &target.Model, nil
 }
 
-// FindDraft returns the draft model with a name: a drafter beside the model, by its key or the name of its file, a model by any of its names, or
-// another drafter. The errors are those of Find.
+// FindDraft returns the draft model with a name: a drafter beside the model, by its key or the name of its file, a model by any of its
+// names, or another drafter. The errors are those of Find.
 func (n *Node) FindDraft(ctx context.Context, model, name string) (Target, error) {
 	name = n.resolve(name)
 	if found, err := n.catalog.Companion(name, filename.Drafter, model); err == nil && slices.Contains(found.Of, model) {
@@ -60,5 +61,6 @@ func checkExperts(m catalog.Model, experts int) error {
 	if experts == 0 || m.Experts == 0 || (experts >= 1 && experts <= m.Experts) {
 		return nil
 	}
-	return translate.Invalid("invalid_value", "num_experts", fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, m.Experts, m.Key))
+	return translate.Invalid("invalid_value", "num_experts",
+		fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, m.Experts, m.Key))
 }

@@ -104,8 +104,8 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	return c
 }
 
-// Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it isn't, as
-// far as is known.
+// Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it
+// isn't, as far as is known.
 func Lacks(e Engine, process supervisor.Program) func(*catalog.Model) string {
 	var knows func(*catalog.Model) string
 	if knower, ok := process.(supervisor.Knower); ok {

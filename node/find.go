@@ -44,8 +44,8 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 //   - the same in the forms of Ollama's names: with ":latest", or with a quantization as the tag;
 //   - an alias that is a pattern, since it is for names that nothing has.
 //
-// Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or the
-// context's.
+// Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
+// the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	asked := n.remotes.asked.Load()
 	target, err := n.find(ctx, name)
@@ -238,8 +238,8 @@ func namesOf(name string) []string {
 	return names
 }
 
-// spellings are the names that a client may mean by a name: the name itself, and then what it stands for if it has the form of Ollama's names.
-// Clients list the models in one dialect and ask for them in another.
+// spellings are the names that a client may mean by a name: the name itself, and then what it stands for if it has the form of Ollama's
+// names. Clients list the models in one dialect and ask for them in another.
 func spellings(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(name) || strings.HasSuffix(name, ":") {

@@ -46,7 +46,10 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 		}
 	}
 	if spec.Draft != nil {
-		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel}).total
+		f.Draft = n.memoryOf(&supervisor.Spec{
+			Engine: spec.Engine, Model: *spec.Draft,
+			ContextLength: spec.ContextLength, Parallel: spec.Parallel,
+		}).total
 	}
 	f.Outlook = n.supervisor.Outlook(spec)
 	return f, nil

@@ -55,18 +55,21 @@ func (n *Node) lookAtDevices() {
 			sandbox = supervisor.Off
 		}
 		before := found[name]
-		d := engineDevices{build: build.Path, DeviceReport: process.FindDevices(ctx, e.process, build, before.build != build.Path, sandbox, es.Readable)}
+		d := engineDevices{build: build.Path, DeviceReport: process.FindDevices(ctx, e.process, build, before.build != build.Path,
+			sandbox, es.Readable)}
 		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		if d.lost = lost(&before, &d); len(d.lost) > 0 {
 			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See whether the driver still works "+
-				"(nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, restart the server. %s", e.Name, strings.Join(d.lost, ", "), d.fault))
+				"(nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, restart the server. %s",
+				e.Name, strings.Join(d.lost, ", "), d.fault))
 		}
 		if d.fault != "" && d.fault != before.fault {
 			n.log.Warn(d.fault, "engine", e.Name)
 		}
 		found[name] = d
 	}
-	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*supervisor.Spec{}) // before a Spec names the devices; what has failed before still has
+	// before a Spec names the devices; what has failed before still has
+	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*supervisor.Spec{})
 	var free []supervisor.GPUMemory
 	for _, d := range found {
 		for _, g := range d.gpus() {
@@ -123,8 +126,8 @@ func (n *Node) lookAgain(spec *supervisor.Spec) {
 	n.background.Go(n.lookAtDevices)
 }
 
-// JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused means
-// that its models are on the processor.
+// JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused
+// means that its models are on the processor.
 func JudgeDevices(engine string, r *supervisor.DeviceReport, sandbox supervisor.Toggle, isExposed bool) (fault string, refused bool) {
 	if len(r.Hidden) == 0 {
 		return "", false
@@ -208,7 +211,8 @@ func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms M
 				has = strings.Join(names, ", ")
 			}
 			return supervisor.Error{Kind: supervisor.LoadFailed, Message: fmt.Sprintf(
-				"The model %s could not be loaded: the configuration puts it on the device %s, which the engine %s doesn't find. It has: %s.", spec.Model.Key, name, e.Name, has)}
+				"The model %s could not be loaded: the configuration puts it on the device %s, which the engine %s doesn't find. It has: %s.",
+				spec.Model.Key, name, e.Name, has)}
 		}
 	}
 	return nil
@@ -236,8 +240,8 @@ func (s *Settings) gpus(found *foundDevices) []supervisor.GPU {
 	return all
 }
 
-// gpuRoom returns how many bytes of a model some GPUs have room for when nothing else is on them: the largest of them, if that is enough for
-// the least that it needs, or else all; 0: none of it has to be on a GPU, or it can't be.
+// gpuRoom returns how many bytes of a model some GPUs have room for when nothing else is on them: the largest of them, if that is enough
+// for the least that it needs, or else all; 0: none of it has to be on a GPU, or it can't be.
 func (n *Node) gpuRoom(names []string, least int64) int64 {
 	var largest, all int64
 	for _, g := range n.settings.Load().gpus(n.devices.Load()) {
@@ -292,8 +296,8 @@ func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []supervisor.GPUMem
 	return all
 }
 
-// match returns what drivers say of an engine's GPUs: the reports of GPUs of the same name and size, or nearly so, in their order. If there are
-// more reports than GPUs, as where variables hide some from the engine, nobody knows which is which.
+// match returns what drivers say of an engine's GPUs: the reports of GPUs of the same name and size, or nearly so, in their order. If
+// there are more reports than GPUs, as where variables hide some from the engine, nobody knows which is which.
 func match(gpus []supervisor.Device, reports []vram.GPU) []supervisor.GPUMemory {
 	const tolerance = 0.03 // an engine may not count what the driver keeps for itself
 	isOf := func(r *vram.GPU, d *supervisor.Device) bool {

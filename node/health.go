@@ -69,24 +69,33 @@ func (n *Node) Health(preloads bool) []Trouble {
 	}
 	for _, in := range o.Instances {
 		if in.Status == supervisor.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
-			found = append(found, Trouble{Code: TroubleGPU, Message: fmt.Sprintf("The model %s is on the processor, although there is a GPU, and so many times slower.", in.ID)})
+			found = append(found, Trouble{
+				Code:    TroubleGPU,
+				Message: fmt.Sprintf("The model %s is on the processor, although there is a GPU, and so many times slower.", in.ID),
+			})
 		}
 	}
 	for _, f := range o.Failing {
-		found = append(found, Trouble{Code: TroubleModels, Message: fmt.Sprintf("The model %s has failed %s: %s", f.Key, times(f.Count), n.HidePaths(f.Why))})
+		found = append(found, Trouble{
+			Code:    TroubleModels,
+			Message: fmt.Sprintf("The model %s has failed %s: %s", f.Key, times(f.Count), n.HidePaths(f.Why)),
+		})
 	}
 	for key, waiting := range o.Waiting {
 		if o.Limits.Queue > 0 && waiting >= o.Limits.Queue {
-			found = append(found, Trouble{Code: TroubleQueue, Message: fmt.Sprintf("%d requests wait for the model %s, and more are refused.", waiting, key)})
+			found = append(found, Trouble{Code: TroubleQueue, Message: fmt.Sprintf("%d requests wait for the model %s, and more are refused.",
+				waiting, key)})
 		}
 	}
 	for _, r := range n.Remotes() {
 		switch {
 		case r.Away == "":
 		case r.IsPeer:
-			found = append(found, Trouble{Code: TroubleNode, Message: fmt.Sprintf("The node %s of the cluster can't be reached from here: %s.", r.Name, strings.TrimRight(r.Away, "."))})
+			found = append(found, Trouble{Code: TroubleNode, Message: fmt.Sprintf("The node %s of the cluster can't be reached from here: %s.",
+				r.Name, strings.TrimRight(r.Away, "."))})
 		default:
-			found = append(found, Trouble{Code: TroubleRemote, Message: fmt.Sprintf("The remote %s can't be reached: %s.", r.Name, strings.TrimRight(r.Away, "."))})
+			found = append(found, Trouble{Code: TroubleRemote, Message: fmt.Sprintf("The remote %s can't be reached: %s.",
+				r.Name, strings.TrimRight(r.Away, "."))})
 		}
 	}
 	if preloads {

@@ -16,8 +16,8 @@ import (
 // usualTemplate is the usual number of tokens that a model's template adds to a prompt.
 const usualTemplate = 64
 
-// Needs records the context that each prompt of a request takes, which decides between several instances of a model. A prompt has at most as
-// many tokens as its body has bytes. If the request doesn't limit the completion, nothing is assumed about its length.
+// Needs records the context that each prompt of a request takes, which decides between several instances of a model. A prompt has at most
+// as many tokens as its body has bytes. If the request doesn't limit the completion, nothing is assumed about its length.
 func (d *Demand) Needs(need access.Need) {
 	completion := max(0, need.Completion)
 	d.Context = supervisor.ContextNeed{
@@ -48,7 +48,8 @@ func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 		return false
 	}
 	return slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool {
-		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" && !slices.Contains(d.Tried, in.Gen)
+		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" &&
+			!slices.Contains(d.Tried, in.Gen)
 	})
 }
 
@@ -108,8 +109,8 @@ func (n *Node) InstanceID(ctx context.Context, name string) string {
 	return name
 }
 
-// Keep sets how long an instance may be idle; 0: unlimited. It has no effect on one that was loaded by hand, is preloaded or pinned: whoever wanted
-// that decides when it is unloaded.
+// Keep sets how long an instance may be idle; 0: unlimited. It has no effect on one that was loaded by hand, is preloaded or pinned:
+// whoever wanted that decides when it is unloaded.
 func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
 		return
@@ -121,8 +122,9 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 	})
 }
 
-// Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't unloaded
-// for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*NotManagedError] or a [*RemoteError].
+// Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't
+// unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*NotManagedError] or a
+// [*RemoteError].
 func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
 		return n.pinRemote(ctx, &in, pinned)

@@ -26,7 +26,8 @@ type InUse struct {
 }
 
 func (e *InUse) Error() string {
-	return fmt.Sprintf("the home folder %s is in use by another lmcaddy%s: stop it, or choose another home with LMCADDY_HOME", e.Home, e.holder)
+	return fmt.Sprintf("the home folder %s is in use by another lmcaddy%s: stop it, or choose another home with LMCADDY_HOME",
+		e.Home, e.holder)
 }
 
 // Reserve makes the home folder where it is missing, takes its lock, and completes a restore of a backup that was interrupted.

@@ -74,8 +74,8 @@ func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 	return caps
 }
 
-// Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest. Its key, instance and spec
-// are those of the [Target] that is acquired; its prompt is made with [Node.PromptKey].
+// Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest. Its key, instance
+// and spec are those of the [Target] that is acquired; its prompt is made with [Node.PromptKey].
 type Demand struct {
 	supervisor.Demand
 

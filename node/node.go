@@ -1,6 +1,6 @@
 // Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, the
-// connections to MCP servers, and the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
-// are in effect. Loaded models survive a reload.
+// connections to MCP servers, and the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it
+// ends; the newest are in effect. Loaded models survive a reload.
 //
 // The endpoints of package api are built on it.
 package node

@@ -39,7 +39,8 @@ func (n *Node) NodeName() string {
 	return s.Name()
 }
 
-// AskPeers asks all other nodes of the cluster at a time, and returns their answers, by name. Those that can't be reached aren't waited for.
+// AskPeers asks all other nodes of the cluster at a time, and returns their answers, by name. Those that can't be reached aren't waited
+// for.
 func (n *Node) AskPeers(ctx context.Context, path string) []PeerAnswer {
 	ctx, cancel := context.WithTimeout(ctx, peerPatience)
 	defer cancel()

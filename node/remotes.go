@@ -224,7 +224,8 @@ func (n *Node) remoteSpecs(at *reached) []*supervisor.Spec {
 		specs = append(specs, &supervisor.Spec{
 			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Pinned: m.Pinned, Recipe: placed{engine, m},
 			Remote: &supervisor.Remote{
-				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded, Via: m.Via,
+				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded,
+				Via:  m.Via,
 				Peer: c.Peer != "",
 			},
 		})
@@ -310,7 +311,8 @@ func (n *Node) Template(in *supervisor.Info) *request.Template {
 
 // remoteCaps returns what is known of a model that is on no disk here.
 func (n *Node) remoteCaps(m *catalog.Model) request.Caps {
-	caps := request.Caps{Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar, OmitsUnseen: n.settings.Load().OmitsUnseen}
+	caps := request.Caps{Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
+		OmitsUnseen: n.settings.Load().OmitsUnseen}
 	kind := remotewire.OpenAI
 	for _, spec := range n.onRemotes(m.Key) {
 		kind = remotewire.Kind(spec.Remote.Kind)

@@ -90,8 +90,9 @@ type EngineSettings struct {
 	Parallel int      // concurrent requests per instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
 
-	Sandbox  supervisor.Toggle // On: it never runs without one; Off: always; Auto: without one if it can't use its GPU in it, on this machine alone
-	Readable []string          // additional files and folders that it may read and execute in its sandbox
+	// On: it never runs without one; Off: always; Auto: without one if it can't use its GPU in it, on this machine alone
+	Sandbox  supervisor.Toggle
+	Readable []string // additional files and folders that it may read and execute in its sandbox
 }
 
 // ModelSettings are the settings of a model.

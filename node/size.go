@@ -83,8 +83,8 @@ func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 	spec.Memory += spec.Reserve
 }
 
-// smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with a shorter context, then with half
-// of the prompt cache, then without one. A number of slots, a context or a cache size that was given stays.
+// smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with a shorter context, then with
+// half of the prompt cache, then without one. A number of slots, a context or a cache size that was given stays.
 func (n *Node) smaller(spec *supervisor.Spec, fewerSlots, shorter bool) {
 	budget, e := n.budget.Load(), n.engines[spec.Engine]
 	if budget <= 0 && len(spec.Devices) == 0 {
@@ -153,15 +153,16 @@ func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) footprint 
 	sized.ContextLength, sized.Parallel = context, parallel
 	f := n.memoryOf(&sized)
 	if spec.Draft != nil {
-		draft := n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel, Devices: spec.Devices})
+		draft := n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,
+			Devices: spec.Devices})
 		f.total, f.offload = f.total+draft.total, f.offload+draft.offload
 	}
 	f.total += supervisor.RuntimeMemory
 	return f
 }
 
-// memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the files
-// plus a tenth.
+// memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the
+// files plus a tenth.
 func (n *Node) memoryOf(spec *supervisor.Spec) footprint {
 	m := &spec.Model
 	size := m.SizeBytes + m.SizeBytes/10

@@ -26,7 +26,8 @@ import (
 // templatesVersion must be incremented when more is learnt of a template, or something else.
 const templatesVersion = 3
 
-// learnWithin bounds how long an engine is asked about its template, which takes some milliseconds, or as long as a short answer of the model.
+// learnWithin bounds how long an engine is asked about its template, which takes some milliseconds, or as long as a short answer of the
+// model.
 const learnWithin = time.Minute
 
 // templates has what is known of the chat templates that were rendered, over restarts.
@@ -126,7 +127,8 @@ func templateKey(e *engine, m *catalog.Model, args []string) string {
 	return key
 }
 
-// templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing is.
+// templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing
+// is.
 func (n *Node) templateOf(m *catalog.Model, args []string) *request.Template {
 	known := n.templates.now()
 	if m.Type != catalog.TypeLLM || !known.hashes[m.Template] {

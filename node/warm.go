@@ -56,7 +56,8 @@ func (n *Node) warnIdleWarm(s *Settings) {
 		_, saves := e.process.(supervisor.Saver)
 		switch {
 		case ms.Warm != nil && !saves:
-			n.log.Warn("warm has no effect for a model: its engine can't save states of conversations; leave it out", "model", name, "engine", e.Name)
+			n.log.Warn("warm has no effect for a model: its engine can't save states of conversations; leave it out",
+				"model", name, "engine", e.Name)
 		case ms.Warm != nil && *ms.Warm && s.Warm.Off:
 			n.log.Warn("warm on has no effect for a model: states of conversations are switched off for all (warm off)", "model", name)
 		case !s.isCold(ms):

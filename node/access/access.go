@@ -1,8 +1,9 @@
-// Package access decides who may use a server, and how much: it verifies tokens and slows down those that guess them, follows the requests in
-// progress to end those whose token no longer allows them, and enforces limits of requests, of tokens a day and of the memory of request bodies.
+// Package access decides who may use a server, and how much: it verifies tokens and slows down those that guess them, follows the
+// requests in progress to end those whose token no longer allows them, and enforces limits of requests, of tokens a day and of the memory
+// of request bodies.
 //
-// The package starts no goroutines: the owner of an [Access] calls its Recheck, Save and ShareStale periodically. All methods may be called from
-// any goroutine.
+// The package starts no goroutines: the owner of an [Access] calls its Recheck, Save and ShareStale periodically. All methods may be
+// called from any goroutine.
 package access
 
 import (

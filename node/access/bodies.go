@@ -58,7 +58,8 @@ func (c *BodyClaim) Grow(bytes int64) error {
 		b.held.Add(-bytes)
 		return &BusyError{bound, bodyRetryTime}
 	}
-	if large := c.bytes + bytes - max(c.bytes, smallBody); large > 0 && !b.growOwner(c.owner, large, max(0, c.bytes-smallBody), bound/ownersPart) {
+	large := c.bytes + bytes - max(c.bytes, smallBody)
+	if large > 0 && !b.growOwner(c.owner, large, max(0, c.bytes-smallBody), bound/ownersPart) {
 		b.held.Add(-bytes)
 		return &LimitError{
 			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %s. Wait until one has been answered.",

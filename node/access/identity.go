@@ -19,7 +19,8 @@ const (
 	ScopeAdmin        Scope = "admin"         // manage tokens, see everyone's usage and inspected requests; includes all other scopes
 )
 
-// ScopeModelsList allows listing the models that an identity may use. No token names it: each has it that may read about models, or run them.
+// ScopeModelsList allows listing the models that an identity may use. No token names it: each has it that may read about models, or run
+// them.
 const ScopeModelsList = ScopeModelsRead + " or " + ScopeInference
 
 // Scopes lists all scopes that a token may have.
@@ -39,7 +40,8 @@ type Identity struct {
 	Node   string // the node of the cluster that sends the request for the owner; empty: the client itself does
 }
 
-// IsNode reports whether another node of the cluster sends the request. It is served by this machine or not at all, so none goes in circles.
+// IsNode reports whether another node of the cluster sends the request. It is served by this machine or not at all, so none goes in
+// circles.
 func (i *Identity) IsNode() bool { return i != nil && i.Node != "" }
 
 // Limits bound the use of a token. A zero field means unlimited.

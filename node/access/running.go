@@ -69,8 +69,8 @@ func (a *Running) Follow(ctx context.Context, who *Identity, scope Scope) (conte
 	return ctx, r
 }
 
-// FollowRights is [Running.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's scopes or
-// models change in any way.
+// FollowRights is [Running.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's
+// scopes or models change in any way.
 func (a *Running) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
 	ctx, r := a.Follow(ctx, who, scope)
 	if r != nil {

@@ -1,6 +1,6 @@
-// Package record remembers what a server has done, apart from its log: the requests to its models, the events that clients follow, the figures of
-// its metrics, the tokens that were used, and whole requests where the settings want that. Of what was asked and answered, only the last
-// have anything. All of it is in memory, except the usage, which is saved to the store.
+// Package record remembers what a server has done, apart from its log: the requests to its models, the events that clients follow, the
+// figures of its metrics, the tokens that were used, and whole requests where the settings want that. Of what was asked and answered,
+// only the last have anything. All of it is in memory, except the usage, which is saved to the store.
 //
 // The package starts no goroutines. All methods may be called from any goroutine.
 package record
@@ -25,6 +25,7 @@ type Record struct {
 func New(inUse func() *store.Store) *Record {
 	events := NewEvents()
 	return &Record{
-		Began: time.Now(), Events: events, Requests: newRequests(events), Inspections: new(Inspections), Traffic: NewTrafficCounter(), Usage: newUsage(inUse),
+		Began: time.Now(), Events: events, Requests: newRequests(events), Inspections: new(Inspections), Traffic: NewTrafficCounter(),
+		Usage: newUsage(inUse),
 	}
 }

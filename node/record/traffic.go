@@ -41,7 +41,8 @@ func ErrorKinds() []string {
 	return slices.Compact(all)
 }
 
-// UsualOutcomes returns the outcomes of requests that don't depend on what they ask: answers, those that clients cancel, and the server's faults.
+// UsualOutcomes returns the outcomes of requests that don't depend on what they ask: answers, those that clients cancel, and the server's
+// faults.
 func UsualOutcomes() []string {
 	faults := []string{OutcomeOK, OutcomeCancelled}
 	for _, k := range []translate.Kind{

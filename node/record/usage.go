@@ -17,8 +17,8 @@ type Usage struct {
 	pending map[store.HourKey]store.UsageCount // not yet saved, nor being saved
 	total   map[totalKey]store.UsageCount      // since the start
 
-	// saving is full while usage is being saved. Stored usage is read, and added to what is pending, while nothing is being saved: otherwise what
-	// is on its way would be missing.
+	// saving is full while usage is being saved. Stored usage is read, and added to what is pending, while nothing is being saved: otherwise
+	// what is on its way would be missing.
 	saving chan struct{}
 }
 
@@ -30,7 +30,8 @@ func newUsage(inUse func() *store.Store) *Usage {
 	}
 }
 
-// Add counts a request of an owner to a model at a time, and its tokens. No other usage is added, or read by TokensOn, until then has returned.
+// Add counts a request of an owner to a model at a time, and its tokens. No other usage is added, or read by TokensOn, until then has
+// returned.
 func (u *Usage) Add(now time.Time, owner, model string, used translate.Usage, then func()) {
 	count := store.UsageCount{Requests: 1, TokensIn: int64(used.Prompt), TokensOut: int64(used.Completion)}
 	key, total := store.HourKey{Hour: store.Hour(now), Owner: owner, Model: model}, totalKey{owner, model}

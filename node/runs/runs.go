@@ -1,5 +1,5 @@
-// Package runs makes answers whether or not a client waits for them: the responses in the background. Clients follow the log of a run, which is
-// retained for some time after its end. Each run has a goroutine, which [Runs.Close] ends.
+// Package runs makes answers whether or not a client waits for them: the responses in the background. Clients follow the log of a run,
+// which is retained for some time after its end. Each run has a goroutine, which [Runs.Close] ends.
 package runs
 
 import (
@@ -48,8 +48,8 @@ type Runs struct {
 	inTotal int // the most bytes of all logs
 }
 
-// New returns no runs yet. Their turns are put into the store in use. maker returns what identifies this server among others with the store; empty:
-// it is the only one.
+// New returns no runs yet. Their turns are put into the store in use. maker returns what identifies this server among others with the
+// store; empty: it is the only one.
 func New(inUse func() *store.Store, maker func() string) *Runs {
 	return &Runs{inUse: inUse, maker: maker, of: map[string]*Run{}, perRun: runBytes, inTotal: runBytesInAll}
 }
@@ -165,7 +165,8 @@ func (all *Runs) mayStart(owner string) error {
 		}
 	case all.active >= mostInAll:
 		return &access.LimitError{
-			Message: "The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", RetryAfter: retryAfter,
+			Message:    "The server has as many background responses in progress as it can have. Try again soon, or without \"background\".",
+			RetryAfter: retryAfter,
 		}
 	}
 	return nil

@@ -306,7 +306,7 @@ func TestStart_IsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { _ = s.Close() })
 	all := New(func() *store.Store { return s }, func() string { return "" })
 	status := func(id string) store.Status {
 		turn, err := s.Get(t.Context(), "ada", id)
