@@ -362,11 +362,7 @@ func TestAccess_WhoUsesMayBeTold(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	all, err := s.node.Access().Tokens.List(t.Context())
-	if err != nil || len(all) != 1 || all[0].ID != made.ID {
-		t.Errorf("%v, %v", all, err)
-	}
-	s.with(secret, "GET", "/api/v1/usage", "") // writes down what was used
-	if all, err = s.node.Access().Tokens.List(t.Context()); err != nil || all[0].LastUsed.IsZero() {
+	if err != nil || len(all) != 1 || all[0].ID != made.ID || all[0].LastUsed.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -210,10 +210,14 @@ func (t *Tokens) Create(ctx context.Context, made Token) (secret string, _ Token
 }
 
 // List returns the tokens, oldest first.
-func (t *Tokens) List(ctx context.Context) ([]Token, error) { return ListTokens(ctx, t.store()) }
+func (t *Tokens) List(ctx context.Context) ([]Token, error) {
+	_ = t.SaveUse(ctx) // so that LastUsed is up to date
+	return ListTokens(ctx, t.store())
+}
 
 // Get returns the token with an id. The error is a [*store.NotFound] if there is none.
 func (t *Tokens) Get(ctx context.Context, id string) (Token, error) {
+	_ = t.SaveUse(ctx)
 	return TokenByID(ctx, t.store(), id)
 }
 
