@@ -76,8 +76,10 @@ func everydayFlag(cmd *cobra.Command, flag string) string {
 	}
 	said := everydayFlags[name][flag]
 	if said == "" && cmd.Flags().Lookup("host") != nil {
-		said = map[string]string{"port": "the address of a server is --host http://127.0.0.1:1234",
-			"quiet": "notes are on standard error: 2>/dev/null hides them", "log-level": asksNothing}[flag]
+		said = map[string]string{
+			"port":  "the address of a server is --host http://127.0.0.1:1234",
+			"quiet": "notes are on standard error: 2>/dev/null hides them", "log-level": asksNothing,
+		}[flag]
 	}
 	return said
 }

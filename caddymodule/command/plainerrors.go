@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
@@ -60,10 +61,8 @@ func checkStop(dir home.Dir, args []string) error {
 // checkReload returns an error if `lmcaddy reload` has no configuration: neither in its arguments nor in the working folder.
 func checkReload(args []string) error {
 	isNamed := func(arg string) bool { return strings.HasPrefix(arg, "--config") || strings.HasPrefix(arg, "-c") }
-	for _, arg := range args {
-		if isNamed(arg) {
-			return nil
-		}
+	if slices.ContainsFunc(args, isNamed) {
+		return nil
 	}
 	if _, err := os.Stat("Caddyfile"); os.IsNotExist(err) {
 		return errors.New("there is no Caddyfile in this folder: name one with --config FILE")

@@ -74,7 +74,8 @@ const startPatience = 10 * time.Second
 
 // TalkOrAtHome calls do like talk, or atHome with the home's folder if no server runs on it. A server that starts or ends is waited for.
 func (c *Connection) TalkOrAtHome(cmd *cobra.Command, do func(context.Context, *client.Client) error,
-	atHome func(context.Context, home.Dir) error) error {
+	atHome func(context.Context, home.Dir) error,
+) error {
 	return c.Talk(cmd, func(ctx context.Context, to *client.Client) error {
 		for deadline := time.Now().Add(startPatience); ; {
 			err := do(ctx, to)

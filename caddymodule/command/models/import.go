@@ -86,8 +86,10 @@ func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	if i.Done {
 		terminal.Println(notes, i.Path)
 	} else {
-		how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked",
-			catalog.HardLink: "hard-linked"}[what.How]
+		how := map[catalog.How]string{
+			catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked",
+			catalog.HardLink: "hard-linked",
+		}[what.How]
 		terminal.Printf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
 	}
 	if i.Model == nil {
@@ -156,8 +158,10 @@ func tryImport(ctx context.Context, what catalog.Import, dir home.Dir) (imported
 	}
 	would.Path, would.Done = filepath.Join(dir.Models(), rel), false
 	if _, err := os.Lstat(would.Path); err == nil {
-		return imported{}, &catalog.ImportError{Source: what.Source,
-			Reason: would.Path + " already exists; remove it first, or choose another publisher or name"}
+		return imported{}, &catalog.ImportError{
+			Source: what.Source,
+			Reason: would.Path + " already exists; remove it first, or choose another publisher or name",
+		}
 	}
 	return would, nil
 }

@@ -250,8 +250,10 @@ func makeLinks(ctx context.Context, dir home.Dir, config *migration.Config) erro
 	for _, link := range config.Links {
 		key, path := catalog.Key(link.Publisher, link.Repo), linkPath(dir, link)
 		if !same(link.File, path) { // else linked by an earlier run
-			what := catalog.Import{Source: link.File, Models: dir.Models(), Publisher: link.Publisher, Repo: link.Repo,
-				How: catalog.SymLink}
+			what := catalog.Import{
+				Source: link.File, Models: dir.Models(), Publisher: link.Publisher, Repo: link.Repo,
+				How: catalog.SymLink,
+			}
 			_, err := models.Import(ctx, what)
 			if refused, ok := errors.AsType[*catalog.ImportError](err); ok {
 				config.Notes = append(config.Notes, refused.Error())

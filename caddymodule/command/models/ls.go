@@ -93,8 +93,10 @@ func listCompanions(ctx context.Context, c *kit.Connection, to *client.Client) (
 	}
 	found, err := catalogOf(dir.Models()).Companions(ctx)
 	for _, p := range found {
-		list.Companions = append(list.Companions, resource.Companion{Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path),
-			SizeBytes: p.SizeBytes, Models: p.Of})
+		list.Companions = append(list.Companions, resource.Companion{
+			Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path),
+			SizeBytes: p.SizeBytes, Models: p.Of,
+		})
 	}
 	return list, err
 }

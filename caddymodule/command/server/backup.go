@@ -127,8 +127,10 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 		return s, err
 	}
 	defer func() { err = errors.Join(err, work.End()) }()
-	s.Header = backup.Header{Version: cmp.Or(caddy.CustomVersion, "development"), Created: time.Now().UTC().Truncate(time.Second),
-		Models: models}
+	s.Header = backup.Header{
+		Version: cmp.Or(caddy.CustomVersion, "development"), Created: time.Now().UTC().Truncate(time.Second),
+		Models: models,
+	}
 	options := backup.Options{}
 	if usesPostgres(caddy.ConfigAutosavePath) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "The last configuration keeps conversations, tokens and usage in PostgreSQL. "+

@@ -89,8 +89,10 @@ func WriteServeConfig(dir home.Dir) (string, error) {
 func appFlags(flags caddycmd.Flags) (*config.Settings, error) {
 	var hosts []string
 	app := &config.Settings{ListModels: flags.String("list-models")}
-	for name, to := range map[string]*[]string{"models-dir": &app.ModelsDirs, "hosts": &hosts, "allow": &app.Allow,
-		"mcp-private-hosts": &app.MCPPrivateHosts} {
+	for name, to := range map[string]*[]string{
+		"models-dir": &app.ModelsDirs, "hosts": &hosts, "allow": &app.Allow,
+		"mcp-private-hosts": &app.MCPPrivateHosts,
+	} {
 		given, err := flags.GetStringArray(name)
 		if err != nil {
 			return nil, err

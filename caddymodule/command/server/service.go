@@ -188,7 +188,8 @@ for it, such as HF_TOKEN=..., can be put into a file "environment" beside that C
 }
 
 func installService(ctx context.Context, cmd *cobra.Command, host service.Host, s service.Service, manager service.Manager,
-	force bool) error {
+	force bool,
+) error {
 	if err := manager.Check(ctx); err != nil {
 		return err
 	}
