@@ -70,7 +70,7 @@ release: ## Builds a release into dist: archives, .deb, .rpm, lists of component
 	go run ./tools/release -nfpm $(CACHE)/nfpm
 
 # The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
-RACED       := ./api/... ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
+RACED       := ./api/... ./catalog/... ./internal/... ./mcploop/... ./node/... ./store ./supervisor/... ./warm/...
 
 # Runs tests of e2e; its arguments say which.
 E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \

@@ -1,6 +1,6 @@
 //go:build race
 
-package supervisor
+package schedule
 
 // fewerSchedules: one goroutine plays them, so the race detector finds nothing in them, and takes ten times as long. `make test-rest`
 // plays all.
