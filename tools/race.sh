@@ -21,7 +21,8 @@ if has_compiler; then
 	GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 	export GORACE
 	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
-	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -timeout 60m "$@"
+	# Most tests of the API wait: for fake engines, for deadlines.
+	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -parallel 6 -timeout 60m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2
