@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -109,8 +110,17 @@ func (s *Server) waitReady() {
 			s.T.Fatalf("lmcaddy ended with status %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
 		}
 		reply, err := s.try(s.T.Context(), http.MethodGet, "/v1/models", nil)
-		return err == nil && (reply.Status == http.StatusOK || reply.Status == http.StatusUnauthorized)
+		return err == nil && (reply.Status == http.StatusOK || reply.Status == http.StatusUnauthorized && s.hasSocket())
 	})
+}
+
+// hasSocket reports whether commands can reach the server. A site refuses requests without a token before that.
+func (s *Server) hasSocket() bool {
+	conn, err := net.Dial("unix", filepath.Join(s.Dir, "run", "lmcaddy.sock"))
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
 }
 
 // cleanup stops the server as a user would, unless the test has ended it.

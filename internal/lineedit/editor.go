@@ -67,11 +67,8 @@ func (q *question) run() error {
 	_, err := tea.NewProgram(q, tea.WithoutSignalHandler()).Run()
 	signal.Stop(q.deadly)
 	close(q.deadly)
-	if q.signal != nil { // it has its usual effect now that the terminal is as it was before
-		signal.Reset(q.signal)
-		if self, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = self.Signal(q.signal)
-		}
+	if number, isSignal := q.signal.(syscall.Signal); isSignal { // the terminal is as it was before
+		os.Exit(128 + int(number)) // as a shell tells of who is ended by a signal
 	}
 	return err
 }
