@@ -109,7 +109,10 @@ func becomeProgram(version, configFile string) {
 					fmt.Println("GET /v1/models lists the loaded models only. To list all: lmcaddy serve --list-models all, " +
 						"or list_models all in the Caddyfile")
 				}
-				go func() { _ = resident.Release() }() // if it can't, that does no harm
+				go func() {
+					_ = resident.Release() // if it can't, that does no harm
+					resident.Watch()
+				}()
 			})
 		},
 		PlainHTTP1: true,

@@ -87,7 +87,7 @@ func remoteEndlessEvent(r *round) {
 		r.Errorf("%.1f MiB a request", each)
 	}
 	begun, left := time.Now(), 0.0
-	for time.Since(begun) < 3*time.Minute { // Go collects garbage every two minutes if nothing else makes it
+	for time.Since(begun) < time.Minute {
 		if left = residentMemory(r, s.PID) - memory.before; left < mostLeft {
 			break
 		}
