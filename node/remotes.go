@@ -311,8 +311,10 @@ func (n *Node) Template(in *supervisor.Info) *request.Template {
 
 // remoteCaps returns what is known of a model that is on no disk here.
 func (n *Node) remoteCaps(m *catalog.Model) request.Caps {
-	caps := request.Caps{Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
-		OmitsUnseen: n.settings.Load().OmitsUnseen}
+	caps := request.Caps{
+		Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
+		OmitsUnseen: n.settings.Load().OmitsUnseen,
+	}
 	kind := remotewire.OpenAI
 	for _, spec := range n.onRemotes(m.Key) {
 		kind = remotewire.Kind(spec.Remote.Kind)

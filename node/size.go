@@ -153,8 +153,10 @@ func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) footprint 
 	sized.ContextLength, sized.Parallel = context, parallel
 	f := n.memoryOf(&sized)
 	if spec.Draft != nil {
-		draft := n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,
-			Devices: spec.Devices})
+		draft := n.memoryOf(&supervisor.Spec{
+			Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,
+			Devices: spec.Devices,
+		})
 		f.total, f.offload = f.total+draft.total, f.offload+draft.offload
 	}
 	f.total += supervisor.RuntimeMemory

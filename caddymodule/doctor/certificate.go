@@ -43,8 +43,10 @@ func ofRoot(path string, content []byte, now time.Time, trusted *x509.CertPool) 
 	case root.NotAfter.Sub(now) < 30*24*time.Hour:
 		return one(Warning, fmt.Sprintf("The root certificate %s expires on %s.", path, root.NotAfter.Format(time.DateOnly)), again)
 	}
-	if _, err := root.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: now,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+	if _, err := root.Verify(x509.VerifyOptions{
+		Roots: trusted, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}); err != nil {
 		return one(Warning, "Programs on this machine don't trust the certificates of tls internal.",
 			"Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.")
 	}

@@ -31,8 +31,10 @@ func checkCluster(ctx context.Context, s *Subject) []Finding {
 		all = append(all, nodeFinding(&o.Nodes[i]))
 	}
 	if len(o.Nodes) == 1 {
-		all = append(all, Finding{Status: Warning, Message: "No other node is in the cluster.",
-			Advice: "Start others with the same store, each with the address where it is reached."})
+		all = append(all, Finding{
+			Status: Warning, Message: "No other node is in the cluster.",
+			Advice: "Start others with the same store, each with the address where it is reached.",
+		})
 	}
 	return all
 }

@@ -37,8 +37,10 @@ func remoteFinding(r *resource.OverviewRemote) Finding {
 				"Requests go to other places that have the model meanwhile.",
 		}
 	case r.Status == resource.RemoteConnecting:
-		return Finding{Status: Warning, Message: fmt.Sprintf("The remote %s (%s) hasn't answered yet.", r.Name, r.URL),
-			Advice: "Ask again in a few seconds."}
+		return Finding{
+			Status: Warning, Message: fmt.Sprintf("The remote %s (%s) hasn't answered yet.", r.Name, r.URL),
+			Advice: "Ask again in a few seconds.",
+		}
 	case r.Models == 0:
 		return Finding{
 			Status: Warning, Message: fmt.Sprintf("The remote %s (%s, %s) has no model that is used.", r.Name, r.Kind, r.URL),

@@ -60,9 +60,11 @@ func (d Dir) close() error {
 		return &UnusableError{d, fmt.Sprintf("it belongs to %s, and others can enter it (mode %#o): "+
 			"type this as that user (sudo -u %s), or give it to this user alone (chown, chmod 700)", owner, mode, owner)}
 	case info.Mode()&fs.ModeSticky != 0 || os.Geteuid() == 0 && !d.isHome(folder):
-		return &UnusableError{d,
+		return &UnusableError{
+			d,
 			fmt.Sprintf("others can enter it (mode %#o), and it contains what isn't lmcaddy's: make a folder in it for lmcaddy alone",
-				mode)}
+				mode),
+		}
 	}
 	if err := folder.Chmod(mode &^ others); err != nil {
 		return &UnusableError{d, fmt.Sprintf("others can enter it (mode %#o), and that can't be changed: %s", mode, reasonOf(err))}
@@ -83,8 +85,10 @@ func (d Dir) isHome(folder *os.File) bool {
 	if err != nil || len(names) == 0 {
 		return err == nil
 	}
-	for _, path := range []string{d.Run(), d.Models(), d.Downloads(), d.Runtimes(), d.Database(), d.MCP(), d.Names(), d.Warm(),
-		d.Catalog(), d.EngineCache()} {
+	for _, path := range []string{
+		d.Run(), d.Models(), d.Downloads(), d.Runtimes(), d.Database(), d.MCP(), d.Names(), d.Warm(),
+		d.Catalog(), d.EngineCache(),
+	} {
 		if _, err := os.Lstat(path); err == nil {
 			return true
 		}

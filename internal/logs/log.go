@@ -87,8 +87,10 @@ func New() *Log {
 }
 
 func newLog(mostNotable, mostDebug int, boot string) *Log {
-	return &Log{boot: boot, rings: [2]*ring.Ring[*Record]{ring.New[*Record](mostNotable, mostBytes),
-		ring.New[*Record](mostDebug, mostBytes)}}
+	return &Log{boot: boot, rings: [2]*ring.Ring[*Record]{
+		ring.New[*Record](mostNotable, mostBytes),
+		ring.New[*Record](mostDebug, mostBytes),
+	}}
 }
 
 // What a record takes besides its texts, and what a [Source] takes, in bytes.

@@ -142,8 +142,10 @@ func redactAssigned(text string) string {
 var schemes = []string{"basic", "bearer", "digest", "token"}
 
 // secretNames are how the names of secrets end, in lower case. A token alone is one of a model's in most texts.
-var secretNames = []string{"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key",
-	"_token", "-token", "secret", "password", "passwd", "authorization"}
+var secretNames = []string{
+	"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key",
+	"_token", "-token", "secret", "password", "passwd", "authorization",
+}
 
 // nameRunes are those of names.
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"

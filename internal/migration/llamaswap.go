@@ -49,8 +49,10 @@ func LlamaSwap(ctx context.Context, file string, list List) (*Config, error) {
 	if len(missing) > 0 {
 		c.note("these environment variables of the configuration aren't set here, and were taken as empty: %s", strings.Join(missing, ", "))
 	}
-	s := &swap{Config: c, ctx: ctx, list: list, from: &from, folder: filepath.Dir(file), keys: map[string]string{},
-		names: map[string]string{}}
+	s := &swap{
+		Config: c, ctx: ctx, list: list, from: &from, folder: filepath.Dir(file), keys: map[string]string{},
+		names: map[string]string{},
+	}
 	for _, id := range slices.Sorted(maps.Keys(from.Models)) {
 		if err := s.model(id); err != nil {
 			return nil, err
@@ -183,8 +185,10 @@ func (s *swap) rest() {
 		"\"max_loaded 1\" keeps one at a time, as llama-swap does without groups")
 	s.note("llama-swap's port is an argument of its own (--listen), which isn't in its configuration: the site has its default, %d",
 		llamaSwapPort)
-	lacking := map[string]any{"matrix": s.from.Matrix, "routing.router.settings.matrix": s.from.Routing.Router.Settings.Matrix,
-		"routing.scheduler": s.from.Routing.Scheduler}
+	lacking := map[string]any{
+		"matrix": s.from.Matrix, "routing.router.settings.matrix": s.from.Routing.Router.Settings.Matrix,
+		"routing.scheduler": s.from.Routing.Scheduler,
+	}
 	maps.Copy(lacking, s.from.Rest)
 	for name, value := range lacking {
 		if isGiven(value) && !slices.Contains(swapsOwn, name) {

@@ -9,8 +9,10 @@ import (
 )
 
 // standardFolders are those in which a system and its package managers put programs.
-var standardFolders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin",
-	"/snap/bin"}
+var standardFolders = []string{
+	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin",
+	"/snap/bin",
+}
 
 // started are the programs that the server starts by their names: engines, Python, what tells of GPUs, and what most MCP servers of
 // mcp.json are started with. A shell is what those may need.

@@ -60,8 +60,10 @@ func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
-	return process.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env,
-		Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))}}
+	return process.Cmd{
+		Path: b.Path, Args: append(args, l.Args...), Env: env,
+		Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))},
+	}
 }
 
 // kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.

@@ -27,8 +27,10 @@ var troubles = []string{
 }
 
 // unknowns are parts of lines about what a newer engine would know of the model.
-var unknowns = []string{"unknown model architecture", "unknown pre-tokenizer type", "unknown tokenizer", "has invalid ggml type",
-	"invalid speculative type"}
+var unknowns = []string{
+	"unknown model architecture", "unknown pre-tokenizer type", "unknown tokenizer", "has invalid ggml type",
+	"invalid speculative type",
+}
 
 // memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
@@ -46,8 +48,10 @@ func (p *Process) Line(line string) []schedule.Signal {
 	case strings.Contains(line, "listening on http"), strings.Contains(line, "listening on unix"):
 		return []schedule.Signal{{Kind: schedule.SignalReady}} // after the load, in all versions
 	case strings.Contains(line, "couldn't bind"):
-		return []schedule.Signal{{Kind: schedule.SignalPortTaken},
-			{Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
+		return []schedule.Signal{
+			{Kind: schedule.SignalPortTaken},
+			{Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"},
+		}
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return flashSignals(line)
 	}
@@ -68,8 +72,10 @@ func trouble(line string) []schedule.Signal {
 	var signals []schedule.Signal
 	for _, mark := range troubles {
 		if i := strings.Index(line, mark); i >= 0 {
-			signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble,
-				Text: strings.TrimPrefix(line[i:], "error loading model: ")})
+			signals = append(signals, schedule.Signal{
+				Kind: schedule.SignalTrouble,
+				Text: strings.TrimPrefix(line[i:], "error loading model: "),
+			})
 			break
 		}
 	}

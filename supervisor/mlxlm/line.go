@@ -24,8 +24,10 @@ var (
 )
 
 // memoryRefused are parts of lines that report a failed memory allocation.
-var memoryRefused = []string{"Insufficient Memory", "[metal::malloc]", "[malloc", "Unable to allocate", "MemoryError",
-	"std::bad_alloc", "out of memory"}
+var memoryRefused = []string{
+	"Insufficient Memory", "[metal::malloc]", "[malloc", "Unable to allocate", "MemoryError",
+	"std::bad_alloc", "out of memory",
+}
 
 // harmless are exceptions about clients that have disconnected.
 var harmless = []string{"BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError"}

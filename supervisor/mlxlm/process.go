@@ -44,8 +44,10 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	if err != nil {
 		return process.Build{}, err
 	}
-	build := process.Build{Engine: runtimes.MLXLM, Version: found.Version, Path: found.Path, Args: found.Args,
-		Script: engine.IsScript(found.Path)}
+	build := process.Build{
+		Engine: runtimes.MLXLM, Version: found.Version, Path: found.Path, Args: found.Args,
+		Script: engine.IsScript(found.Path),
+	}
 	installed := installedVersion(found.Path)
 	info, err := os.Stat(found.Path)
 	if err != nil {

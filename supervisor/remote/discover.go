@@ -159,8 +159,10 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 
 // version returns the version of the server, and its id if it is one like this; empty: it doesn't tell.
 func (s *Server) version(ctx context.Context, kind string) (version, id string) {
-	path := map[string]string{KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version",
-		KindLlamaServer: "/props"}[kind]
+	path := map[string]string{
+		KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version",
+		KindLlamaServer: "/props",
+	}[kind]
 	if path == "" {
 		return "", ""
 	}

@@ -62,10 +62,13 @@ func NewServer(c Config, self string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter,
-		Interval: pingTimeout / 2, Count: 3}}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: pingAfter,
+		Interval: pingTimeout / 2, Count: 3,
+	}}
 	severed, sever := context.WithCancel(context.Background())
-	return &Server{config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever,
+	return &Server{
+		config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever,
 		client: &http.Client{
 			// The key must not reach another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -81,7 +84,8 @@ func NewServer(c Config, self string) (*Server, error) {
 				DisableCompression:     true,
 				ReadBufferSize:         32 << 10,
 			},
-		}}, nil
+		},
+	}, nil
 }
 
 func (c *Config) tls() (*tls.Config, error) {
