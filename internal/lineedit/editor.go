@@ -16,6 +16,7 @@ import (
 
 // Editor reads from the process's terminal. It isn't safe for concurrent use.
 type Editor struct {
+	input    *runeReader
 	history  *History
 	complete func(begun string) []string
 	ahead    []tea.Msg // what was typed behind the last question, before its end
@@ -23,7 +24,7 @@ type Editor struct {
 
 // New returns an editor with a history. complete returns what the word at the beginning of a question may be: the Tab key completes it.
 func New(history *History, complete func(begun string) []string) *Editor {
-	return &Editor{history: history, complete: complete}
+	return &Editor{input: &runeReader{File: os.Stdin}, history: history, complete: complete}
 }
 
 // Read reads a question. The error is [io.EOF] for Ctrl-D, and [ErrInterrupted] for Ctrl-C; with the latter, it returns what had been
@@ -64,7 +65,7 @@ func (q *question) run() error {
 		return nil
 	}
 	signal.Notify(q.deadly, syscall.SIGTERM, syscall.SIGHUP)
-	_, err := tea.NewProgram(q, tea.WithoutSignalHandler()).Run()
+	_, err := tea.NewProgram(q, tea.WithoutSignalHandler(), tea.WithInput(q.input)).Run()
 	signal.Stop(q.deadly)
 	close(q.deadly)
 	if number, isSignal := q.signal.(syscall.Signal); isSignal { // the terminal is as it was before
