@@ -16,6 +16,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
+// claude is the name of a model of Anthropic's, an alias of the shipped model.
+const claude = "claude-sonnet-5"
+
 // agents is the folder in which tools/node.sh installs the coding agents; AGENTS overrides it.
 const agents = "../.cache/agents/node_modules"
 

@@ -13,9 +13,6 @@ import (
 // nodeModules is the folder in which tools/node.sh installs the libraries; NODE_MODULES overrides it.
 const nodeModules = "../.cache/clients/node_modules"
 
-// claude is the name of a model of Anthropic's, an alias of the shipped model.
-const claude = "claude-sonnet-5"
-
 // withClaude gives the shipped model the names of Anthropic's models.
 var withClaude = harness.Config{LM: []string{"model " + harness.Model + " {", "\talias claude-*", "}"}}
 
