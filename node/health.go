@@ -71,7 +71,7 @@ func (n *Node) Health(preloads bool) []Trouble {
 		if in.Status == supervisor.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
 			found = append(found, Trouble{
 				Code:    TroubleGPU,
-				Message: fmt.Sprintf("The model %s is on the processor, although there is a GPU, and so many times slower.", in.ID),
+				Message: fmt.Sprintf("The model %s runs on the processor, which is many times slower, although there is a GPU.", in.ID),
 			})
 		}
 	}

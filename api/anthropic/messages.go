@@ -63,7 +63,7 @@ type run struct {
 }
 
 // Begin begins the answer. A stream's header isn't sent before the engine has said how long the prompt is. Until then a refusal
-// is told by a status, unless the wait was so long that a ping had to keep the connection alive.
+// has a status of its own, unless a ping has been sent to keep the connection alive.
 func (r *run) Begin(_ context.Context, resp *text.Response, recorder *wire.Recorder) (wire.Rewriter, error) {
 	in, chat := resp.Lease.Instance, &r.messages.Chat
 	decoder := wire.DecoderOf(resp.Engine, chat, recorder)

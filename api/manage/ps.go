@@ -203,7 +203,7 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	return r
 }
 
-// DescribeRemotes returns what the native API says of remotes. may reports whether a model may be used by who asks.
+// DescribeRemotes returns the remotes as the native API describes them, with those of their models that may allows.
 func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resource.OverviewRemote {
 	var described []resource.OverviewRemote
 	for i := range all {

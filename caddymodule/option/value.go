@@ -114,7 +114,7 @@ func eachBlock(f Field, v reflect.Value, do func(block reflect.Value, prefix str
 	return err
 }
 
-// checkValue checks a value as it would be if it came from a Caddyfile, but for its type, which the decoder of JSON has checked.
+// checkValue checks a value that JSON has set, by the rules for a Caddyfile. The decoder of JSON has checked its type.
 func (f *Field) checkValue(v reflect.Value) error {
 	v = reflect.Indirect(v)
 	switch {

@@ -26,9 +26,8 @@ type Need struct {
 	Spent      int // tokens that earlier rounds of the same request have used
 }
 
-// Reserve reserves tokens of the identity's daily limit for a request to a model with a context of so many tokens, until done is called,
-// after [Quota.Used]. It returns the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it
-// gets the rest, unless other requests have reserved some of it; then it is refused. So a day's use exceeds the limit by at most one
+// Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Quota.Used]. It returns
+// the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the rest, unless other requests have reserved some of it; then it is refused. So a day's use exceeds the limit by at most one
 // prompt. The error may be a [*LimitError].
 func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLength int) (each int, done func(), _ error) {
 	if !who.HasDailyLimit() {

@@ -16,7 +16,7 @@ const (
 	mostEventBytes = 4 << 20
 )
 
-// Events keeps the newest events. A follower is a position among them, so a slow one holds nothing up.
+// Events is a ring of the newest events. A reader has a position in it, so a slow reader delays nobody.
 type Events struct {
 	ring *ring.Ring[*Event]
 	boot string // tells the positions of this process from those of an earlier one
@@ -38,7 +38,8 @@ func (l *Events) add(e *Event, size int) {
 // Next returns the position of the next event.
 func (l *Events) Next() uint64 { return l.ring.Next() }
 
-// Some returns at most so many events from a position on, and the position after them. lost is the number of those that are no longer kept.
+// Some returns up to most events from a position on, and the position after them. lost is the number of events from there on that have been
+// overwritten.
 func (l *Events) Some(position uint64, most int) (events []*Event, next, lost uint64) {
 	return l.ring.Some(position, most)
 }

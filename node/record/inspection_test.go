@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// newInspections records so many requests.
+// newInspections returns inspections of up to number requests.
 func newInspections(number int) *Inspections {
 	i := new(Inspections)
 	i.SetMost(number)

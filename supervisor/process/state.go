@@ -52,7 +52,7 @@ const (
 //
 //   - It is ready by a line of its output, an answer to its health check, or one to a trial request.
 //   - It hangs by the timer of its load or, once it is ready, by the pulse, which judges silent requests and refused connections.
-//     The pulse only reports that (schedule.Condemned): it is the owner who stops the process.
+//     The pulse only reports that (schedule.Condemned); the owner stops the process.
 //   - It is dead by a line of its output or an answer to a trial request, and by its exit.
 var transitions = []struct {
 	to          State

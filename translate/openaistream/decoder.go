@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -48,12 +47,6 @@ type Decoder struct {
 	after   int // likewise, after the end of the answer
 	limit   int // of tokens that were asked for; 0: none
 	ended   bool
-}
-
-// call is a call of a tool that has begun.
-type call struct {
-	index int // the server's
-	id    string
 }
 
 // New returns a decoder.
@@ -307,83 +300,6 @@ func thoughtOf(delta gjson.Result) string {
 		}
 	}
 	return ""
-}
-
-// bytesInToken is about the number of bytes of a token.
-const bytesInToken = 4
-
-// call decodes a piece of a call. Pieces of several calls may be mixed. Some servers send calls whole and without an index.
-func (d *Decoder) call(piece gjson.Result, emit func(translate.Event) error) error {
-	d.begun = true
-	function := piece.Get("function")
-	name, id := function.Get("name").Str, piece.Get("id").Str
-	text := argumentsOf(function.Get("arguments"))
-	at := -1
-	if !d.options.WholeCalls {
-		at = d.open(piece.Get("index"), id, name)
-	}
-	isNew := at < 0
-	if isNew && name == "" {
-		return nil // nobody can tell of what it is a piece
-	}
-	if isNew || text != "" {
-		d.pieces += 1 + (len(name)+len(text))/bytesInToken
-	}
-	if isNew {
-		at = len(d.calls)
-		if err := d.begin(piece.Get("index"), id, name, emit); err != nil {
-			return err
-		}
-	}
-	if text != "" {
-		if err := emit(translate.CallArgs{Index: at, Text: text}); err != nil {
-			return err
-		}
-	}
-	if d.options.WholeCalls {
-		return emit(translate.CallDone{Index: at})
-	}
-	return nil
-}
-
-// begin begins a call.
-func (d *Decoder) begin(given gjson.Result, id, name string, emit func(translate.Event) error) error {
-	at, shown := len(d.calls), id
-	if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one of a missing one
-		shown = ""
-	}
-	index := at
-	if given.Type == gjson.Number {
-		index = int(given.Num)
-	}
-	d.calls = append(d.calls, call{index, id})
-	return emit(translate.CallStart{Index: at, ID: shown, Name: name})
-}
-
-// argumentsOf returns the text of arguments, which some servers send as an object.
-func argumentsOf(given gjson.Result) string {
-	if given.Type == gjson.String || given.Type == gjson.Null {
-		return given.Str
-	}
-	return given.Raw
-}
-
-// open returns which call a piece continues; negative: none.
-func (d *Decoder) open(index gjson.Result, id, name string) int {
-	for at, c := range slices.Backward(d.calls) {
-		switch {
-		case index.Type != gjson.Number && name == "":
-			return at // the last one
-		case index.Type != gjson.Number:
-			return -1
-		case c.index != int(index.Num):
-		case name != "" && id != "" && id != c.id: // another call under the same index
-			return -1
-		default:
-			return at
-		}
-	}
-	return -1
 }
 
 // finish ends an answer with its reason. An answer without one has broken off.
