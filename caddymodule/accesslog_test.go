@@ -50,6 +50,7 @@ func runSite(t *testing.T, script *fakeengine.Script, global, site string) (clie
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
+		leaving.Wait() // the home is closed after the last request, also one that has become a WebSocket
 	}
 	t.Cleanup(stop)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
