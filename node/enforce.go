@@ -67,13 +67,13 @@ func (n *Node) limits(s *Settings, found *foundDevices) supervisor.Limits {
 // apply passes the current settings to the supervisor: the limits, and the Spec that each instance would be loaded with
 // now. It takes a moment, because it asks the engines for their devices and reads model headers.
 func (n *Node) apply() {
-	n.applying.Lock()
-	defer n.applying.Unlock()
 	if n.ctx.Err() != nil {
 		return
 	}
-	s := n.settings.Load()
 	n.lookAtDevices()
+	n.applying.Lock() // from here on: what pins an instance waits
+	defer n.applying.Unlock()
+	s := n.settings.Load()
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	specs, restarts := map[uint64]*supervisor.Spec{}, map[string]*supervisor.Spec{}
 	overview := n.supervisor.Overview()

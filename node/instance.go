@@ -115,7 +115,7 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
 		return
 	}
-	n.supervisor.Respecify(in.Gen, func(s *supervisor.Spec) {
+	n.respecify(in.Gen, func(s *supervisor.Spec) {
 		from, _ := s.Recipe.(recipe)
 		from.options.TTL = &ttl
 		s.TTL, s.Recipe = ttl, from
@@ -129,7 +129,7 @@ func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
 		return n.pinRemote(ctx, &in, pinned)
 	}
-	n.supervisor.Respecify(in.Gen, func(s *supervisor.Spec) {
+	n.respecify(in.Gen, func(s *supervisor.Spec) {
 		from, ok := s.Recipe.(recipe)
 		if !ok {
 			return
@@ -140,6 +140,13 @@ func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 		s.TTL = timeToLive(from.settings, ms, from.options)
 	})
 	return nil
+}
+
+// respecify changes the Spec of an instance. It waits for new settings that are being applied, whose Specs were made of the old one.
+func (n *Node) respecify(gen uint64, change func(*supervisor.Spec)) {
+	n.applying.Lock()
+	defer n.applying.Unlock()
+	n.supervisor.Respecify(gen, change)
 }
 
 // IDTakenError is returned when a load chooses an identifier that already means something else.
