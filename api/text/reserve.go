@@ -59,9 +59,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 		chat.LimitTokens(each)
 	}
 	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
-	if rq.Call.Node.IsClustered() {
-		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
-	}
+	rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
 	return err
 }
 
@@ -78,7 +76,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 	}
 	candidates := len(ask.Prompts) * ask.BestOf
 	need := access.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
-	if rq.Call.Node.IsClustered() && len(ask.Prompts) > 0 {
+	if len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
 		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
 	}

@@ -1,14 +1,10 @@
 package schedule
 
-import (
-	"github.com/zeebo/xxh3"
+import "github.com/zeebo/xxh3"
 
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
-)
-
-// The nodes of a cluster are remotes that run the same models as this machine. Each request may arrive at any of them, so all have
-// to make the same choice without asking each other: they compare the ranks of the nodes (rendezvous hashing), of which each
-// conversation, and each model, has an order of its own. If a node comes or goes, only what ranks it first moves.
+// Servers with the same model are ranked (rendezvous hashing): each conversation, and each model, has an order of its own, so that a
+// conversation stays where its state probably still is. The nodes of a cluster make the same choice without asking each other, whichever
+// of them a request arrives at. If a server comes or goes, only what ranks it first moves.
 
 // rank returns the rank of a node for a number. The highest comes first.
 func rank(node string, of uint64) uint64 { return xxh3.HashStringSeed(node, of) }
@@ -25,8 +21,8 @@ func AffinityOf(first []byte, more ...[]byte) uint64 {
 // isPeer reports whether the instance is of another node of the cluster.
 func (in *Instance) isPeer() bool { return in.IsRemote() && in.Spec.Remote.Peer }
 
-// isUnloadedPeer reports whether a request would first have another node load the model, as far as is known here.
-func (in *Instance) isUnloadedPeer() bool { return in.isPeer() && !in.Spec.Remote.Loaded }
+// isUnloaded reports whether a request would first have the instance's remote load the model, as far as is known here.
+func (in *Instance) isUnloaded() bool { return in.IsRemote() && !in.Spec.Remote.Loaded }
 
 // node returns the name by which an instance's node is ranked.
 func (c *choice) node(in *Instance) string {
@@ -38,16 +34,16 @@ func (c *choice) node(in *Instance) string {
 
 // isNeedless reports whether another node isn't asked to load the waiter's model, since that is needless, or done here.
 func (c *choice) isNeedless(in *Instance) bool {
-	return in.isUnloadedPeer() && (c.settled || c.here && rank(c.self, c.key) > rank(in.Spec.Remote.Name, c.key))
+	return in.isPeer() && in.isUnloaded() && (c.settled || c.here && rank(c.self, c.key) > rank(in.Spec.Remote.Name, c.key))
 }
 
 // lookAround notes whether the waiter's model has to be loaded on a further node, and whether this one would do that if it ranked first.
 func (c *choice) lookAround(st *State) {
 	w := c.waiter
+	c.key = AffinityOf([]byte(w.Key))
 	if c.self = st.Limits.Node; c.self == "" || w.Kind != WaitSlots {
 		return
 	}
-	c.key = AffinityOf([]byte(w.Key))
 	c.here = w.MayLoad
 	slots := 0 // of instances that are loaded
 	for _, in := range st.Instances {
@@ -89,13 +85,13 @@ func (st *State) countCrowd() {
 	}
 }
 
-// prefersNode compares instances of which at least one is of another node: one that has the model loaded is better, then one that
-// surely fits, then the one whose node ranks higher for the conversation, unless it is far busier.
-func (c *choice) prefersNode(in, other *Instance) bool {
-	if in.isUnloadedPeer() != other.isUnloadedPeer() {
-		return other.isUnloadedPeer()
+// prefersRemote compares instances of which at least one is a remote's: one that is loaded is better, then one that surely fits, then the
+// one whose server ranks higher for the conversation, unless it is far busier.
+func (c *choice) prefersRemote(in, other *Instance) bool {
+	if in.isUnloaded() != other.isUnloaded() {
+		return other.isUnloaded()
 	}
-	if in.isUnloadedPeer() {
+	if in.isUnloaded() {
 		return rank(c.node(in), c.key) > rank(c.node(other), c.key)
 	}
 	safe := min(c.waiter.Context.Safe, c.longest)
@@ -117,49 +113,6 @@ func (c *choice) prefersNode(in, other *Instance) bool {
 	return !in.IsRemote() && other.IsRemote()
 }
 
-// maxSent bounds how many places of prompts are remembered of a remote's instance.
-const maxSent = 8192
-
-// sentPrompts remembers the beginnings of the prompts that a remote's instance was sent, since it probably still has their state.
-// The oldest are forgotten first.
-type sentPrompts struct {
-	at   map[prefix.Sum]int // where in the ring it is
-	ring []prefix.Sum
-	next int
-}
-
-// add remembers a prompt.
-func (m *sentPrompts) add(prompt prefix.Chain) {
-	if m.at == nil {
-		m.at = map[prefix.Sum]int{}
-	}
-	for _, link := range prompt[max(0, len(prompt)-maxSent):] {
-		if len(m.ring) < maxSent {
-			m.ring = append(m.ring, link.Sum)
-		} else {
-			if old := m.ring[m.next]; m.at[old] == m.next {
-				delete(m.at, old)
-			}
-			m.ring[m.next] = link.Sum
-		}
-		m.at[link.Sum] = m.next
-		m.next = (m.next + 1) % maxSent
-	}
-}
-
-// common estimates how many tokens of a prompt were sent before.
-func (m *sentPrompts) common(prompt prefix.Chain) int {
-	if m == nil {
-		return 0
-	}
-	for n := len(prompt); n > 0; n-- {
-		if _, ok := m.at[prompt[n-1].Sum]; ok {
-			return prompt.Weight(n) / bytesPerToken
-		}
-	}
-	return 0
-}
-
 // isFarBusier reports whether an instance is so much busier than another that a prompt which it has had before is rather processed again
 // there.
 func (in *Instance) isFarBusier(other *Instance) bool {
@@ -168,20 +121,3 @@ func (in *Instance) isFarBusier(other *Instance) bool {
 
 // farBusier is the number of requests that one instance may always have more than another.
 const farBusier = 4
-
-// prefersRemote compares instances of remotes: one that has the model loaded is better, then one that was sent far more of the prompt
-// before, unless it is far busier, then the less busy one, for its size.
-func (c *choice) prefersRemote(in, other *Instance) bool {
-	if in.Spec.Remote.Loaded != other.Spec.Remote.Loaded {
-		return in.Spec.Remote.Loaded
-	}
-	more := in.sent.common(c.waiter.Prompt) - other.sent.common(c.waiter.Prompt)
-	switch {
-	case more > 0 && !in.isFarBusier(other):
-		return true
-	case more < 0 && !other.isFarBusier(in):
-		return false
-	default:
-		return in.InUse*other.Spec.Parallel < other.InUse*in.Spec.Parallel
-	}
-}

@@ -9,9 +9,10 @@ type choice struct {
 	away    bool // the one that it names is being restarted
 	longest int  // the longest context of the instances that fit otherwise, in tokens
 
+	key uint64 // by which servers are ranked for the model
+
 	// In a cluster:
 	self    string // this node; empty: there is no cluster
-	key     uint64 // by which nodes are ranked for the model
 	here    bool   // this machine would load the model if there were no other node
 	settled bool   // no further node needs to load it: it is being loaded here, or the instances that there are suffice
 }
@@ -30,7 +31,7 @@ func (st *State) choice(w *Waiter) choice {
 	}
 	for _, in := range st.Instances {
 		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 &&
-			!in.isUnloadedPeer() {
+			(!in.isPeer() || !in.isUnloaded()) {
 			c.longest = max(c.longest, in.context())
 		}
 	}
@@ -55,20 +56,17 @@ func (c *choice) has(in *Instance) bool {
 }
 
 // prefers reports whether an instance is better than another: one of an earlier place, then one that surely fits, then one that holds far
-// more of the prompt, then the less busy one.
+// more of the prompt, then the less busy one; see prefersRemote for those of remotes.
 func (c *choice) prefers(in, other *Instance) bool {
 	if first, second := in.Spec.place(), other.Spec.place(); first != second {
 		return first < second
 	}
-	if in.isPeer() || other.isPeer() {
-		return c.prefersNode(in, other)
+	if in.IsRemote() || other.IsRemote() {
+		return c.prefersRemote(in, other)
 	}
 	safe := min(c.waiter.Context.Safe, c.longest)
 	if fits := in.context() >= safe; fits != (other.context() >= safe) {
 		return fits
-	}
-	if in.IsRemote() && other.IsRemote() {
-		return c.prefersRemote(in, other)
 	}
 	if more := in.holds(c.waiter) - other.holds(c.waiter); more >= farMore || more <= -farMore {
 		return more > 0

@@ -32,7 +32,7 @@ type Route struct {
 	Here     bool     // only this machine may serve it
 	Hops     []string // the ids of the servers that it has passed, the first one first: it isn't sent to one of them again
 	Tried    []uint64 // instances of remotes that have failed to answer it, by generation
-	Affinity uint64   // by which the nodes of a cluster are ranked, alike for all requests of a conversation, 0: any will do
+	Affinity uint64   // by which servers are ranked, alike for all requests of a conversation; 0: any will do
 
 	TTL       *time.Duration // how long another node keeps the model loaded that it loads for the request; nil: as its settings say
 	Retention *Retention     // how long another node keeps the model loaded after the request, wherever it was loaded; nil: as before

@@ -3,8 +3,6 @@ package schedule
 import (
 	"testing"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // remoteSpec is a model on a remote.
@@ -205,59 +203,32 @@ func TestPlace_APreloadNeedsThisMachine(t *testing.T) {
 	p.on(Asked{Waiter{ID: 1, Kind: WaitLoaded, Demand: Demand{Key: "a", Spec: specOf("a", 1), MayLoad: true}}}, Spawn{"a", 2})
 }
 
-// prompt is the chain of a conversation.
-func conversation(messages ...string) prefix.Chain {
-	m := prefix.New(1)
-	for _, s := range messages {
-		m.Message([]byte(s))
-	}
-	return m.Chain()
-}
-
 func TestPlace_AConversationStaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.on(placed("r", remoteSpec("r", "a", 1, 64)))
 	p.on(placed("s", remoteSpec("s", "a", 1, 64)))
-	says := func(id uint64, messages ...string) Asked {
+	says := func(id uint64, head string) Asked {
 		asked := stranger(id, "a")
-		asked.Waiter.Prompt = conversation(messages...)
+		asked.Waiter.Affinity = AffinityOf([]byte(head))
 		return asked
 	}
-	p.on(says(1, "system", "Ada"), Grant{1, 1, 1, false})
-	p.on(says(2, "another", "Bob"), Grant{2, 2, 1, false})
+	ada, bob := ranking("r", "s"), ranking("s", "r")
+	p.on(says(1, ada), Grant{1, 1, 1, false})
+	p.on(says(2, bob), Grant{2, 2, 1, false})
 	p.on(back(1))
 	p.on(back(2))
-	p.on(says(3, "another", "Bob", "Hello Bob", "Who am I?"), Grant{3, 2, 1, false})
-	p.on(says(4, "system", "Ada", "Hello Ada", "Who am I?"), Grant{4, 1, 1, false})
+	p.on(says(3, bob), Grant{3, 2, 1, false})
+	p.on(says(4, ada), Grant{4, 1, 1, false})
 	p.on(back(2))
 	p.on(back(1))
 	var id uint64 = 4
-	for range farBusier + 1 { // the same beginning goes to the same place, until that is far busier
+	for range farBusier + 1 { // the conversation goes to the same place, until that is far busier
 		id++
-		p.on(says(id, "system", "Ada", "Hello Ada", "More"), Grant{id, 1, 1, false})
+		p.on(says(id, ada), Grant{id, 1, 1, false})
 	}
 	id++
-	p.on(says(id, "system", "Ada", "Hello Ada", "More"), Grant{id, 2, 1, false})
-}
-
-func TestSentPrompts_ForgetsTheOldest(t *testing.T) {
-	t.Parallel()
-	m := new(sentPrompts)
-	first := conversation("first")
-	m.add(first)
-	for i := range maxSent {
-		if i == maxSent-1 {
-			m.add(first)
-		}
-		m.add(conversation("more", string(rune(i))))
-	}
-	if m.common(first) == 0 {
-		t.Error("a prompt that was sent again is forgotten")
-	}
-	if len(m.at) > maxSent || len(m.ring) > maxSent {
-		t.Errorf("%d places are remembered, in a ring of %d", len(m.at), len(m.ring))
-	}
+	p.on(says(id, ada), Grant{id, 2, 1, false})
 }
 
 func TestPlace_NoneThatTheRequestHasPassedIsTaken(t *testing.T) {

@@ -181,12 +181,6 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	slots := min(w.Slots, in.slots())
 	in.InUse += slots
 	in.lendSlots(slots, w, s.now)
-	if in.IsRemote() && !in.isPeer() && len(w.Prompt) > 0 {
-		if in.sent == nil {
-			in.sent = new(sentPrompts)
-		}
-		in.sent.add(w.Prompt)
-	}
 	if s.st.crowd != nil && w.Kind == WaitSlots {
 		s.st.crowd[w.Key]--
 	}

@@ -81,11 +81,10 @@ type Instance struct {
 	Savable bool      // the states of its slots can be kept
 	SaveBy  time.Time // when it is stopped although slots are still being saved; zero: none is saved before the stop
 
-	Away      string       // why its remote can't be reached; empty: it can, or there is none
-	Held      int          // the slots that its remote allows until HeldUntil
-	HeldUntil time.Time    // zero: it allows all
-	HeldWhy   string       // a sentence; empty: its remote is busy
-	sent      *sentPrompts // prompts that its remote was sent; nil: none
+	Away      string    // why its remote can't be reached; empty: it can, or there is none
+	Held      int       // the slots that its remote allows until HeldUntil
+	HeldUntil time.Time // zero: it allows all
+	HeldWhy   string    // a sentence; empty: its remote is busy
 
 	book *slotBook // nil: requests don't choose their slots, or none has been used
 
