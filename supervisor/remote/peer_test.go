@@ -65,7 +65,7 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 		failed <- err
 	}()
 	<-begun
-	s.abandon()
+	s.sever()
 	if err := <-failed; !errors.Is(err, errSevered) {
 		t.Errorf("before the header: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	<-begun
-	s.abandon()
+	s.sever()
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the answer goes on after the header")
 	}

@@ -1,3 +1,6 @@
+// Package remote reaches servers of models over the network that this one hasn't started: another lmcaddy, vLLM, SGLang, LM Studio, Ollama,
+// llama-server, or any other with an OpenAI-style API. A [Server] is the connection to one. A [Watch] finds out which models it has and
+// whether it can be reached, in a goroutine of its own.
 package remote
 
 import (
@@ -52,8 +55,8 @@ type Server struct {
 	kind   atomic.Value // a string, once it is known
 
 	mu      sync.Mutex
-	severed context.Context    //nolint:containedctx // ended and replaced when requests under way are given up
-	sever   context.CancelFunc // ends severed
+	inFlight context.Context    //nolint:containedctx // ended and replaced when requests in progress are given up
+	abandon  context.CancelFunc // ends inFlight
 }
 
 // NewServer returns the connection to a remote. It connects when it is first used. self is the id of this server, as [supervisor.Via].
@@ -66,9 +69,9 @@ func NewServer(c Config, self string) (*Server, error) {
 		Enable: true, Idle: pingAfter,
 		Interval: pingTimeout / 2, Count: 3,
 	}}
-	severed, sever := context.WithCancel(context.Background())
+	inFlight, abandon := context.WithCancel(context.Background())
 	return &Server{
-		config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever,
+		config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), inFlight: inFlight, abandon: abandon,
 		client: &http.Client{
 			// The key must not reach another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -125,12 +128,49 @@ func (s *Server) Close() {
 	}
 }
 
+// errSevered is the error of requests to a server that has stopped answering.
+var errSevered = errors.New("it has stopped answering")
+
 // Post sends a JSON body. Nothing of a client's request but the body is sent, and which servers like this one it has passed.
 func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
-	if s.config.Peer != "" {
-		return s.postPeer(ctx, path, body)
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	detach := context.AfterFunc(s.inFlight, func() { cancel(errSevered) })
+	s.mu.Unlock()
+	end := func() {
+		detach()
+		cancel(nil)
 	}
-	return s.send(ctx, path, body)
+	resp, err := s.send(ctx, path, body)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errSevered) {
+			err = errSevered
+		}
+		end()
+		return nil, err
+	}
+	resp.Body = &severableBody{resp.Body, end}
+	return resp, nil
+}
+
+type severableBody struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *severableBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+// sever gives up the requests in progress.
+func (s *Server) sever() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandon()
+	s.inFlight, s.abandon = context.WithCancel(context.Background())
+	s.Close()
 }
 
 func (s *Server) send(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
@@ -145,14 +185,9 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 		}
 	}
 	if s.direct != nil {
-		resp, err := s.direct.post(ctx, path, fields, body.Body())
-		if err != nil {
-			return nil, s.withoutURL(err)
-		}
-		resp.Body = secret.Mask(resp.Body, s.config.Key)
-		return resp, nil
+		return s.masked(s.direct.post(ctx, path, fields, body.Body()))
 	}
-	req, err := s.requestWith(ctx, http.MethodPost, path, fields)
+	req, err := s.request(ctx, http.MethodPost, path, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +199,11 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 
 // do sends a request by the client.
 func (s *Server) do(req *http.Request) (*http.Response, error) {
-	resp, err := s.client.Do(req) //nolint:gosec // the operator has given the address
+	return s.masked(s.client.Do(req)) //nolint:gosec // the operator has given the address
+}
+
+// masked returns an answer without the key, or an error without the address.
+func (s *Server) masked(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, s.withoutURL(err)
 	}
@@ -172,11 +211,7 @@ func (s *Server) do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (s *Server) request(ctx context.Context, method, path string) (*http.Request, error) {
-	return s.requestWith(ctx, method, path, s.fields(ctx))
-}
-
-func (s *Server) requestWith(ctx context.Context, method, path string, fields []http1.Field) (*http.Request, error) {
+func (s *Server) request(ctx context.Context, method, path string, fields []http1.Field) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, nil)
 	if err != nil {
 		return nil, err
@@ -237,7 +272,7 @@ func (s *Server) Alive(ctx context.Context) error {
 
 // get asks for a document. If into isn't nil, the answer is parsed.
 func (s *Server) get(ctx context.Context, path string, into any) error {
-	req, err := s.request(ctx, http.MethodGet, path)
+	req, err := s.request(ctx, http.MethodGet, path, s.fields(ctx))
 	if err != nil {
 		return err
 	}
@@ -250,7 +285,7 @@ func (s *Server) post(ctx context.Context, path string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req, err := s.request(ctx, http.MethodPost, path)
+	req, err := s.request(ctx, http.MethodPost, path, s.fields(ctx))
 	if err != nil {
 		return err
 	}
@@ -259,22 +294,27 @@ func (s *Server) post(ctx context.Context, path string, body, into any) error {
 	return s.fetch(req, into)
 }
 
-func (s *Server) fetch(req *http.Request, into any) error {
+// read sends a request, and returns the status and the body of the answer, which may have most bytes. The status is 0 without an answer.
+func (s *Server) read(req *http.Request, most int64) (status int, body []byte, err error) {
 	resp, err := s.do(req)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxList+1))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = errors.New("its answer is too large")
+	}
+	return resp.StatusCode, body, s.withoutURL(err)
+}
+
+func (s *Server) fetch(req *http.Request, into any) error {
+	status, text, err := s.read(req, maxList)
 	switch {
-	case resp.StatusCode != http.StatusOK:
-		return &statusError{resp.StatusCode, bytes.Contains(text, []byte("HTTPS"))}
-	case err != nil:
-		return s.withoutURL(err)
-	case len(text) > maxList:
-		return errors.New("its answer is too large")
-	case into == nil:
-		return nil
+	case status != 0 && status != http.StatusOK:
+		return &statusError{status, bytes.Contains(text, []byte("HTTPS"))}
+	case err != nil || into == nil:
+		return err
 	}
 	err = json.Unmarshal(text, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

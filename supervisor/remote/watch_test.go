@@ -30,7 +30,7 @@ func TestWatch_AsksNotTooOften(t *testing.T) {
 	for {
 		select {
 		case again := <-asked: // in the end
-			if after := again.Sub(begun); after < listPause {
+			if after := again.Sub(begun); after < usualPace.pause {
 				t.Errorf("it was asked again %v after the first time", after)
 			}
 			return
