@@ -56,7 +56,7 @@ func (s *server) token(t access.Token) (secret string, _ access.Token) {
 	if t.Scopes == nil {
 		t.Scopes = access.DefaultScopes
 	}
-	secret, t, err := s.node.Access().Tokens.Create(s.t.Context(), t)
+	secret, t, err := s.node.Access.Tokens.Create(s.t.Context(), t)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAccess_EveryRoute(t *testing.T) {
 	if got := s.with(revoked, "GET", "/v1/models", ""); got.status != 200 {
 		t.Fatalf("before it was revoked: %d %s", got.status, got.body)
 	}
-	if err := s.node.Access().Tokens.Revoke(t.Context(), gone.ID); err != nil {
+	if err := s.node.Access.Tokens.Revoke(t.Context(), gone.ID); err != nil {
 		t.Fatal(err)
 	}
 	all, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
@@ -315,7 +315,7 @@ func TestAccess_SlowingDownNeverTouchesAValidToken(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
 	for range 20 {
-		s.node.Access().Failures.Add(over, "10.2.2.2:7") // from now on each waits for seconds
+		s.node.Access.Failures.Add(over, "10.2.2.2:7") // from now on each waits for seconds
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -361,7 +361,7 @@ func TestAccess_WhoUsesMayBeTold(t *testing.T) {
 	if got := s.with(secret, "GET", "/api/v1/settings", ""); !gjson.Get(got.body, "authentication").Bool() {
 		t.Errorf("%s", got.body)
 	}
-	all, err := s.node.Access().Tokens.List(t.Context())
+	all, err := s.node.Access.Tokens.List(t.Context())
 	if err != nil || len(all) != 1 || all[0].ID != made.ID || all[0].LastUsed.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}

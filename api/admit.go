@@ -7,8 +7,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
@@ -52,7 +52,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *access.Iden
 // identify sets the request's identity. On a site without authentication, an administrator's endpoints take a token, and all take the key of
 // another node.
 func identify(c *endpoint.Call, needed access.Scope) error {
-	if c.Identity = endpoint.IdentityOf(c.Request.Context()); c.Identity != nil || needed != access.ScopeAdmin && !node.LooksLikePeerKey(endpoint.Bearer(c.Request)) {
+	if c.Identity = endpoint.IdentityOf(c.Request.Context()); c.Identity != nil || needed != access.ScopeAdmin && !cluster.IsKey(endpoint.Bearer(c.Request)) {
 		return c.Authorize(c.Identity, needed)
 	}
 	who, err := c.Authenticate(nil, c.Request.RemoteAddr)

@@ -102,10 +102,10 @@ func recoverPanic(c *endpoint.Call) {
 
 // inspect keeps the request whole, if the settings say so.
 func inspect(c *endpoint.Call) {
-	if !c.Node.Record().Inspections.IsOn() {
+	if !c.Node.Record.Inspections.IsOn() {
 		return
 	}
-	c.Inspected = c.Node.Record().Inspections.Begin(record.Summary{
+	c.Inspected = c.Node.Record.Inspections.Begin(record.Summary{
 		ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect.Name, Method: c.Request.Method, Path: endpoint.ShownPath(c.Request), Owner: c.Identity.ID(),
 	}, endpoint.ShownHeader(c.Request.Header))
 	c.Writer = endpoint.Inspecting(c, c.Writer)

@@ -186,7 +186,7 @@ func TestBackground_StreamsThatCantBe(t *testing.T) {
 	if got := s.do("HEAD", path+"?stream=true", ""); got.status != 200 || got.body != "" {
 		t.Errorf("HEAD: %d %q", got.status, got.body)
 	}
-	s.node.Runs().Get("", strings.TrimPrefix(path, "/v1/responses/")).Forget()
+	s.node.Runs.Get("", strings.TrimPrefix(path, "/v1/responses/")).Forget()
 	if got := s.do("GET", path+"?stream=true", ""); got.status != 400 || got.code() != "stream_unavailable" {
 		t.Errorf("after ten minutes: %d %s", got.status, got.body)
 	}
@@ -252,14 +252,14 @@ func TestBackground_IsDeleted(t *testing.T) {
 	if got := s.do("DELETE", path, ""); got.status != 200 || !gjson.Get(got.body, "deleted").Bool() {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if s.node.Runs().Get("", strings.TrimPrefix(path, "/v1/responses/")) != nil {
+	if s.node.Runs.Get("", strings.TrimPrefix(path, "/v1/responses/")) != nil {
 		t.Error("its events are still there")
 	}
 	s.fake.Wait(t, func(ev fakeengine.Event) bool { return ev.Kind == fakeengine.Cancelled })
 	if got := s.do("GET", path, ""); got.status != 404 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	eventually(t, "its memory is free", func() bool { return s.node.Access().Bodies.Held() == 0 })
+	eventually(t, "its memory is free", func() bool { return s.node.Access.Bodies.Held() == 0 })
 	if n := s.stored(); n != 0 {
 		t.Errorf("%d turns are stored", n)
 	}
@@ -301,8 +301,8 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 	if got := s.respond(`"hi"`, "", bearer...); got.status != 429 || !strings.Contains(got.body, "concurrent") {
 		t.Errorf("another request beside it: %d %s", got.status, got.body)
 	}
-	if s.node.Access().Bodies.Held() == 0 || underway.Load() != 1 {
-		t.Errorf("%d bytes are held, %d responses are under way", s.node.Access().Bodies.Held(), underway.Load())
+	if s.node.Access.Bodies.Held() == 0 || underway.Load() != 1 {
+		t.Errorf("%d bytes are held, %d responses are under way", s.node.Access.Bodies.Held(), underway.Load())
 	}
 	s.fake.Release("half")
 	if response := s.end(path, bearer...); response.Get("status").Str != "completed" {
@@ -311,7 +311,7 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 	if used := s.usedBy(made.ID, "lmcaddy/tinychat", 1); used.TokensIn != 7 || used.TokensOut != 4 {
 		t.Errorf("used: %+v", used)
 	}
-	eventually(t, "all is given back", func() bool { return s.node.Access().Bodies.Held() == 0 && underway.Load() == 0 })
+	eventually(t, "all is given back", func() bool { return s.node.Access.Bodies.Held() == 0 && underway.Load() == 0 })
 	if got := s.respond(`"hi"`, "", bearer...); got.status != 200 {
 		t.Errorf("another request after it: %d %s", got.status, got.body)
 	}
@@ -325,8 +325,8 @@ func TestBackground_EndsWithItsToken(t *testing.T) {
 	path := s.background("Authorization", "Bearer "+secret)
 	s.fake.Wait(t, fakeengine.At("half"))
 	id := strings.TrimPrefix(path, "/v1/responses/")
-	run := s.node.Runs().Get(made.ID, id)
-	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+	run := s.node.Runs.Get(made.ID, id)
+	if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	<-run.Done()

@@ -96,7 +96,7 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 	for i := range 4 { // a quarter each; alone, each may have more
 		go func() { held <- ask(secrets[i], 1000<<10) }()
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() < 4000<<10; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() < 4000<<10; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the bodies of requests under way are not counted")
 		}
@@ -110,9 +110,9 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are never given back", s.node.Access().Bodies.Held())
+			t.Fatalf("%d bytes are never given back", s.node.Access.Bodies.Held())
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestBody_MemoryOfEachToken(t *testing.T) {
 	other, _ := s.token(access.Token{})
 	body := padded("hi", 900<<10)
 	s.part(greedy, body[:len(body)-8], "Content-Length: "+strconv.Itoa(len(body)))
-	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() < 900<<10; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() < 900<<10; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the body is not read")
 		}

@@ -230,7 +230,7 @@ func TestEvents_Missed(t *testing.T) {
 	const requests = 20_000
 	for i := range requests {
 		summary := record.Summary{ID: fmt.Sprint(i), Model: "lmcaddy/tinychat"}
-		s.node.Record().Requests.End(s.node.Record().Requests.Begin(&summary), &summary)
+		s.node.Record.Requests.End(s.node.Record.Requests.Begin(&summary), &summary)
 	}
 	begin := w.id
 	w.end()
@@ -338,7 +338,7 @@ func TestEvents_EndWithTheRights(t *testing.T) {
 			secret, made := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 			w, _ := s.watch(secret, "", "")
 			narrow(&made)
-			if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
+			if _, err := s.node.Access.Tokens.Update(t.Context(), made); err != nil {
 				t.Fatal(err)
 			}
 			for w.lines.Scan() {

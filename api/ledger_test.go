@@ -88,7 +88,7 @@ func TestSummary_OfEachDialect(t *testing.T) {
 			}
 		}
 	}
-	counted := s.node.Record().Traffic.Snapshot()
+	counted := s.node.Record.Traffic.Snapshot()
 	total := uint64(0)
 	for key, n := range counted.Requests {
 		if key.Model != "lmcaddy/tinychat" || key.Outcome != record.OutcomeOK {
@@ -137,14 +137,14 @@ func TestSummary_OfWhatFails(t *testing.T) {
 		"a wrong response": {"GET", "/v1/responses/resp_1", "", "response_not_found", 404, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := s.node.Record().Traffic.Snapshot()
+			before := s.node.Record.Traffic.Snapshot()
 			w := httptest.NewRecorder()
 			s.Config.Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tt.method, "http://127.0.0.1"+tt.path, strings.NewReader(tt.body)))
 			sum := told.last(t)
 			if sum.Outcome != tt.outcome || sum.Status != tt.status || sum.Model != tt.model || sum.Instance != tt.instance {
 				t.Errorf("%d %s\n%+v", w.Code, w.Body, sum)
 			}
-			after := s.node.Record().Traffic.Snapshot()
+			after := s.node.Record.Traffic.Snapshot()
 			key := record.RequestKey{Model: tt.model, Dialect: sum.Dialect, Outcome: tt.outcome}
 			if counted := after.Requests[key] > before.Requests[key]; counted != tt.toModel {
 				t.Errorf("counted as a request to a model: %v", counted)
@@ -171,7 +171,7 @@ func TestSummary_OfAClientThatDisconnects(t *testing.T) {
 	if sum := told.last(t); sum.Outcome != record.OutcomeCancelled || sum.Usage.Completion != 2 || sum.Status != 200 {
 		t.Errorf("%+v", sum)
 	}
-	if n := s.node.Record().Traffic.Snapshot().Requests[record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "openai", Outcome: record.OutcomeCancelled}]; n != 1 {
+	if n := s.node.Record.Traffic.Snapshot().Requests[record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "openai", Outcome: record.OutcomeCancelled}]; n != 1 {
 		t.Errorf("counted %d times", n)
 	}
 }
@@ -187,7 +187,7 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 	}
 	key := record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "responses", Outcome: record.OutcomeOK}
 	var counted record.Traffic
-	for deadline := time.Now().Add(time.Minute); counted.Requests[key] == 0; counted = s.node.Record().Traffic.Snapshot() {
+	for deadline := time.Now().Add(time.Minute); counted.Requests[key] == 0; counted = s.node.Record.Traffic.Snapshot() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it isn't counted: %v", counted.Requests)
 		}

@@ -110,7 +110,7 @@ func TestLogs_AreForAdministrators(t *testing.T) {
 		t.Errorf("anybody: %d", got.status)
 	}
 	for scope, want := range map[access.Scope]int{access.ScopeInference: 403, access.ScopeModelsManage: 403, access.ScopeAdmin: 200} {
-		secret, _, err := s.node.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{scope}})
+		secret, _, err := s.node.Access.Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{scope}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func (s *server) kept(mark string, least int) (conversations []string) {
 	}
 	eventually(s.t, "the states are kept", func() bool {
 		conversations = nil
-		for _, state := range s.node.Warm().List() {
+		for _, state := range s.node.Warm.List() {
 			conversations = append(conversations, state.Conversation)
 		}
 		return slices.Contains(conversations, mark) && len(conversations) > least

@@ -60,7 +60,7 @@ func TestRemote_IsBackSoonAfterAnOutage(t *testing.T) {
 			}
 			far.SetDown(true)
 			<-time.After(tt.outage)
-			if remotes := s.node.Remotes(); len(remotes) != 1 || remotes[0].Away == "" {
+			if remotes := s.node.Remotes.List(); len(remotes) != 1 || remotes[0].Away == "" {
 				t.Errorf("in the outage it is said: %+v", remotes)
 			}
 			isBack.Store(true)

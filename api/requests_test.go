@@ -164,7 +164,7 @@ func TestRequests_BelongToTheirOwners(t *testing.T) {
 		t.Errorf("without the scope: %d %s", got.status, got.body)
 	}
 	made.Models = []string{"other/*"}
-	if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
+	if _, err := s.node.Access.Tokens.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	if list := s.listed(ann, ""); len(list) != 0 {

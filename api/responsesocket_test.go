@@ -272,7 +272,7 @@ func TestResponseSocket_NeedsAToken(t *testing.T) {
 	if used := s.usedBy(made.ID, "lmcaddy/tinychat", 1); used.Requests != 1 || used.TokensOut == 0 {
 		t.Errorf("%+v", used)
 	}
-	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+	if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.ended(); got != websocket.StatusPolicyViolation {

@@ -49,7 +49,7 @@ func TestRevoke_EndsWhatRuns(t *testing.T) {
 			if tt.status == 200 {
 				<-begun // what the engine has sent may still be on its way to the client
 			}
-			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+			if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			got := s.wait(answered)
@@ -83,7 +83,7 @@ func TestRevoke_TellsWhatIsHeldBack(t *testing.T) {
 			secret, made := s.token(access.Token{})
 			begun, answered := s.begin(secret, tt.path, tt.body, "one ")
 			<-begun
-			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+			if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			got := s.wait(answered)
@@ -167,7 +167,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 			if tt.script.Load.Gate != "" {
 				s.fake.Wait(t, fakeengine.At("never"))
 			}
-			if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+			if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.wait(answered); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
@@ -182,12 +182,12 @@ func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
 	s := guarded(serve(t, nil))
 	secret, made := s.token(access.Token{})
 	from := s.part(secret, `{"model":`, "Content-Length: 1000")
-	for deadline := time.Now().Add(time.Minute); s.node.Access().Bodies.Held() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the body is not read")
 		}
 	}
-	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+	if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan answer, 1)
@@ -251,7 +251,7 @@ func TestRevoke_LeavesWhatMayGoOn(t *testing.T) {
 	}()
 	s.fake.Wait(t, fakeengine.At("go"))
 	made.Name, made.Models, made.Scopes = "other", []string{"lmcaddy/*"}, []access.Scope{access.ScopeInference}
-	if _, err := s.node.Access().Tokens.Update(t.Context(), made); err != nil {
+	if _, err := s.node.Access.Tokens.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
@@ -288,7 +288,7 @@ func TestRevoke_EndsTheEventsOfADownload(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		answered <- answer{body: string(body)}
 	}()
-	if err := s.node.Access().Tokens.Revoke(t.Context(), made.ID); err != nil {
+	if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.wait(answered); !strings.Contains(got.body, "has been revoked") {

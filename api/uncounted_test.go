@@ -37,7 +37,7 @@ func TestUsage_OfAnswersThatAreLost(t *testing.T) {
 
 // total is what everybody has used of everything.
 func (s *server) total() (sum store.UsageCount) {
-	s.node.Record().Usage.Totals(func(_, _ string, n store.UsageCount) {
+	s.node.Record.Usage.Totals(func(_, _ string, n store.UsageCount) {
 		sum.Requests += n.Requests
 		sum.TokensIn += n.TokensIn
 		sum.TokensOut += n.TokensOut

@@ -23,7 +23,7 @@ import (
 func (s *server) usedBy(owner, model string, requests int64) (used store.UsageCount) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // a stream's end is seen before it is counted
-		s.node.Record().Usage.Totals(func(o, m string, n store.UsageCount) {
+		s.node.Record.Usage.Totals(func(o, m string, n store.UsageCount) {
 			if o == owner && m == model {
 				used = n
 			}

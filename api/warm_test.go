@@ -37,7 +37,7 @@ func TestWarm_List(t *testing.T) {
 	if got := s.do("GET", "/api/v1/warm", ""); got.status != 200 || got.body != `{"states":[]}` {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Tokens: 1234, Bytes: 5678, Conversation: "r"})
+	warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Tokens: 1234, Bytes: 5678, Conversation: "r"})
 	got := gjson.Get(s.do("GET", "/api/v1/warm", "").body, "states.0")
 	for field, want := range map[string]string{"model": chatModel, "owner": "", "tokens": "1234", "size_bytes": "5678"} {
 		if v := got.Get(field); v.String() != want {
@@ -54,7 +54,7 @@ func TestWarm_Rates(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
 	for _, model := range []string{chatModel, "x/slow", "x/unknown"} {
-		shelf, err := s.node.Warm().Shelf(warm.Print{Model: model})
+		shelf, err := s.node.Warm.Shelf(warm.Print{Model: model})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestWarm_BelongsToItsOwner(t *testing.T) {
 	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	secret, own := s.token(access.Token{})
 	narrow, limited := s.token(access.Token{Models: []string{"other/*"}})
-	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm(), model, warm.State{Owner: owner}) }
+	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm, model, warm.State{Owner: owner}) }
 	for _, model := range []string{chatModel, "other/model"} {
 		keep("user:ann", model)
 		keep(own.ID, model)
@@ -140,12 +140,12 @@ func TestWarm_GoesWithAResponse(t *testing.T) {
 		if made.status != 200 || id == "" {
 			t.Fatalf("%d %s", made.status, made.body)
 		}
-		warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Conversation: id})
-		warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Conversation: "another"})
+		warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Conversation: id})
+		warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Conversation: "another"})
 		if got := s.do("DELETE", path.delete+id, ""); got.status != 200 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		if left := s.node.Warm().List(); len(left) != 1 || left[0].Conversation != "another" {
+		if left := s.node.Warm.List(); len(left) != 1 || left[0].Conversation != "another" {
 			t.Errorf("%s: %+v are left", path.create, left)
 		}
 	}
@@ -173,11 +173,11 @@ func TestWarm_AnAnswerOfAnyKindIsSaved(t *testing.T) {
 			s := serve(t, slowPrompts(), func(_ *endpoint.Config, settings *node.Settings) {
 				settings.Warm = node.WarmSettings{SaveAfter: time.Millisecond, MinTokens: 1}
 			})
-			warmtest.MakeRoom(s.node.Warm())
+			warmtest.MakeRoom(s.node.Warm)
 			if got := s.do("POST", ask[0], fmt.Sprintf(ask[1], strings.Repeat("hi ", 300))); got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
-			for deadline := time.Now().Add(time.Minute); len(s.node.Warm().List()) == 0; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); len(s.node.Warm.List()) == 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("waited in vain for a state")
 				}

@@ -57,7 +57,7 @@ func activeOverview() (resource.Overview, error) {
 		return resource.Overview{}, errNotServing
 	}
 	o := manage.DescribeOverview(n.Overview(), n.Devices(), time.Now())
-	o.Remotes = manage.DescribeRemotes(n.Remotes(), func(string) bool { return true })
+	o.Remotes = manage.DescribeRemotes(n.Remotes.List(), func(string) bool { return true })
 	o.Nodes = manage.DescribeNodes(n)
 	return o, nil
 }

@@ -151,7 +151,7 @@ func TestAuth_TrustsOtherAuthentication(t *testing.T) {
 		cors https://app.example
 	}
 }`)
-	secret, _, err := n.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{access.ScopeAdmin}})
+	secret, _, err := n.Access.Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: []access.Scope{access.ScopeAdmin}})
 	if err != nil {
 		t.Fatal(err)
 	}

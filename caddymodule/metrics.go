@@ -103,13 +103,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		collect(ch, overview, counts)
 		collectEngines(ch, overview.Instances)
 		collectSwaps(ch, counts)
-		traffic := n.Record().Traffic.Snapshot()
+		traffic := n.Record.Traffic.Snapshot()
 		traffic.Preset(maps.Keys(counts))
 		collectTraffic(ch, traffic)
 		figures.collect(ch)
-		collectUsed(ch, n.Record().Usage.Totals)
-		collectMCP(ch, n.MCP().Counts())
-		collectWarm(ch, n.Warm().Counts())
+		collectUsed(ch, n.Record.Usage.Totals)
+		collectMCP(ch, n.MCP.Counts())
+		collectWarm(ch, n.Warm.Counts())
 	}
 }
 

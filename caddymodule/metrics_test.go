@@ -211,7 +211,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 		t.Errorf("before a request:\n%s", text)
 	}
 	n := first.running()
-	warmtest.Keep(t, n.Warm(), "test/one", warm.State{Bytes: 7})
+	warmtest.Keep(t, n.Warm, "test/one", warm.State{Bytes: 7})
 	acquire(t, n, "test/one").Release()
 	lease := acquire(t, n, "test/two") // for which the first has to go
 

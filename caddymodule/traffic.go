@@ -109,7 +109,7 @@ type serverFigures struct {
 }
 
 func figuresOf(n *node.Node) serverFigures {
-	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record().Began, latency: n.StoreLatency()}
+	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record.Began, latency: n.StoreLatency()}
 	f.downloads, f.left = n.DownloadCounts()
 	return f
 }

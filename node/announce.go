@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -34,9 +35,7 @@ type Announced struct {
 // Announce begins to store a turn in progress. It doesn't wait for that. Finish or Withdraw has to be called.
 func (n *Node) Announce(t *store.Turn) *Announced {
 	a := &Announced{node: n, store: n.Conversations(), id: t.ID, begun: make(chan struct{})}
-	if n.IsClustered() {
-		t.Maker = n.cluster.boot
-	}
+	t.Maker = n.Cluster.Maker()
 	n.announced.add(a.store, a.id)
 	go func() {
 		defer close(a.begun)
@@ -118,5 +117,5 @@ func (all *announcements) byStore() map[*store.Store][]string {
 // GiveUpTurn fails a turn in progress whose client waits for its answer, if the node of the cluster that made it has gone. It reports
 // whether it did.
 func (n *Node) GiveUpTurn(ctx context.Context, id string) (bool, error) {
-	return n.Conversations().GiveUp(ctx, id, lateAfter)
+	return n.Conversations().GiveUp(ctx, id, cluster.LateAfter)
 }

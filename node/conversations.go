@@ -86,10 +86,10 @@ func (n *Node) prune() {
 
 // saveUsage saves the usage that hasn't been saved, and when tokens were last used.
 func (n *Node) saveUsage() {
-	if err := n.record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
+	if err := n.Record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
 		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
 	}
-	if err := n.access.Tokens.SaveUse(n.ctx); err != nil && n.ctx.Err() == nil {
+	if err := n.Access.Tokens.SaveUse(n.ctx); err != nil && n.ctx.Err() == nil {
 		n.log.Debug("the last use of tokens can't be saved", "error", err)
 	}
 }

@@ -31,7 +31,7 @@ func (n *Node) openDownloads(s *Settings) {
 		jobs, err = fetch.Open(fetch.Options{
 			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
 			AtOnce: s.MaxDownloads, Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere,
-			Changed: n.record.Events.JobChanged, Log: n.log.With("part", "downloads"),
+			Changed: n.Record.Events.JobChanged, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
 			n.downloads.Store(jobs)

@@ -21,16 +21,16 @@ func (n *Node) enforce() {
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
-	n.access.Bodies.SetBound(s.bodyMemory())
-	n.record.Inspections.SetMost(s.Inspect)
+	n.Access.Bodies.SetBound(s.bodyMemory())
+	n.Record.Inspections.SetMost(s.Inspect)
 	n.supervisor.Configure(n.limits(&s, n.devices.Load()), nil)
-	n.mcp.Set(s.MCP.ofPool())
-	n.setRemotes(s.Remotes)
-	n.cluster.touch()
+	n.MCP.Set(s.MCP.ofPool())
+	n.Remotes.Configure(s.Remotes)
+	n.Cluster.Touch()
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
-	n.warm.Configure(s.Warm.ofStore())
-	n.record.Events.ModelsChanged() // names, and what they are loaded with
+	n.Warm.Configure(s.Warm.ofStore())
+	n.Record.Events.ModelsChanged() // names, and what they are loaded with
 	for _, wake := range []chan struct{}{n.pruning, n.sweeping} {
 		select {
 		case wake <- struct{}{}:

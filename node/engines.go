@@ -30,6 +30,9 @@ func Engines() []Engine {
 	}
 }
 
+// remoteEngine stands for the engine of models that are only on remotes. Nothing can be chosen of their loads.
+var remoteEngine = &engine{Engine: Engine{Engine: supervisor.Engine{Name: "remote"}}}
+
 // engine is an [Engine] with its process.
 type engine struct {
 	Engine

@@ -47,9 +47,9 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 // Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
 // the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	asked := n.remotes.asked.Load()
+	asked := n.Remotes.Asked()
 	target, err := n.find(ctx, name)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx, asked) {
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.Remotes.Await(ctx, asked) {
 		return n.Find(ctx, name)
 	}
 	return target, err

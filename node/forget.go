@@ -47,18 +47,18 @@ func (n *Node) DeleteConversation(ctx context.Context, owner, id string) error {
 func (n *Node) forgetConversations(families []string) {
 	for _, id := range families {
 		n.supervisor.Forget(supervisor.Forgot{Conversation: id})
-		n.warm.DeleteConversation(id)
+		n.Warm.DeleteConversation(id)
 	}
 }
 
 func (n *Node) forgetOwner(id string) {
 	n.supervisor.Forget(supervisor.Forgot{Owner: id})
-	n.warm.DeleteOwner(id)
+	n.Warm.DeleteOwner(id)
 }
 
 func (n *Node) forgetModel(key string) {
 	n.supervisor.Forget(supervisor.Forgot{Key: key})
-	n.warm.DeleteModel(key)
+	n.Warm.DeleteModel(key)
 }
 
 // forgetCold deletes the states of the models whose settings say that none are kept.
@@ -76,7 +76,7 @@ func (n *Node) forgetCold(s *Settings) {
 
 // sweep deletes the states whose token or conversation there is no more.
 func (n *Node) sweep() {
-	s, states := n.Conversations(), n.warm.List()
+	s, states := n.Conversations(), n.Warm.List()
 	if s == nil || len(states) == 0 {
 		return
 	}

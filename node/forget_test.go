@@ -33,7 +33,7 @@ func keptBefore(t *testing.T, dir home.Dir, ago time.Duration, states ...warm.St
 func wantKept(t *testing.T, n *Node, when string, want ...string) {
 	t.Helper()
 	var kept []string
-	for _, s := range n.Warm().List() {
+	for _, s := range n.Warm.List() {
 		kept = append(kept, s.Owner+s.Conversation)
 	}
 	slices.Sort(kept)
@@ -60,9 +60,9 @@ func TestForget_ConversationsOfDeletedTurns(t *testing.T) {
 	put(t, n, "first", "")
 	last := put(t, n, "last", "first")
 	put(t, n, "other", "")
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Conversation: "first"})
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Conversation: "other"})
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: "stateless"})
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "first"})
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "other"})
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "stateless"})
 	if err := n.DeleteTurn(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestForget_ConversationsOfDeletedTurns(t *testing.T) {
 	eventually(t, "old conversations are removed", func() bool {
 		_, err := n.Conversations().Get(t.Context(), "", "other")
 		_, gone := errors.AsType[*store.NotFound](err)
-		return gone && len(n.Warm().List()) < 2
+		return gone && len(n.Warm.List()) < 2
 	})
 	wantKept(t, n, "a conversation was pruned", "stateless")
 }
@@ -85,9 +85,9 @@ func TestForget_RevokedTokens(t *testing.T) {
 	push(t, n, 1, Settings{})
 	_, revoked := newToken(t, n)
 	_, other := newToken(t, n)
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: revoked.ID})
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: other.ID})
-	if err := n.Access().Tokens.Revoke(t.Context(), revoked.ID); err != nil {
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: revoked.ID})
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: other.ID})
+	if err := n.Access.Tokens.Revoke(t.Context(), revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	wantKept(t, n, "a token was revoked", other.ID)
@@ -99,8 +99,8 @@ func TestForget_RemovedModels(t *testing.T) {
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
 	const key = "lmcaddy/tinychat"
-	warmtest.Keep(t, n.Warm(), key, warm.State{Owner: "x"})
-	warmtest.Keep(t, n.Warm(), "a/b", warm.State{Owner: "y"})
+	warmtest.Keep(t, n.Warm, key, warm.State{Owner: "x"})
+	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "y"})
 	if _, err := n.Remove(t.Context(), key, anyone); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestSweep(t *testing.T) {
 	first := open(t, dir)
 	push(t, first, 1, Settings{})
 	_, valid := newToken(t, first)
-	_, expired, err := first.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: access.DefaultScopes, Expires: time.Now().Add(time.Second)})
+	_, expired, err := first.Access.Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: access.DefaultScopes, Expires: time.Now().Add(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestSweep(t *testing.T) {
 	left := []string{valid.ID, "user:ann", "", "stored", "not stored yet"}
 	eventually(t, "what is left over is deleted", func() bool {
 		n.sweep()
-		return len(n.Warm().List()) == len(left)
+		return len(n.Warm.List()) == len(left)
 	})
 	wantKept(t, n, "after a sweep", left...)
 }
@@ -148,14 +148,14 @@ func TestWarm_SettingsAreEnforced(t *testing.T) {
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
 	for _, model := range []string{"lmcaddy/tinychat", "a/b"} {
-		warmtest.Keep(t, n.Warm(), model, warm.State{Owner: model})
+		warmtest.Keep(t, n.Warm, model, warm.State{Owner: model})
 	}
 	push(t, n, 2, Settings{Models: map[string]ModelSettings{"tinychat": {Warm: new(false)}}})
-	eventually(t, "the model's states are deleted", func() bool { return len(n.Warm().List()) < 2 })
+	eventually(t, "the model's states are deleted", func() bool { return len(n.Warm.List()) < 2 })
 	wantKept(t, n, "warm off of a model", "a/b")
 	push(t, n, 3, Settings{Warm: WarmSettings{Off: true}})
 	wantKept(t, n, "warm off")
-	if _, err := n.Warm().Shelf(warm.Print{}); !errors.Is(err, warm.ErrOff) {
+	if _, err := n.Warm.Shelf(warm.Print{}); !errors.Is(err, warm.ErrOff) {
 		t.Errorf("with warm off: %v", err)
 	}
 }

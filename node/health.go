@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/shirou/gopsutil/v3/disk"
 
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -87,7 +88,7 @@ func (n *Node) Health(preloads bool) []Trouble {
 				waiting, key)})
 		}
 	}
-	for _, r := range n.Remotes() {
+	for _, r := range n.Remotes.List() {
 		switch {
 		case r.Away == "":
 		case r.IsPeer:
@@ -210,4 +211,21 @@ func (n *Node) diskTrouble() *Trouble {
 		return nil // what isn't known is no reason to send clients away
 	}
 	return &Trouble{Code: TroubleDisk, Message: fmt.Sprintf("The disk of the home is full: %s are free.", humanize.Bytes(usage.Free))}
+}
+
+// load returns how busy this node is.
+func (n *Node) load() cluster.Load {
+	o := n.supervisor.Overview()
+	l := cluster.Load{Budget: n.budget.Load()}
+	for i := range o.Instances {
+		if in := &o.Instances[i]; in.Spec.Remote == nil {
+			l.Loaded++
+			l.InUse += in.InUse
+			l.Memory += in.OnMachine()
+		}
+	}
+	for _, waiting := range o.Waiting {
+		l.Waiting += waiting
+	}
+	return l
 }

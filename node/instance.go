@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -123,11 +124,11 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 }
 
 // Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't
-// unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*NotManagedError] or a
-// [*RemoteError].
+// unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*remotes.NotManagedError] or a
+// [*remotes.Error].
 func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
-		return n.pinRemote(ctx, &in, pinned)
+		return remotes.Pin(ctx, &in, pinned)
 	}
 	n.respecify(in.Gen, func(s *supervisor.Spec) {
 		from, ok := s.Recipe.(recipe)

@@ -38,9 +38,6 @@ func (m MCPSettings) ofPool() servers.Settings {
 	return servers.Settings{PrivateHosts: m.PrivateHosts, CallTimeout: m.CallTimeout, IdleTTL: m.IdleTTL}
 }
 
-// MCP returns the connections to MCP servers. They outlive reloads.
-func (n *Node) MCP() *servers.Pool { return n.mcp }
-
 // warnIdleMCP warns about settings of MCP that have no effect.
 func (n *Node) warnIdleMCP(s *Settings) {
 	g, m := s.Gates, s.MCP
@@ -54,10 +51,10 @@ func (n *Node) warnIdleMCP(s *Settings) {
 	if !g.PluginMCP {
 		return
 	}
-	if plugins, err := n.mcp.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
+	if plugins, err := n.MCP.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
 		n.log.Warn("allow plugin_mcp has no effect until a file lists MCP servers", "file", n.home.MCP())
 	}
-	tokens, err := n.access.Tokens.List(n.ctx)
+	tokens, err := n.Access.Tokens.List(n.ctx)
 	if err == nil && !slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Identity().May(access.ScopeMCPPlugin) }) {
 		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; lmcaddy token create makes one")
 	}

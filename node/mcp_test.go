@@ -53,7 +53,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 			n := open(t, dir)
 			push(t, n, 1, Settings{Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if tt.scopes != nil {
-				if _, _, err := n.Access().Tokens.Create(t.Context(), access.Token{Name: "a", Scopes: tt.scopes}); err != nil {
+				if _, _, err := n.Access.Tokens.Create(t.Context(), access.Token{Name: "a", Scopes: tt.scopes}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -79,7 +79,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 // callMCP calls a tool of a server of mcp.json, and returns the content of its result.
 func callMCP(t *testing.T, n *Node, tool, args string) string {
 	t.Helper()
-	session, err := n.MCP().Plugin(t.Context(), "Fake")
+	session, err := n.MCP.Plugin(t.Context(), "Fake")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestMCP_ProgramsAreTheNodes(t *testing.T) {
 	if left := recorded(); len(left) > 0 {
 		t.Errorf("the program hasn't ended: %v", left)
 	}
-	if _, err := n.MCP().Plugin(t.Context(), "Fake"); err == nil {
+	if _, err := n.MCP.Plugin(t.Context(), "Fake"); err == nil {
 		t.Error("a server was started after the end")
 	}
 }
@@ -135,7 +135,7 @@ func TestMCP_SettingsAreEnforced(t *testing.T) {
 	refused := func(settings Settings, gen uint64) string {
 		t.Helper()
 		push(t, n, gen, settings)
-		_, err := n.MCP().Remote(t.Context(), "ann", servers.Remote{Label: "a", URL: "http://127.0.0.1:1/mcp"})
+		_, err := n.MCP.Remote(t.Context(), "ann", servers.Remote{Label: "a", URL: "http://127.0.0.1:1/mcp"})
 		if err == nil {
 			t.Fatal("a server on port 1 answers")
 		}

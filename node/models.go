@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -22,7 +23,7 @@ func (n *Node) LongestTTL(key string) time.Duration {
 // Wire returns the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) wire.Engine {
 	if m.IsRemote {
-		return n.wireOnRemotes(&m)
+		return n.Remotes.Wire(m.Key)
 	}
 	return n.wireWith(&m, n.argumentsOf(&m))
 }
@@ -47,21 +48,43 @@ func (n *Node) argumentsOf(m *catalog.Model) []string {
 	return slices.Concat(of, own)
 }
 
+// WireOf returns the wire format of an instance.
+func (n *Node) WireOf(in *supervisor.Info) wire.Engine {
+	if in.Spec.Remote != nil {
+		return remotes.WireOf(in.Spec)
+	}
+	return n.wireWith(&in.Spec.Model, in.Spec.Args)
+}
+
+// Template returns what is known of the chat template of an instance's model; nil if it was never rendered here.
+func (n *Node) Template(in *supervisor.Info) *request.Template {
+	if in.Spec.Remote != nil {
+		return nil
+	}
+	return n.templateOf(&in.Spec.Model, in.Spec.Args)
+}
+
 // Caps returns a model's capabilities, as far as they are known without loading it.
 func (n *Node) Caps(m catalog.Model) request.Caps {
-	if m.IsRemote {
-		return n.remoteCaps(&m)
+	if !m.IsRemote {
+		return n.capsWith(&m, n.argumentsOf(&m))
 	}
-	return n.capsWith(&m, n.argumentsOf(&m))
+	caps := n.baseCaps(&m)
+	n.Remotes.Describe(&m, &caps)
+	return caps
+}
+
+func (n *Node) baseCaps(m *catalog.Model) request.Caps {
+	s := n.settings.Load()
+	return request.Caps{
+		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: s.Gates.RawGrammar, OmitsUnseen: s.OmitsUnseen,
+	}
 }
 
 // capsWith is Caps of a model on this machine that is loaded with the operator's arguments.
 func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
-	caps := request.Caps{
-		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
-		OmitsUnseen: n.settings.Load().OmitsUnseen, Template: n.templateOf(m, args),
-	}
-	engine := n.engineOf(m)
+	caps, engine := n.baseCaps(m), n.engineOf(m)
+	caps.Template = n.templateOf(m, args)
 	switch {
 	case caps.Template != nil:
 		caps.Reasoning = caps.Template.Reasoning()
@@ -128,11 +151,14 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifie
 	return info, err
 }
 
-// LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*NotManagedError] or a
-// [*RemoteError].
+// LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*remotes.NotManagedError] or a
+// [*remotes.Error].
 func (n *Node) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	if in, ok := n.instance(t.Instance); t.Model.IsRemote || ok && in.Spec.Remote != nil {
-		return n.loadRemote(ctx, t, o)
+		load := remotes.Load{Key: t.Model.Key, Instance: t.Instance, ContextLength: o.ContextLength, Pinned: o.Pinned}
+		o.ContextLength, o.Pinned, o.Owner, o.ByHand = 0, nil, "", false
+		load.HasMore = o != LoadOptions{}
+		return n.Remotes.Load(ctx, load)
 	}
 	return n.Load(ctx, t.Model, o, notifier)
 }
@@ -140,7 +166,7 @@ func (n *Node) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *su
 // Unload unloads an instance once its requests have been answered.
 func (n *Node) Unload(ctx context.Context, id string) error {
 	if in, ok := n.instance(id); ok && in.Spec.Remote != nil {
-		return n.unloadRemote(ctx, &in)
+		return remotes.Unload(ctx, &in)
 	}
 	return n.supervisor.Unload(ctx, id)
 }

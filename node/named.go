@@ -103,10 +103,10 @@ func (n *Node) warnKeys(key string, aliases []string) {
 
 // warnUnknown warns if no model has a name. Otherwise it returns the model's key.
 func (n *Node) warnUnknown(what, name string) (key string) {
-	asked := n.remotes.asked.Load()
+	asked := n.Remotes.Asked()
 	m, err := n.lookup(n.ctx, name)
 	missing, ok := errors.AsType[*catalog.NotFoundError](err)
-	if ok && n.awaitRemotes(n.ctx, asked) {
+	if ok && n.Remotes.Await(n.ctx, asked) {
 		m, err = n.lookup(n.ctx, name)
 		missing, ok = errors.AsType[*catalog.NotFoundError](err)
 	}

@@ -22,7 +22,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -31,16 +33,23 @@ import (
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
-// Node is one machine's model server. Each home folder has at most one, in one process. Its methods may be called from any
-// goroutine.
+// Node is one machine's model server. Each home folder has at most one, in one process. Its methods, and those of its parts, may be called
+// from any goroutine.
 type Node struct {
+	Access  *access.Access   // who may use the node, and how much
+	Record  *record.Record   // what the node remembers of its requests, and of what has happened on it
+	Runs    *runs.Runs       // answers that are made whether or not a client waits for them
+	MCP     *servers.Pool    // connections to MCP servers, which outlive reloads
+	Warm    *warm.Store      // saved states of prompts
+	Remotes *remotes.Remotes // the servers that this one reaches
+	Cluster *cluster.Cluster // the node's part in its cluster
+
 	home       home.Dir
 	log        *slog.Logger
 	logs       logSwitch
 	lock       *Lock
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
-	mcp        *servers.Pool
 	engines    map[string]*engine         // by name
 	ofFormat   map[catalog.Format]*engine // the engine that runs each format
 	inOrder    []*engine                  // as they were given; the first is the default
@@ -51,9 +60,6 @@ type Node struct {
 	store   atomic.Pointer[store.Store] // holds conversations; nil before the first settings
 	pruning chan struct{}               // wakes prune
 
-	access   *access.Access
-	record   *record.Record
-	runs     *runs.Runs // answers that outlive their requests
 	suspects *suspects
 	health   health
 
@@ -63,12 +69,9 @@ type Node struct {
 
 	templates templates // what models' chat templates make of requests
 
-	remotes   remotes
 	id        string // see ID
-	cluster   *cluster
 	announced announcements
 
-	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
 
 	settings atomic.Pointer[Settings] // those in effect
@@ -94,6 +97,9 @@ type Node struct {
 	cancel     context.CancelFunc
 }
 
+// ID returns an id of this process, by which servers that are remotes of each other notice that.
+func (n *Node) ID() string { return n.id }
+
 // Open starts a node with no settings on the home that is locked. The lock is the node's from then on. The log is used until
 // settings bring another. The engines are those of [Engines], and the further ones.
 func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
@@ -105,63 +111,59 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
-		cluster:  newCluster(),
 		pruning:  make(chan struct{}, 1),
 		sweeping: make(chan struct{}, 1),
 		suspects: newSuspects(),
 	}
-	n.record = record.New(n.Conversations)
-	n.runs = runs.New(n.Conversations, func() string {
-		if n.IsClustered() {
-			return n.cluster.boot
-		}
-		return ""
+	n.settings.Store(&Settings{})
+	n.Cluster = cluster.New(cluster.Options{
+		Log: log, Store: n.Conversations, Load: n.load, IsEnding: n.ending.Load,
+		Settings: func() (cluster.Settings, string) { s := n.settings.Load(); return s.Cluster, s.Version },
+		Register: func(peers []remotes.Peer) { n.Remotes.SetPeers(peers) },
 	})
-	n.access = access.New(access.Options{
-		Log: log, Store: n.Conversations, Usage: n.record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
-		Revoked: n.forgetOwner, IsClustered: n.IsClustered, Boot: n.cluster.boot, Boots: n.cluster.boots,
+	n.Record = record.New(n.Conversations)
+	n.Runs = runs.New(n.Conversations, n.Cluster.Maker)
+	n.Access = access.New(access.Options{
+		Log: log, Store: n.Conversations, Usage: n.Record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
+		Revoked: n.forgetOwner, IsClustered: n.Cluster.Is, Boot: n.Cluster.Boot, Boots: n.Cluster.Boots,
 	})
 	n.catalog.SetSummary(dir.Catalog())
 	n.custom.file = dir.Names()
 	n.templates.file = dir.Templates()
 	n.catalog.SetChanged(n.modelsChanged)
-	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
 	process.EndLeftovers(n.ctx, dir.Engines(), log)
-	n.warm, _ = warm.Open(dir.Warm(), log.With("part", "warm")) // the home is an absolute path
+	n.Warm, _ = warm.Open(dir.Warm(), log.With("part", "warm")) // the home is an absolute path
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Options: process.Options{
 			Journal: dir.Engines(),
 			Cache:   dir.EngineCache(),
 			Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 			Ending:  n.ending.Load,
-			Warm:    n.warm,
+			Warm:    n.Warm,
 			Learn:   n.learn,
 		},
 		GPUs:    n.gpuMemory,
 		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))
+	n.Remotes = remotes.New(remotes.Options{
+		ID: n.id, Log: log, Catalog: n.catalog, Supervisor: n.supervisor, Outdated: n.Cluster.Wake,
+	})
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
-	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
+	n.MCP = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
 	n.background.Go(func() { n.every(saveUsageEvery, nil, n.saveUsage) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
-	n.background.Go(n.keepBeating)
-	n.background.Go(func() { n.every(access.RecheckEvery, n.access.Running.Wake(), n.recheckRunning) })
+	n.background.Go(func() { n.Cluster.Run(n.ctx, n.Access.Quota.ShareStale) })
+	n.background.Go(func() { n.every(access.RecheckEvery, n.Access.Running.Wake(), n.recheckRunning) })
 	return n
 }
 
-// Access returns who may use the node, and how much.
-func (n *Node) Access() *access.Access { return n.access }
-
-// Runs returns the answers that are made whether or not a client waits for them.
-func (n *Node) Runs() *runs.Runs { return n.runs }
-
 // recheckRunning ends the requests in progress whose tokens no longer allow them.
 func (n *Node) recheckRunning() {
-	if err := n.access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
+	if err := n.Access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
 		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
 	}
 }
@@ -202,7 +204,7 @@ func (n *Node) Push(gen uint64, s Settings) error {
 		return err
 	}
 	if s.Cluster.URL != "" {
-		n.join() // so that the first request finds the other nodes
+		n.Cluster.Join(n.ctx) // so that the first request finds the other nodes
 	}
 	return nil
 }
@@ -231,23 +233,24 @@ func (n *Node) Pop(gen uint64) {
 // working until then, and no longer reacts to engines that receive the same termination signal.
 func (n *Node) BeginEnd() {
 	n.ending.Store(true)
-	n.cluster.touch()
+	n.Cluster.Touch()
 }
 
 // Close stops all runs, engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads
 // resume when the node is opened again.
 func (n *Node) Close() error {
-	n.runs.Close()
+	n.Runs.Close()
 	n.cancel()
-	err := errors.Join(n.leave(), n.closeDownloads())
-	n.mcp.Close()
-	n.closeRemotes()
+	n.Cluster.Leave()
+	err := n.closeDownloads()
+	n.MCP.Close()
+	n.Remotes.Close()
 	n.supervisor.Close()
 	n.background.Wait()
-	n.warm.Close()
+	n.Warm.Close()
 	n.catalog.Save()
-	err = errors.Join(err, n.record.Usage.Save(context.Background()))
-	_ = n.access.Tokens.SaveUse(context.Background()) // the next use is saved
+	err = errors.Join(err, n.Record.Usage.Save(context.Background()))
+	_ = n.Access.Tokens.SaveUse(context.Background()) // the next use is saved
 	for _, s := range n.stores {
 		err = errors.Join(err, s.Close())
 	}

@@ -25,7 +25,7 @@ const (
 // renewTurns says in the store that the node makes the answers of its turns in progress, and cancels the runs whose turns were deleted or
 // cancelled. Then it fails the turns that nobody renews.
 func (n *Node) renewTurns() {
-	inProgress, ids := n.runs.ByStore(), n.announced.byStore()
+	inProgress, ids := n.Runs.ByStore(), n.announced.byStore()
 	for s := range inProgress {
 		ids[s] = append(ids[s], slices.Collect(maps.Keys(inProgress[s]))...)
 	}
@@ -39,7 +39,7 @@ func (n *Node) renewTurns() {
 		return
 	}
 	after := unrenewed
-	if n.cluster.isSteady() {
+	if n.Cluster.IsSteady() {
 		after = unlisted
 	}
 	n.failUnfinished(s, unrenewed, after) // also the node's own whose end could not be stored

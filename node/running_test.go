@@ -19,7 +19,7 @@ func TestFollow_EndsSoon(t *testing.T) {
 		most   time.Duration
 	}{
 		"revoked": {func(ctx context.Context, n *Node, made access.Token) error {
-			return n.Access().Tokens.Revoke(ctx, made.ID)
+			return n.Access.Tokens.Revoke(ctx, made.ID)
 		}, 0},
 		"narrowed": {narrow, 0},
 		"by another": {func(ctx context.Context, n *Node, made access.Token) error {
@@ -33,11 +33,11 @@ func TestFollow_EndsSoon(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := open(t, home.Dir(t.TempDir()))
 				push(t, n, 1, Settings{})
-				_, made, err := n.Access().Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: access.DefaultScopes, Expires: time.Now().Add(time.Hour)})
+				_, made, err := n.Access.Tokens.Create(t.Context(), access.Token{Name: "x", Scopes: access.DefaultScopes, Expires: time.Now().Add(time.Hour)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, running := n.Access().Running.Follow(t.Context(), &access.Identity{Token: made.ID, Scopes: made.Scopes}, access.ScopeInference)
+				ctx, running := n.Access.Running.Follow(t.Context(), &access.Identity{Token: made.ID, Scopes: made.Scopes}, access.ScopeInference)
 				defer running.End()
 				running.Uses("a/b")
 				left, continued := running.Continue(t.Context())
@@ -64,7 +64,7 @@ func TestFollow_EndsSoon(t *testing.T) {
 
 func narrow(ctx context.Context, n *Node, made access.Token) error {
 	made.Models = []string{"c/*"}
-	_, err := n.Access().Tokens.Update(ctx, made)
+	_, err := n.Access.Tokens.Update(ctx, made)
 	return err
 }
 

@@ -34,7 +34,7 @@ func TestStartRun_EndsWithItsTurn(t *testing.T) {
 				n := open(t, home.Dir(t.TempDir()))
 				push(t, n, 1, Settings{})
 				var cause, failure error
-				r, err := n.Runs().Start(t.Context(), newTurn("resp_1"), func(ctx context.Context, r *runs.Run) {
+				r, err := n.Runs.Start(t.Context(), newTurn("resp_1"), func(ctx context.Context, r *runs.Run) {
 					<-ctx.Done()
 					cause = context.Cause(ctx)
 					turn := newTurn("resp_1")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
@@ -56,7 +57,7 @@ type Settings struct {
 	Presets map[string]Preset         // by name
 
 	Remotes []remote.Config // each with a name
-	Cluster ClusterSettings
+	Cluster cluster.Settings
 	Exposed bool   // others than the users of this machine are served
 	Version string // of the program; empty: unknown
 
@@ -141,7 +142,7 @@ func (s Settings) Validate() error {
 	if err := checkRemotes(s.Remotes); err != nil {
 		return err
 	}
-	if err := s.Cluster.validate(&s.Store); err != nil {
+	if err := s.Cluster.Validate(s.Store.PostgresURL != ""); err != nil {
 		return err
 	}
 	return s.checkModels()

@@ -1,6 +1,12 @@
 package node
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/node/cluster"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+)
 
 func TestSettings_ResolveTakesTheClosestAlias(t *testing.T) {
 	t.Parallel()
@@ -17,6 +23,26 @@ func TestSettings_ResolveTakesTheClosestAlias(t *testing.T) {
 			if got := s.resolve(name); got != want {
 				t.Fatalf("%s: %s, want %s", name, got, want)
 			}
+		}
+	}
+}
+
+func TestCluster_Settings(t *testing.T) {
+	t.Parallel()
+	postgres := StoreSettings{PostgresURL: "postgres://host/db"}
+	for name, tt := range map[string]struct {
+		s    Settings
+		want string // empty: it is valid
+	}{
+		"none":              {Settings{}, ""},
+		"with a store":      {Settings{Cluster: cluster.Settings{URL: "https://a:1"}, Store: postgres}, ""},
+		"without one":       {Settings{Cluster: cluster.Settings{URL: "https://a:1"}}, "store postgres"},
+		"no URL":            {Settings{Cluster: cluster.Settings{URL: "a:1"}, Store: postgres}, "http://"},
+		"with a password":   {Settings{Cluster: cluster.Settings{URL: "https://u:p@a:1"}, Store: postgres}, "password"},
+		"TLS without https": {Settings{Cluster: cluster.Settings{URL: "http://a:1", TLS: remote.Config{Insecure: true}}, Store: postgres}, ""},
+	} {
+		if err := tt.s.Validate(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
 }

@@ -29,13 +29,6 @@ type LoadOptions struct {
 	ByHand         bool           // explicitly requested: it stays loaded until it is unloaded explicitly
 }
 
-// isMoreThanContext reports whether a client has chosen anything besides the context's length.
-func (o *LoadOptions) isMoreThanContext() bool {
-	rest := *o
-	rest.ContextLength, rest.Owner, rest.ByHand = 0, "", false
-	return rest != LoadOptions{}
-}
-
 // recipe is what a Spec was made from, so that it can be made again under other settings.
 type recipe struct {
 	settings *Settings
@@ -91,7 +84,7 @@ func (n *Node) Reserve(
 			}
 		}
 	}
-	return n.access.Quota.Reserve(ctx, who, need, length)
+	return n.Access.Quota.Reserve(ctx, who, need, length)
 }
 
 // firstUse returns the Spec of a model that is loaded on first use.

@@ -41,7 +41,7 @@ func (e *engine) isSlotted(m *catalog.Model) bool {
 // PromptKey returns the key of the chains by which prompts for a model are told apart. It returns false if nothing depends on
 // them, because the engine chooses the slots.
 func (n *Node) PromptKey(m *catalog.Model) (prefix.Key, bool) {
-	return n.warm.Key(), n.engineOf(m).isSlotted(m)
+	return n.Warm.Key(), n.engineOf(m).isSlotted(m)
 }
 
 // warnIdleWarm warns about settings because of which states of prompts aren't kept, or that keep nothing from being kept.
@@ -99,10 +99,7 @@ func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
 // ClearWarm deletes the saved states of the models and owners that match. It returns how many they were, and their bytes. What engines
 // hold in their slots is saved again after the next request for it.
 func (n *Node) ClearWarm(match func(key, owner string) bool) (states int, bytes int64) {
-	states, bytes = n.warm.ClearSome(func(s warm.Listed) bool { return match(s.Model, s.Owner) })
+	states, bytes = n.Warm.ClearSome(func(s warm.Listed) bool { return match(s.Model, s.Owner) })
 	n.supervisor.Cleared(match)
 	return states, bytes
 }
-
-// Warm returns the store of states.
-func (n *Node) Warm() *warm.Store { return n.warm }

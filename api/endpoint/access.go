@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -62,13 +63,13 @@ func (c *Call) Authenticate(trusted *access.Identity, address string) (*access.I
 	if err != nil {
 		return nil, err
 	}
-	if node.LooksLikePeerKey(given) {
-		if who := n.Peer(given, c.Request.Header); who != nil {
+	if cluster.IsKey(given) {
+		if who := n.Cluster.Peer(given, c.Request.Header); who != nil {
 			return who, nil
 		}
 		return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 	}
-	who, err := n.Access().Tokens.Verify(ctx, given)
+	who, err := n.Access.Tokens.Verify(ctx, given)
 	var expired *access.ExpiredError
 	switch {
 	case err == nil:
@@ -84,7 +85,7 @@ func (c *Call) Authenticate(trusted *access.Identity, address string) (*access.I
 
 // slowedDown is the error of a wrong token. It is returned late if many came from the same address.
 func slowedDown(c *Call, n *node.Node, address string) error {
-	if !n.Access().Failures.Add(c.Request.Context(), address) {
+	if !n.Access.Failures.Add(c.Request.Context(), address) {
 		return &translate.Error{
 			Kind: translate.KindRateLimited, RetryAfter: access.FailureRest,
 			Message: "Too many wrong API tokens came from this address. Wait, and check the token.",
@@ -116,7 +117,7 @@ func (c *Call) Authorize(who *access.Identity, needed access.Scope) error {
 
 // Follow cancels the request once a token no longer allows it. It may be called for several scopes.
 func (c *Call) Follow(who *access.Identity, needed access.Scope) {
-	ctx, running := c.Node.Access().Running.Follow(c.Request.Context(), who, needed)
+	ctx, running := c.Node.Access.Running.Follow(c.Request.Context(), who, needed)
 	if running == nil {
 		return
 	}
@@ -133,7 +134,7 @@ func (c *Call) Owner() string { return c.Identity.ID() }
 
 // Admit counts the request against its token's limits, until it ends.
 func (c *Call) Admit() error {
-	done, err := c.Node.Access().Quota.Admit(c.Request.Context(), c.Identity)
+	done, err := c.Node.Access.Quota.Admit(c.Request.Context(), c.Identity)
 	if err != nil {
 		return err
 	}

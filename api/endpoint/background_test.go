@@ -12,7 +12,7 @@ import (
 func TestLogWriter_OneFrameForEachEvent(t *testing.T) {
 	t.Parallel()
 	turn := &store.Turn{ID: "resp_1", Model: "tinychat", Status: store.InProgress}
-	run, err := openNode(t).Runs().Start(t.Context(), turn, func(_ context.Context, run *runs.Run) {
+	run, err := openNode(t).Runs.Start(t.Context(), turn, func(_ context.Context, run *runs.Run) {
 		w := &logWriter{run: run}
 		for _, written := range []string{"data: 0\n\ndata: 1\n\n", Comment, Comment + "data: 2\n\n" + Comment} {
 			if n, err := w.Write([]byte(written)); n != len(written) || err != nil {

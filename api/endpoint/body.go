@@ -88,7 +88,7 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	if c.Request.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	c.Claim = c.Node.Access().Bodies.Claim(Payer(c))
+	c.Claim = c.Node.Access.Bodies.Claim(Payer(c))
 	incoming := newTimely(c, http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	defer incoming.leave()
 	decoded, decoding, err := decoded(c, incoming)

@@ -27,13 +27,13 @@ func TestBody_BufferGrowsWithWhatComes(t *testing.T) {
 			t.Parallel()
 			n := openNode(t)
 			c := &Call{Site: NewSite(Config{}), Node: n, Request: &http.Request{ContentLength: int64(tt.told)}, Held: new(heldBuffer)}
-			c.Claim = n.Access().Bodies.Claim("somebody")
+			c.Claim = n.Access.Bodies.Claim("somebody")
 			sent := bytes.Repeat([]byte("x"), tt.sent)
 			err := readAll(c, iotest.HalfReader(bytes.NewReader(sent)), 64<<20, tt.encoded)
 			if err != nil || !bytes.Equal(c.Held.data, sent) {
 				t.Fatalf("%d bytes, %v", len(c.Held.data), err)
 			}
-			if held := n.Access().Bodies.Held(); float64(held) > tt.most*float64(tt.sent) {
+			if held := n.Access.Bodies.Held(); float64(held) > tt.most*float64(tt.sent) {
 				t.Errorf("%d bytes are counted for %d", held, tt.sent)
 			}
 			c.Claim.Release()

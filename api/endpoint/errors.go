@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -98,9 +99,9 @@ func translated(c *Call, err error) *translate.Error {
 		limit   *access.LimitError
 		busy    *access.BusyError
 		ended   *access.EndedError
-		alone   *node.NotManagedError
-		chosen  *node.NotChosenError
-		far     *node.RemoteError
+		alone   *remotes.NotManagedError
+		chosen  *remotes.NotChosenError
+		far     *remotes.Error
 	)
 	switch {
 	case errors.As(err, &known):

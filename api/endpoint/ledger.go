@@ -104,7 +104,7 @@ func (c *Call) BeginRequest() {
 		return
 	}
 	introduce(c, &c.Ledger.Summary)
-	c.InFlight = c.Node.Record().Requests.Begin(&c.Ledger.Summary)
+	c.InFlight = c.Node.Record.Requests.Begin(&c.Ledger.Summary)
 }
 
 // summarize completes the summary.
@@ -134,14 +134,14 @@ func (c *Call) Settle() {
 		n = c.Site.RunningNode(c.Request.Context())
 	}
 	if n != nil {
-		n.Record().Traffic.Observe(s, c.Ledger.ToModel)
+		n.Record.Traffic.Observe(s, c.Ledger.ToModel)
 	}
 	c.Inspected.End(s)
 	traceEnd(c, s)
 	if c.Ledger.ToModel {
 		kept := logEnd(c, s)
 		if n != nil {
-			n.Record().Requests.End(c.InFlight, kept)
+			n.Record.Requests.End(c.InFlight, kept)
 		}
 	}
 	if c.Site.Ended != nil && c.Background == nil && !c.IsMessage {

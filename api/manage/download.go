@@ -189,7 +189,7 @@ func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func
 func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	n := downloadJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
-		Model: c.Node.DownloadedKey(c.Request.Context(), j), Node: c.Node.NodeName(),
+		Model: c.Node.DownloadedKey(c.Request.Context(), j), Node: c.Node.Cluster.Name(),
 	}
 	if c.Identity.IsNode() {
 		n.Owner, n.Keys = j.Owner, c.Node.JobKeys(c.Request.Context(), j)

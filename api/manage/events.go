@@ -36,7 +36,7 @@ type eventFollower struct {
 // events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
 func events(c *endpoint.Call) error {
 	recognizeAdmin(c)
-	f := &eventFollower{call: c, log: c.Node.Record().Events, sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(access.ScopeInference)}}
+	f := &eventFollower{call: c, log: c.Node.Record.Events, sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(access.ScopeInference)}}
 	level, bad := f.parse(c.Request.URL.Query())
 	if bad != nil {
 		return bad
@@ -46,7 +46,7 @@ func events(c *endpoint.Call) error {
 		return bad
 	}
 	// The stream ends when the rights of its token change.
-	ctx, running := c.Node.Access().Running.FollowRights(c.Request.Context(), c.Identity, access.ScopeModelsRead)
+	ctx, running := c.Node.Access.Running.FollowRights(c.Request.Context(), c.Identity, access.ScopeModelsRead)
 	if running != nil {
 		c.Request = c.Request.WithContext(ctx)
 		c.Ends = append(c.Ends, running.End)

@@ -12,9 +12,9 @@ import (
 
 // getRequest is GET /api/v1/requests/{id}.
 func getRequest(c *endpoint.Call) error {
-	in, ok := c.Node.Record().Inspections.Get(c.Param)
+	in, ok := c.Node.Record.Inspections.Get(c.Param)
 	switch {
-	case !ok && !c.Node.Record().Inspections.IsOn():
+	case !ok && !c.Node.Record.Inspections.IsOn():
 		return &translate.Error{
 			Kind: translate.KindPathNotFound, Code: "inspection_off",
 			Message: "No requests are kept on this server: write `inspect 100` among the options of lm in its Caddyfile, and reload it. " +

@@ -19,7 +19,7 @@ func listMCP(c *endpoint.Call) error {
 	if err := mayListMCP(c); err != nil {
 		return err
 	}
-	all, err := c.Node.MCP().Status()
+	all, err := c.Node.MCP.Status()
 	if err != nil {
 		return unreadable()
 	}
@@ -43,7 +43,7 @@ func getMCP(c *endpoint.Call) error {
 	if err := c.Request.Context().Err(); err != nil {
 		return err
 	}
-	all, err := c.Node.MCP().Status()
+	all, err := c.Node.MCP.Status()
 	if err != nil {
 		return unreadable()
 	}
@@ -66,7 +66,7 @@ func getMCP(c *endpoint.Call) error {
 
 // toolsOf connects to a server of mcp.json, and lists its tools.
 func toolsOf(c *endpoint.Call, label string) ([]mcploop.Tool, error) {
-	session, err := c.Node.MCP().Plugin(c.Request.Context(), label)
+	session, err := c.Node.MCP.Plugin(c.Request.Context(), label)
 	if err != nil {
 		return nil, err
 	}

@@ -22,14 +22,14 @@ import (
 var isJobID = regexp.MustCompile(`^job_[0-9a-f]{10}$`).MatchString
 
 // asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
-func asksPeers(c *endpoint.Call) bool { return c.Node.IsClustered() && !c.Identity.IsNode() }
+func asksPeers(c *endpoint.Call) bool { return c.Node.Cluster.Is() && !c.Identity.IsNode() }
 
 // peerJobs returns the jobs of the other nodes, and which nodes haven't told theirs.
 func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
 	if !asksPeers(c) {
 		return nil, nil
 	}
-	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download") {
+	for _, answer := range c.Node.Remotes.AskPeers(c.Request.Context(), "/api/v1/models/download") {
 		var list jobList
 		if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &list) != nil {
 			silent = append(silent, answer.Node)
@@ -49,7 +49,7 @@ func peerJob(c *endpoint.Call, id string) (j downloadJob, ok bool) {
 	if !asksPeers(c) || !isJobID(id) {
 		return j, false
 	}
-	for _, answer := range c.Node.AskPeers(c.Request.Context(), "/api/v1/models/download/"+id) {
+	for _, answer := range c.Node.Remotes.AskPeers(c.Request.Context(), "/api/v1/models/download/"+id) {
 		if answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &j) == nil && j.ID == id {
 			j.Node = answer.Node
 			return j, maySeePeers(c, &j)
@@ -84,7 +84,7 @@ func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
 	if !c.Identity.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
 		return true, endpoint.NotYourJob(j.ID)
 	}
-	answer := c.Node.AskPeer(c.Request.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
+	answer := c.Node.Remotes.AskPeer(c.Request.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
 	var changed downloadJob
 	switch {
 	case answer.Status == 0:
@@ -109,7 +109,7 @@ func peerEvents(c *endpoint.Call) (isKnown bool, _ error) {
 	}
 	ctx, cancel := context.WithCancel(c.Request.Context())
 	defer cancel()
-	events, err := c.Node.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
+	events, err := c.Node.Remotes.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
 	if err != nil {
 		return true, err
 	}

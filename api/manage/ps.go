@@ -9,12 +9,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // DescribeNodes returns what the native API says of the nodes of the cluster.
 func DescribeNodes(n *node.Node) []resource.OverviewNode {
-	all, _ := n.Nodes() // those that were listed last, if they can't be listed now
+	all, _ := n.Cluster.Nodes(n.Remotes.List()) // those that were listed last, if they can't be listed now
 	var described []resource.OverviewNode
 	for i := range all {
 		s := &all[i]
@@ -67,7 +68,7 @@ func ps(c *endpoint.Call) error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes, described.Faults = remotes(c), nodes(c), c.Node.DeviceFaults()
+	described.Remotes, described.Nodes, described.Faults = describeRemotes(c), nodes(c), c.Node.DeviceFaults()
 	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		narrow(c, &described)
 	}
@@ -204,7 +205,7 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 }
 
 // DescribeRemotes returns the remotes as the native API describes them, with those of their models that may allows.
-func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resource.OverviewRemote {
+func DescribeRemotes(all []remotes.State, may func(key string) bool) []resource.OverviewRemote {
 	var described []resource.OverviewRemote
 	for i := range all {
 		r := &all[i]
@@ -230,9 +231,9 @@ func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resour
 	return described
 }
 
-// remotes describes the remotes. A restricted token sees those that have a model which it may use.
-func remotes(c *endpoint.Call) []resource.OverviewRemote {
-	all := DescribeRemotes(c.Node.Remotes(), c.Identity.MayUse)
+// describeRemotes describes the remotes. A restricted token sees those that have a model which it may use.
+func describeRemotes(c *endpoint.Call) []resource.OverviewRemote {
+	all := DescribeRemotes(c.Node.Remotes.List(), c.Identity.MayUse)
 	if !c.IsRestricted() {
 		return all
 	}

@@ -63,11 +63,11 @@ func allRequests(c *endpoint.Call) []listedRequest {
 		arrived time.Time
 	}
 	inspected := map[name]*record.Summary{}
-	for _, s := range c.Node.Record().Inspections.List() {
+	for _, s := range c.Node.Record.Inspections.List() {
 		inspected[name{s.ID, s.Arrived}] = &s
 	}
 	var all []listedRequest
-	for _, s := range c.Node.Record().Requests.List() {
+	for _, s := range c.Node.Record.Requests.List() {
 		at := name{s.ID, s.Arrived}
 		_, isInspected := inspected[at]
 		delete(inspected, at)

@@ -43,7 +43,7 @@ func DescribeToken(t *access.Token) resource.Token {
 
 // listTokens is GET /api/v1/tokens.
 func listTokens(c *endpoint.Call) error {
-	tokens, err := c.Node.Access().Tokens.List(c.Request.Context())
+	tokens, err := c.Node.Access.Tokens.List(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func createToken(c *endpoint.Call) error {
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	secret, t, err := c.Node.Access().Tokens.Create(c.Request.Context(), t)
+	secret, t, err := c.Node.Access.Tokens.Create(c.Request.Context(), t)
 	if err != nil {
 		return asTokenError(err)
 	}
@@ -88,14 +88,14 @@ func patchToken(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	t, err := c.Node.Access().Tokens.Get(c.Request.Context(), c.Param)
+	t, err := c.Node.Access.Tokens.Get(c.Request.Context(), c.Param)
 	if err != nil {
 		return noToken(err)
 	}
 	if err := editToken(&t, body); err != nil {
 		return err
 	}
-	if t, err = c.Node.Access().Tokens.Update(c.Request.Context(), t); err != nil {
+	if t, err = c.Node.Access.Tokens.Update(c.Request.Context(), t); err != nil {
 		return noToken(asTokenError(err))
 	}
 	return c.Answer(DescribeToken(&t))
@@ -103,7 +103,7 @@ func patchToken(c *endpoint.Call) error {
 
 // revokeToken is DELETE /api/v1/tokens/{id}.
 func revokeToken(c *endpoint.Call) error {
-	if err := c.Node.Access().Tokens.Revoke(c.Request.Context(), c.Param); err != nil {
+	if err := c.Node.Access.Tokens.Revoke(c.Request.Context(), c.Param); err != nil {
 		return noToken(err)
 	}
 	return c.Answer(revokedToken{c.Param, true})

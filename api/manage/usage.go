@@ -67,7 +67,7 @@ func usage(c *endpoint.Call) error {
 
 // usedBetween is the usage that the request's identity may see, between two days.
 func usedBetween(c *endpoint.Call, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
-	return c.Node.Record().Usage.Daily(c.Request.Context(), usageOwner(c), from, to)
+	return c.Node.Record.Usage.Daily(c.Request.Context(), usageOwner(c), from, to)
 }
 
 // usageOwner is the owner whose usage the request's identity may see; nil: everybody's.

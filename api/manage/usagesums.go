@@ -74,7 +74,7 @@ func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
 	switch {
 	case c.IsAdmin():
 		var err error
-		if tokens, err = c.Node.Access().Tokens.List(c.Request.Context()); err != nil {
+		if tokens, err = c.Node.Access.Tokens.List(c.Request.Context()); err != nil {
 			return err
 		}
 	case c.Identity != nil:
@@ -123,7 +123,7 @@ func hourlyUsage(c *endpoint.Call) error {
 	}
 	to := time.Now().UTC().Truncate(time.Hour)
 	from := to.Add(time.Duration(1-hours) * time.Hour)
-	used, err := c.Node.Record().Usage.Hourly(c.Request.Context(), usageOwner(c), from, to)
+	used, err := c.Node.Record.Usage.Hourly(c.Request.Context(), usageOwner(c), from, to)
 	if err != nil {
 		return err
 	}

@@ -38,14 +38,14 @@ func DescribeWarm(states []warm.Listed, rates map[string]warm.Rates) resource.Wa
 
 // listWarm is GET /api/v1/warm: everybody's states for an administrator, otherwise the identity's own.
 func listWarm(c *endpoint.Call) error {
-	rates := c.Node.Warm().Rates()
+	rates := c.Node.Warm.Rates()
 	maps.DeleteFunc(rates, func(model string, _ warm.Rates) bool { return !c.Identity.MayUseSome(model) })
 	return c.Answer(DescribeWarm(warmStates(c), rates))
 }
 
 func warmStates(c *endpoint.Call) []warm.Listed {
 	var seen []warm.Listed
-	for _, s := range c.Node.Warm().List() {
+	for _, s := range c.Node.Warm.List() {
 		if seesWarm(c, s.Owner, s.Model) {
 			seen = append(seen, s)
 		}

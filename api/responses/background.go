@@ -26,7 +26,7 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	turn := r.turn(store.InProgress, c.Owner())
 	begun := *turn
 	d := c.Detach()
-	run, err := c.Node.Runs().Start(c.Request.Context(), turn, func(ctx context.Context, run *runs.Run) {
+	run, err := c.Node.Runs.Start(c.Request.Context(), turn, func(ctx context.Context, run *runs.Run) {
 		defer d.End()
 		defer d.Client.Close()
 		d.Attach(ctx, run)
@@ -91,7 +91,7 @@ func resume(c *endpoint.Call, turn *store.Turn) error {
 	if !text.IsBackground(turn) {
 		return translate.Invalid("invalid_value", "stream", `Only responses that were created with "background": true can be streamed again. Leave out "stream" to get the response.`)
 	}
-	run := c.Node.Runs().Get(turn.Owner, turn.ID)
+	run := c.Node.Runs.Get(turn.Owner, turn.ID)
 	if run == nil {
 		return noLog()
 	}
@@ -139,7 +139,7 @@ func breakOff(c *endpoint.Call, run *runs.Run, next int, err error) error {
 	case c.Request.Context().Err() != nil:
 		return err // the client has disconnected
 	case !errors.Is(err, runs.ErrTrimmed):
-	case c.Begun && c.Node.Runs().Get(run.Owner, run.ID) == nil:
+	case c.Begun && c.Node.Runs.Get(run.Owner, run.ID) == nil:
 		err = &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + run.ID + "' has been deleted, or its events are no longer kept."}
 	default:
 		err = noLog()

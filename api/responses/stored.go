@@ -73,7 +73,7 @@ func getStored(c *endpoint.Call) error {
 func appendStored(c *endpoint.Call, turn *store.Turn) []byte {
 	status := responses.Status(turn.Status)
 	if turn.Status == store.InProgress {
-		if run := c.Node.Runs().Get(turn.Owner, turn.ID); run != nil && !run.IsWorking() {
+		if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil && !run.IsWorking() {
 			status = responses.Queued
 		}
 	}
@@ -92,7 +92,7 @@ func deleteStored(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if run := c.Node.Runs().Get(turn.Owner, turn.ID); run != nil {
+	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
 		run.Forget()
 	}
 	return c.Answer(deletedResponse{turn.ID, "response", true})
@@ -156,7 +156,7 @@ func cancelStored(c *endpoint.Call) error {
 // cancelTurn cancels a turn in progress, and returns it as it has ended.
 func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 	ctx := c.Request.Context()
-	if run := c.Node.Runs().Get(turn.Owner, turn.ID); run != nil {
+	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
 		run.Cancel()
 		select {
 		case <-run.Done():

@@ -45,7 +45,7 @@ func (r *run) keep() {
 		return
 	}
 	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
-	claim := r.Call.Node.Access().Bodies.Claim(endpoint.Payer(r.Call))
+	claim := r.Call.Node.Access.Bodies.Claim(endpoint.Payer(r.Call))
 	if claim.Grow(sizeOf(items)) != nil {
 		return
 	}

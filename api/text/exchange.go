@@ -107,7 +107,7 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	}
 	lease.Answered()
 	if on := lease.Remote(); on != nil && !on.Loaded {
-		rq.Call.Node.RecheckRemote(on.Name) // it has just loaded the model
+		rq.Call.Node.Remotes.Recheck(on.Name) // it has just loaded the model
 	}
 	return nil
 }

@@ -166,9 +166,9 @@ func ifNotEnded(ctx context.Context, e *translate.Error) error {
 
 func connect(ctx context.Context, c *endpoint.Call, m *MCPServer) (*servers.Session, error) {
 	if m.Plugin != "" {
-		return c.Node.MCP().Plugin(ctx, m.Plugin)
+		return c.Node.MCP.Plugin(ctx, m.Plugin)
 	}
-	return c.Node.MCP().Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
+	return c.Node.MCP.Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
 }
 
 // ServerError is the error of a chat whose MCP server fails.

@@ -55,7 +55,7 @@ func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remot
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		rq.Call.Node.RecheckRemote(on.Name)
+		rq.Call.Node.Remotes.Recheck(on.Name)
 		switch {
 		case on.Peer: // it may just have started again
 			why = fault.Message

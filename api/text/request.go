@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -32,7 +33,7 @@ func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 func (rq *Request) CountUsage(u translate.Usage) {
 	rq.Call.Ledger.Summary.Usage = u
 	if rq.answered.Load() && !rq.Call.Identity.IsNode() { // the node that sends the request counts it
-		rq.Call.Node.Access().Quota.Used(rq.Call.Identity, rq.Target.Model.Key, u)
+		rq.Call.Node.Access.Quota.Used(rq.Call.Identity, rq.Target.Model.Key, u)
 	}
 }
 
@@ -104,8 +105,8 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
 	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false" // other values are the default, or ignored
 	if c.Identity.IsNode() {
-		rq.Demand.TTL = node.PeerTTL(c.Request.Header)
-		rq.keepAlive = peerKeepAlive(c, node.PeerRetention(c.Request.Header))
+		rq.Demand.TTL = remote.ParseTTL(c.Request.Header)
+		rq.keepAlive = peerKeepAlive(c, remote.ParseRetention(c.Request.Header))
 	}
 	if rq.Target, err = findModel(c, body); err != nil {
 		return nil, err

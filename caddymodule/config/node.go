@@ -19,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -214,7 +215,7 @@ func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.R
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	to.Cluster = node.ClusterSettings{URL: strings.TrimRight(address, "/"), TLS: remote.Config{Insecure: s.Cluster.TLSInsecure}}
+	to.Cluster = cluster.Settings{URL: strings.TrimRight(address, "/"), TLS: remote.Config{Insecure: s.Cluster.TLSInsecure}}
 	if s.Cluster.TLSCA != "" {
 		to.Cluster.TLS.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
 	}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,12 +133,6 @@ func isPort(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return err == nil && n > 0
 }
-
-// isSame reports whether two configurations are the same.
-func (c *Config) isSame(o *Config) bool { return reflect.DeepEqual(c, o) }
-
-// Same reports whether two configurations are the same.
-func Same(a, b Config) bool { return a.isSame(&b) }
 
 // base returns the address without a slash or /v1 at its end: many write the latter.
 func (c *Config) base() string {

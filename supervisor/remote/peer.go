@@ -28,6 +28,15 @@ func formatRetention(r *supervisor.Retention) string {
 	return text
 }
 
+// ParseTTL returns what another node has sent in the TTLHeader; nil: nothing.
+func ParseTTL(header http.Header) *time.Duration {
+	ttl, err := time.ParseDuration(header.Get(TTLHeader))
+	if err != nil || ttl < 0 {
+		return nil
+	}
+	return &ttl
+}
+
 // ParseRetention returns what another node has sent in the KeepHeader; nil: nothing.
 func ParseRetention(header http.Header) *supervisor.Retention {
 	text, own := strings.CutSuffix(header.Get(KeepHeader), keepOwn)

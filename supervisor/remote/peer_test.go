@@ -98,3 +98,13 @@ func TestPeer_AnswersWholeOrNotAtAll(t *testing.T) {
 		t.Error("half an answer is taken for a whole one")
 	}
 }
+
+func TestParseTTL(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": -1, "1m30s": 90 * time.Second, "0s": 0, "-1s": -1, "90": -1} {
+		got := ParseTTL(http.Header{TTLHeader: {text}})
+		if (got == nil) != (want < 0) || got != nil && *got != want {
+			t.Errorf("a ttl of %q: %v", text, got)
+		}
+	}
+}

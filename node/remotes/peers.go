@@ -1,4 +1,4 @@
-package node
+package remotes
 
 import (
 	"context"
@@ -16,36 +16,27 @@ import (
 const (
 	// peerPatience bounds how long the other nodes may take to answer a question that all of them are asked.
 	peerPatience = 2 * time.Second
-	// maxPeerAnswer bounds such an answer, in bytes.
-	maxPeerAnswer = 4 << 20
+	// maxAnswer bounds such an answer, in bytes.
+	maxAnswer = 4 << 20
 )
 
 // errNoPeer is the error of a request to a node that has left the cluster.
 var errNoPeer = errors.New("it has left the cluster")
 
-// PeerAnswer is what another node of the cluster has answered.
-type PeerAnswer struct {
+// Answer is what another node of the cluster has answered.
+type Answer struct {
 	Node   string
 	Status int // of HTTP; 0: it hasn't answered
 	Body   []byte
 }
 
-// NodeName returns the name of this node in its cluster; empty: it is in none.
-func (n *Node) NodeName() string {
-	s := n.settings.Load().Cluster
-	if s.URL == "" {
-		return ""
-	}
-	return s.Name()
-}
-
 // AskPeers asks all other nodes of the cluster at a time, and returns their answers, by name. Those that can't be reached aren't waited
 // for.
-func (n *Node) AskPeers(ctx context.Context, path string) []PeerAnswer {
+func (r *Remotes) AskPeers(ctx context.Context, path string) []Answer {
 	ctx, cancel := context.WithTimeout(ctx, peerPatience)
 	defer cancel()
-	peers := n.peers()
-	answers := make([]PeerAnswer, 0, len(peers))
+	peers := r.watches()
+	answers := make([]Answer, 0, len(peers))
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for name, watch := range peers {
@@ -57,50 +48,50 @@ func (n *Node) AskPeers(ctx context.Context, path string) []PeerAnswer {
 		})
 	}
 	asking.Wait()
-	slices.SortFunc(answers, func(a, b PeerAnswer) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortFunc(answers, func(a, b Answer) int { return strings.Compare(a.Node, b.Node) })
 	return answers
 }
 
 // AskPeer sends a request without a body to another node.
-func (n *Node) AskPeer(ctx context.Context, name, method, path string) PeerAnswer {
-	return askPeer(ctx, name, n.peers()[name], method, path)
+func (r *Remotes) AskPeer(ctx context.Context, name, method, path string) Answer {
+	return askPeer(ctx, name, r.watches()[name], method, path)
 }
 
 // OpenPeer sends a request to another node whose answer may go on for long. The error is nil only if the status is 200.
-func (n *Node) OpenPeer(ctx context.Context, name, path string) (io.ReadCloser, error) {
-	watch := n.peers()[name]
+func (r *Remotes) OpenPeer(ctx context.Context, name, path string) (io.ReadCloser, error) {
+	watch := r.watches()[name]
 	if watch == nil {
-		return nil, &RemoteError{name, errNoPeer}
+		return nil, &Error{name, errNoPeer}
 	}
 	body, err := watch.Open(ctx, http.MethodGet, path)
 	if err != nil {
-		return nil, &RemoteError{name, err}
+		return nil, &Error{name, err}
 	}
 	return body, nil
 }
 
-func askPeer(ctx context.Context, name string, watch *remote.Watch, method, path string) PeerAnswer {
-	answer := PeerAnswer{Node: name}
+func askPeer(ctx context.Context, name string, watch *remote.Watch, method, path string) Answer {
+	answer := Answer{Node: name}
 	if watch == nil {
 		return answer
 	}
 	if state, isAsked := watch.State(); isAsked && state.Away != "" {
 		return answer
 	}
-	status, body, err := watch.Ask(ctx, method, path, maxPeerAnswer)
+	status, body, err := watch.Ask(ctx, method, path, maxAnswer)
 	if err == nil {
 		answer.Status, answer.Body = status, body
 	}
 	return answer
 }
 
-// peers returns the other nodes of the cluster by name.
-func (n *Node) peers() map[string]*remote.Watch {
-	n.remotes.mu.Lock()
-	defer n.remotes.mu.Unlock()
+// watches returns the other nodes of the cluster by name.
+func (r *Remotes) watches() map[string]*remote.Watch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	peers := map[string]*remote.Watch{}
-	for name, at := range n.remotes.all {
-		if at.config.Peer != "" && at.watch != nil {
+	for name, at := range r.all {
+		if at.isPeer() && at.watch != nil {
 			peers[name] = at.watch
 		}
 	}
