@@ -1,7 +1,17 @@
+// Package translate defines what dialects and engines share: the events of an answer, the items of a conversation, the
+// error that clients see, and the interfaces of decoders and encoders.
+//
+// Each dialect that clients speak is a package below this one. It parses requests and encodes events. Each engine has a
+// package, too: it builds the engine's requests and decodes its answers into events. These packages don't import each
+// other. Between them stand package request, the neutral requests; package wire, the interfaces of an engine; and package
+// jsonbody, the bytes of both sides.
+//
+// Nothing here does I/O.
 package translate
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -172,3 +182,22 @@ func (Timings) event() {}
 func (Finish) event() {}
 
 func (Fault) event() {}
+
+// Decoder decodes an engine's stream into events.
+//
+// The events don't depend on how the bytes are split into calls of Feed. The last event is Finish or Fault. An error
+// returned by emit ends the call and is returned.
+type Decoder interface {
+	// Feed returns [ErrCut] if the answer has ended but the engine would go on. The rest must not be read.
+	Feed(p []byte, emit func(Event) error) error
+	// Close reports the end of the stream to the decoder. An incomplete answer ends in a Fault.
+	Close(emit func(Event) error) error
+}
+
+// ErrCut reports that an answer ended before the engine's, for example at a stop string.
+var ErrCut = errors.New("the answer has ended before the engine's")
+
+// Encoder encodes events in a dialect. Append appends what a client receives for an event, which may be nothing.
+type Encoder interface {
+	Append(dst []byte, ev Event) []byte
+}

@@ -4,10 +4,15 @@ package native
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // Dialect is the native API.
@@ -22,4 +27,52 @@ var Dialect = &endpoint.Dialect{
 		endpoint.Get("/api/v1/responses/*", access.ScopeInference, getResponse),
 		endpoint.Delete("/api/v1/responses/*", access.ScopeInference, deleteResponse),
 	},
+}
+
+type deletedResponse struct {
+	ID      string `json:"response_id"`
+	Deleted bool   `json:"deleted"`
+}
+
+// getResponse is GET /api/v1/responses/{id}.
+func getResponse(c *endpoint.Call) error {
+	turn, err := nativeTurn(c, c.Param)
+	if err != nil {
+		return err
+	}
+	return c.Answer(DescribeResponse(turn))
+}
+
+// DescribeResponse returns what the native API says of a turn.
+func DescribeResponse(turn *store.Turn) resource.Response {
+	system, input := native.Input(turn.In)
+	return resource.Response{
+		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: string(turn.Status), Created: turn.Created.UTC().Truncate(time.Millisecond),
+		System: system, Input: input, Output: native.Output(turn.Out),
+		Usage: resource.ResponseUsage{Input: turn.Usage.Prompt, Cached: turn.Usage.Cached, Output: turn.Usage.Completion, Reasoning: turn.Usage.Reasoning},
+	}
+}
+
+// deleteResponse is DELETE /api/v1/responses/{id}. Responses that continue it stay.
+func deleteResponse(c *endpoint.Call) error {
+	turn, err := nativeTurn(c, c.Param)
+	if err == nil {
+		err = c.Node.DeleteTurn(c.Request.Context(), turn)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Answer(deletedResponse{turn.ID, true})
+}
+
+// nativeTurn returns a turn of the native API. One of the Responses API is unknown here, and so is one that is in progress.
+func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
+	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
+	if err == nil {
+		turn, err = text.Refreshed(c, turn)
+	}
+	if err == nil && (responses.IsEcho(turn.Request) || turn.Status == store.InProgress) {
+		err = &store.NotFound{ID: id}
+	}
+	return turn, err
 }

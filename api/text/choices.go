@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 
+	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -87,3 +90,52 @@ func (r *Run) converseAll(ctx context.Context, lease *supervisor.Lease, all []*r
 // ChoicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others wait
 // here and not in the queue, so that one request can't fill that.
 const ChoicesAtOnce = 4
+
+// errPanicked cancels the context of the others when one has panicked.
+var errPanicked = errors.New("a fault of ours")
+
+// Parallel calls do with 0 to n-1, at most atOnce at a time. The first error cancels the context of the others, and is returned. A
+// panic continues in the caller.
+func Parallel(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
+	if n == 1 {
+		return do(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		workers sync.WaitGroup
+		next    = make(chan int)
+		fault   atomic.Pointer[endpoint.Panic]
+	)
+	work := func() {
+		defer func() {
+			if f := recover(); f != nil {
+				fault.Store(endpoint.AsPanic(f))
+				cancel(errPanicked)
+			}
+		}()
+		for i := range next {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := do(ctx, i); err != nil {
+				cancel(err) // only the first counts
+			}
+		}
+	}
+	for range min(atOnce, n) {
+		workers.Go(work)
+	}
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	workers.Wait()
+	if f := fault.Load(); f != nil {
+		f.Again()
+	}
+	return context.Cause(ctx)
+}

@@ -1,8 +1,12 @@
 package text
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -214,4 +218,110 @@ func readDemand(body *jsonbody.Body) (node.Demand, error) {
 		return d, bad
 	}
 	return d, nil
+}
+
+// findModel is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
+// mean.
+func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
+	name, err := endpoint.ModelName(body)
+	if err == nil {
+		var target node.Target
+		if target, err = c.Find(name); err == nil {
+			return target, nil
+		}
+	}
+	if !c.Node.Settings().AnyName || !isAnyName(err) {
+		return node.Target{}, err
+	}
+	key, failed := onlyModel(c)
+	switch {
+	case failed != nil:
+		return node.Target{}, failed
+	case key == "":
+		return node.Target{}, err
+	}
+	return c.Find(key)
+}
+
+// isAnyName reports whether an error says that a request names no known model.
+func isAnyName(err error) bool {
+	bad, ok := errors.AsType[*translate.Error](err)
+	_, unknown := errors.AsType[*catalog.NotFoundError](err)
+	return unknown || ok && bad.Code == translate.Missing("model").Code
+}
+
+// onlyModel is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
+// identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
+func onlyModel(c *endpoint.Call) (string, error) {
+	path := c.Request.URL.Path
+	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
+	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")
+	suits := func(m *catalog.Model) bool {
+		return (m.Type == catalog.TypeEmbedding) == (ranks || embeds) && m.Reranker == ranks
+	}
+	var keys []string
+	for _, in := range c.Node.Instances() {
+		if m := in.Spec.Model; suits(&m) && c.Identity.MayUse(m.FullKey()) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
+			keys = append(keys, m.Key)
+		}
+	}
+	if len(keys) == 0 {
+		models, err := c.Models()
+		if err != nil {
+			return "", err
+		}
+		for i := range models {
+			if suits(models[i].Model) {
+				keys = append(keys, models[i].Key)
+			}
+		}
+	}
+	if slices.Sort(keys); len(slices.Compact(keys)) != 1 {
+		return "", nil
+	}
+	return keys[0], nil
+}
+
+// applyPreset adds the defaults of the preset that the field chosenBy names.
+type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error)
+
+// withPreset returns the body with the defaults of the preset that it names.
+func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
+	name, bad := body.String("preset")
+	if bad != nil {
+		return nil, bad
+	}
+	if name == "" {
+		return withCustom(c, body, apply)
+	}
+	presets := c.Node.Settings().Presets
+	preset, ok := presets[name]
+	if !ok {
+		return nil, translate.Invalid("unknown_preset", "preset", unknownPreset(name, slices.Sorted(maps.Keys(presets))))
+	}
+	body, bad = apply(body, "preset", preset)
+	if bad != nil {
+		return nil, bad
+	}
+	return body, nil
+}
+
+// withCustom returns the body with the defaults of the model that it names, if a client has made that with some.
+func withCustom(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
+	custom, ok := c.Node.CustomModel(jsonbody.Unquote(body.Value("model")))
+	if !ok || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model) {
+		return body, nil
+	}
+	body, bad := apply(body, "", custom.Defaults)
+	if bad != nil {
+		return nil, bad
+	}
+	return body, nil
+}
+
+func unknownPreset(name string, have []string) string {
+	if len(have) == 0 {
+		return fmt.Sprintf("There is no preset %q: none is configured. Leave out \"preset\", or add it to the Caddyfile.", name)
+	}
+	return fmt.Sprintf("There is no preset %q. There are: %s.", name, strings.Join(have, ", "))
 }

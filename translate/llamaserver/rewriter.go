@@ -2,8 +2,10 @@ package llamaserver
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -184,6 +186,139 @@ func (r *rewriter) finish(dst []byte) []byte {
 	return r.chunks.AppendEnd(dst, &r.outcome, r.timings)
 }
 
+// keepFirstCall removes the pieces of all calls but the first from the chunk. It returns false if nothing is left.
+func (c *chunk) keepFirstCall() bool {
+	if c.calls == nil {
+		return true
+	}
+	kept := []byte{'['}
+	dropped := false
+	for _, call := range gjson.ParseBytes(c.calls).Array() {
+		if call.Get("index").Int() > 0 {
+			dropped = true
+			continue
+		}
+		kept = append(jsonbody.AppendComma(kept), call.Raw...)
+	}
+	if !dropped {
+		return true
+	}
+	c.setCalls(append(kept, ']'))
+	return c.delta != nil || c.finish != nil
+}
+
+// setCalls replaces the delta by one with only calls, or by none.
+func (c *chunk) setCalls(calls []byte) {
+	c.calls, c.delta, c.thinking = nil, nil, -1
+	if len(calls) > len("[]") {
+		c.delta = append(append([]byte(`{"tool_calls":`), calls...), '}')
+		c.calls = c.delta[len(`{"tool_calls":`) : len(c.delta)-1]
+	}
+}
+
+// completeCalls adds the arguments that llama-server leaves out of a piece while they are empty: clients concatenate them
+// without checking.
+func (r *rewriter) completeCalls(c *chunk) {
+	if c.calls == nil {
+		return
+	}
+	made := []byte{'['}
+	changed := false
+	for _, call := range gjson.ParseBytes(c.calls).Array() {
+		index, function := int(call.Get("index").Int()), call.Get("function")
+		isBare := function.Get("arguments").Str == ""
+		if !isBare {
+			r.bare = slices.DeleteFunc(r.bare, func(i int) bool { return i == index })
+		} else if function.Get("name").Exists() {
+			r.bare = append(r.bare, index)
+		}
+		completed := call.Raw
+		if isBare && function.IsObject() && !function.Get("arguments").Exists() {
+			changed = true
+			completed, _ = sjson.Set(completed, "function.arguments", "")
+		}
+		made = append(jsonbody.AppendComma(made), completed...)
+	}
+	if changed {
+		c.replaceCalls(append(made, ']'))
+	}
+}
+
+// replaceCalls replaces the calls within the delta.
+func (c *chunk) replaceCalls(calls []byte) {
+	at := cap(c.delta) - cap(c.calls)
+	if c.thinking > at {
+		c.thinking += len(calls) - len(c.calls)
+	}
+	c.delta = slices.Concat(c.delta[:at], calls, c.delta[at+len(c.calls):])
+	c.calls = c.delta[at : at+len(calls)]
+}
+
+// saidSoFar is what a stream that is passed on has said. The texts are the contents of JSON strings.
+type saidSoFar struct {
+	reasoning, text []byte
+	probs           int
+	pieces          int // of the answer, when the last chunk was parsed
+	hasCalls        bool
+	isMixed         bool
+	isTooLong       bool
+}
+
+// note records a chunk.
+func (s *saidSoFar) note(c *chunk) {
+	if len(c.reasoning) > len(`""`) {
+		s.isMixed = s.isMixed || len(s.text) > 0
+		s.add(&s.reasoning, c.reasoning)
+	}
+	s.add(&s.text, c.content)
+	s.hasCalls = s.hasCalls || c.calls != nil
+	if c.logprobs != nil {
+		s.probs += len(gjson.GetBytes(c.logprobs, "content").Array())
+	}
+}
+
+// add records a piece, which is a JSON string.
+func (s *saidSoFar) add(to *[]byte, piece []byte) {
+	if len(piece) <= len(`""`) || piece[0] != '"' || s.isTooLong {
+		return
+	}
+	if len(s.reasoning)+len(s.text)+len(piece) > wire.MaxSaid {
+		s.isTooLong, s.reasoning, s.text = true, nil, nil
+		return
+	}
+	*to = append(*to, piece[1:len(piece)-1]...)
+}
+
+// isEmpty reports whether nothing was said.
+func (s *saidSoFar) isEmpty() bool {
+	return len(s.reasoning) == 0 && len(s.text) == 0 && !s.hasCalls && !s.isTooLong
+}
+
+// Said returns what the answer has said.
+func (r *rewriter) Said() wire.Said {
+	s := &r.said
+	usage := translate.Usage{Prompt: r.prompt.Total, Cached: r.prompt.Cached, Completion: r.pieces, Reasoning: r.thoughts.count}
+	generated := r.thoughts.generated
+	if generated > 0 { // when the last chunk was parsed; those since then have about a token each
+		usage.Completion += generated - s.pieces
+	}
+	return wire.Said{
+		IsExact:   generated > 0,
+		Reasoning: unescaped(s.reasoning), Text: unescaped(s.text), Usage: usage,
+		Probs: s.probs, HasCalls: s.hasCalls, IsMixed: s.isMixed, IsTooLong: s.isTooLong,
+	}
+}
+
+// unescaped returns the text of which contents are the contents of a JSON string.
+func unescaped(contents []byte) string {
+	if len(contents) == 0 {
+		return ""
+	}
+	quoted := append(append(append(make([]byte, 0, len(contents)+2), '"'), contents...), '"')
+	return jsonbody.Unquote(quoted)
+}
+
+// Interface guards
 var (
 	_ wire.Rewriter = (*rewriter)(nil)
 	_ wire.Measurer = (*rewriter)(nil)

@@ -1,8 +1,14 @@
+// Package llamaserver is the wire of llama.cpp's llama-server, as measured on version 0.7.0 (b11669).
 package llamaserver
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -81,3 +87,81 @@ func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoToo
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 	return &rewriter{ask: chat, chunks: chunks}
 }
+
+// chatFields are the fields of a chat request that llama-server is sent. It has many more, by which a client could take the slot
+// of another, read files or keep the engine busy for hours.
+var chatFields = namesOf(
+	[]string{
+		"messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "reasoning_effort", "chat_template_kwargs",
+		"timings_per_token", "add_generation_prompt", "continue_final_message",
+	},
+	request.Sampling, chatSampling,
+)
+
+// textFields are the fields of a request for text completions that llama-server is sent unchanged.
+var textFields = namesOf(nil, request.TextSampling, sampling)
+
+func namesOf(names []string, sets ...request.Fields) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	for _, fields := range sets {
+		for name := range fields {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// Drops returns the names of the fields of a chat request that llama-server isn't sent.
+func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
+	e := chat.Edit.Only(chatFields)
+	return e.Dropped(body)
+}
+
+// Generates reports whether requests to a path generate tokens, and so take a slot.
+func (Wire) Generates(path string) bool {
+	return path == chatPath || path == textPath || path == infillPath
+}
+
+// Pin returns the body of a request that uses the given slot. Without reuse, the cached prompt of the slot isn't used.
+func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
+	const most = len(`,"id_slot":1234567890,"cache_prompt":false}`)
+	pinned := slices.Clone(body)
+	last := &pinned[len(pinned)-1]
+	end := bytes.LastIndexByte(*last, '}')
+	fields := append(append(make([]byte, 0, end+most), (*last)[:end]...), `,"id_slot":`...)
+	fields = strconv.AppendInt(fields, int64(slot), 10)
+	if !reuse {
+		fields = append(fields, `,"cache_prompt":false`...)
+	}
+	*last = append(fields, '}')
+	return pinned
+}
+
+// ChatPrompt adds the prompt of a chat to m.
+func (Wire) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
+	wire.AddChat(body, chat, m)
+}
+
+// TextPrompt adds a prompt of a text completion to m.
+func (Wire) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
+	wire.AddText(c, prompt, m)
+}
+
+// Count sends the request of a chat to an endpoint that only applies the template and the tokenizer.
+func (w Wire) Count(body *jsonbody.Body, chat *request.Chat) wire.Upstream {
+	return wire.Upstream{Path: "/v1/chat/completions/input_tokens", Body: w.Chat(body, chat, 0).Body}
+}
+
+// Counted parses {"input_tokens":9}.
+func (Wire) Counted(answer []byte) (int, *translate.Error) {
+	tokens := gjson.GetBytes(answer, "input_tokens")
+	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
+		return 0, translate.Nonsense()
+	}
+	return int(tokens.Int()), nil
+}
+
+var _ wire.Prompter = Wire{}

@@ -1,11 +1,18 @@
+// Package mlxlm implements the wire format of mlx_lm.server, the server for MLX models on Apple machines, as measured on version
+// 0.32.
+//
+// The server checks its requests badly: a value of the wrong type closes the connection, and some values end its generation for
+// all clients. So every request is written anew, from values that are checked here.
 package mlxlm
 
 import (
 	"bytes"
 	"cmp"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -164,6 +171,69 @@ func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
 // IsGreedy reports that the default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
 // repeated.
 func (Wire) IsGreedy() {}
+
+const (
+	// templateTokens is more than templates add to a prompt: a system prompt of their own, and how tools are called.
+	templateTokens = 1024
+	// toolsGrow is by how much templates blow up the JSON of tools, which many indent.
+	toolsGrow = 4
+)
+
+// Bounds returns the maximum number of tokens of the prompt, and the limit of generated tokens. A token has at least a byte, and a
+// message of a request has more bytes beside its text than tokens beside it in the prompt.
+func (Wire) Bounds(u wire.Upstream) (prompt, completion int) {
+	prompt = len(u.Body[piecePrompt]) + toolsGrow*len(u.Body[pieceTools]) + templateTokens
+	if n, err := strconv.Atoi(string(u.Body[pieceLimit])); err == nil && n != noLimit {
+		completion = n - surplusOf(u)
+	}
+	return prompt, completion
+}
+
+// Counting returns a request for one token, whose answer has the usage. The server keeps the prompt for the next request. A seed
+// would keep the request from being worked on beside others.
+func (w Wire) Counting(u wire.Upstream) wire.Upstream {
+	u = w.Limit(u, 1)
+	u.Body[pieceSeed] = nil
+	u.Counts = true
+	return u
+}
+
+// Limit returns u with a limit of generated tokens.
+func (Wire) Limit(u wire.Upstream, tokens int) wire.Upstream {
+	u.Body = slices.Clone(u.Body)
+	u.Body[pieceLimit] = limitOf(max(1, tokens) + surplusOf(u))
+	return u
+}
+
+// Fault parses an error response, {"error":"…"}. The server has status 404 for whatever goes wrong before it generates: a template
+// that refuses the messages, or a tokenizer that can't read them.
+func (Wire) Fault(status int, body []byte) *translate.Error {
+	said := gjson.GetBytes(body, "error")
+	message := said.Str
+	if said.IsObject() { // of another server that speaks this protocol
+		message = said.Get("message").Str
+	}
+	if isRefusal := gjson.ValidBytes(body) && message != ""; isRefusal && status == http.StatusNotFound {
+		return translate.Invalid("invalid_value", "", "The engine refused the request: "+tidy(message))
+	}
+	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+}
+
+// tidy removes the server's paths from a message, and shortens it.
+func tidy(message string) string {
+	message = paths.ReplaceAllString(strings.ToValidUTF8(message, ""), "$1…")
+	const enough = 500
+	if len(message) > enough {
+		message = strings.ToValidUTF8(message[:enough], "") + "…"
+	}
+	if message == "" {
+		return "no reason was given."
+	}
+	return message
+}
+
+// paths matches absolute paths, on Windows as well.
+var paths = regexp.MustCompile(`(^|[\s'"(=:])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'")]+){2,}`)
 
 // Interface guards
 var (

@@ -1,3 +1,4 @@
+// Package ollama reads the requests of Ollama's API, and writes its answers: lines of JSON, or one object.
 package ollama
 
 import (

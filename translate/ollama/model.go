@@ -3,6 +3,9 @@ package ollama
 import (
 	"math"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // The bodies of the endpoints that describe models. Fields follow api/types.go of Ollama's source.
@@ -65,3 +68,22 @@ const Version = "0.33.0"
 
 // Forever stands for the time when a model expires that doesn't.
 func Forever(now time.Time) time.Time { return now.Add(math.MaxInt64) }
+
+// Progress is a line of the response to POST /api/pull or /api/create.
+type Progress struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"`
+	Total     int64  `json:"total,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+}
+
+// AppendLine appends the line.
+func (p Progress) AppendLine(dst []byte) []byte { return append(jsonbody.AppendJSON(dst, p), '\n') }
+
+// Streams returns whether a request is answered in lines, which is the default.
+func Streams(body *jsonbody.Body) (bool, *translate.Error) {
+	if !jsonbody.IsGiven(body.Value("stream")) {
+		return true, nil
+	}
+	return body.Bool("stream")
+}

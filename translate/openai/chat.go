@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -154,4 +157,143 @@ func (c *chatParser) parseEffort(body *jsonbody.Body, caps request.Caps) *transl
 		c.Edit.Set("reasoning_effort", `"`+request.NearestEffort(rank, offered)+`"`)
 	}
 	return nil
+}
+
+// Limits of chat_template_kwargs. The engine converts each value to its template language.
+const (
+	maxTemplateValues = 1024
+	maxTemplateDepth  = 8
+	maxTemplateBytes  = 1 << 20
+)
+
+// templateOwn are the names that the engine itself passes to the template.
+var templateOwn = []string{"messages", "tools", "bos_token", "eos_token"}
+
+// parseTemplate checks chat_template_kwargs, the client's values for the model's template such as enable_thinking.
+func parseTemplate(body *jsonbody.Body) *translate.Error {
+	const name = "chat_template_kwargs"
+	raw := body.Value(name)
+	if !jsonbody.IsGiven(raw) {
+		return nil
+	}
+	v := gjson.ParseBytes(raw)
+	if !v.IsObject() {
+		return jsonbody.WrongType(name, "an object", v)
+	}
+	if size := jsonbody.SizeOf(v); size.Values > maxTemplateValues || size.Depth > maxTemplateDepth || len(raw) > maxTemplateBytes {
+		return translate.Invalid("invalid_value", name, `"`+name+`" must have at most `+strconv.Itoa(maxTemplateValues)+` values, `+strconv.Itoa(maxTemplateDepth)+` levels and `+strconv.Itoa(maxTemplateBytes)+` bytes.`)
+	}
+	for _, own := range templateOwn {
+		if v.Get(own).Exists() {
+			return translate.Invalid("invalid_value", name, `"`+name+`" must not have "`+own+`": the engine sets that.`)
+		}
+	}
+	if thinks := v.Get("enable_thinking"); thinks.Exists() && !thinks.IsBool() && thinks.Type != gjson.Null {
+		return jsonbody.WrongType(name+".enable_thinking", "a boolean", thinks)
+	}
+	return nil
+}
+
+// parseFormat parses response_format, and moves the schema to the place where engines expect it.
+func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
+	value := body.Value("response_format")
+	if value == nil || string(value) == "null" {
+		return nil
+	}
+	format := gjson.ParseBytes(value)
+	if c.hasGrammar(body) && format.Get("type").Str != "text" {
+		return translate.Invalid("invalid_value", "grammar", `"grammar" and "response_format" can't be combined: leave out one of them.`)
+	}
+	switch kind := format.Get("type"); {
+	case kind.Type != gjson.String:
+		return translate.Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)
+	case kind.Str == "text":
+		c.Edit.Remove("response_format")
+		return nil
+	case kind.Str == "json_object":
+		return c.jsonObject(format.Get("schema"))
+	case kind.Str != "json_schema":
+		return translate.Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "`+kind.Str+`".`)
+	}
+	holder := format.Get("json_schema")
+	schema := holder.Get("schema")
+	if schema.Type == gjson.Null { // some clients leave out json_schema
+		schema = format.Get("schema")
+	}
+	switch {
+	case schema.Type == gjson.Null:
+		return translate.Missing("response_format.json_schema.schema")
+	case !request.IsSchema(schema):
+		return jsonbody.WrongType("response_format.json_schema.schema", "an object", schema)
+	}
+	// The specification also allows strict to be a string.
+	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
+		return jsonbody.WrongType("response_format.json_schema.strict", "a boolean or a string", strict)
+	}
+	return c.matching(schema, "response_format.json_schema.schema")
+}
+
+// jsonObject sets the format of any object, or of one with the schema that some clients put here.
+func (c *chatParser) jsonObject(schema gjson.Result) *translate.Error {
+	if schema.Type == gjson.Null {
+		c.Edit.Set("response_format", `{"type":"json_object"}`)
+		return nil
+	}
+	if !request.IsSchema(schema) {
+		return jsonbody.WrongType("response_format.schema", "an object", schema)
+	}
+	return c.matching(schema, "response_format.schema")
+}
+
+// matching sets the format of an answer that must match a schema, which is at a place of the request.
+func (c *chatParser) matching(schema gjson.Result, place string) *translate.Error {
+	format, err := c.Format(schema, place)
+	c.Edit.Set("response_format", format)
+	return err
+}
+
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	defaults = maps.Clone(defaults)
+	if prompt := defaults[request.SystemPrompt]; prompt != nil {
+		delete(defaults, request.SystemPrompt)
+		if messages := withSystemPrompt(b.Value("messages"), prompt); messages != nil {
+			defaults["messages"] = messages
+		}
+	}
+	return request.WithDefaults(b, chosenBy, defaults, func(name string) bool { return name != "messages" && hasOwn(b, name) })
+}
+
+// sameField are groups of fields with the same meaning. A default of one must not override another.
+var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
+
+// hasOwn reports whether the request sets a field, or another one with the same meaning. null doesn't set it.
+func hasOwn(b *jsonbody.Body, key string) bool {
+	isSaid := func(key string) bool { return jsonbody.IsGiven(b.Value(key)) }
+	for _, same := range sameField {
+		if slices.Contains(same, key) {
+			return slices.ContainsFunc(same, isSaid)
+		}
+	}
+	return isSaid(key)
+}
+
+// withSystemPrompt inserts a system message before the messages. It returns nil if there are no messages, or if they begin
+// with one.
+func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
+	if len(messages) == 0 || messages[0] != '[' {
+		return nil
+	}
+	switch gjson.GetBytes(messages, "0.role").Str {
+	case "system", "developer":
+		return nil
+	}
+	out := append([]byte(`[{"role":"system","content":`), prompt...)
+	out = append(out, '}')
+	rest := bytes.TrimLeft(messages[1:], " \t\r\n")
+	if rest[0] != ']' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
 }

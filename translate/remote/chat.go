@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -147,4 +148,83 @@ func (w *base) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Mak
 // TextPrompt adds a prompt of a text completion to m.
 func (w *base) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
 	wire.AddText(c, prompt, m)
+}
+
+// Completion returns the request for one candidate of one prompt.
+func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
+	e := c.Edit.Only(w.textFields)
+	w.address(&e)
+	e.SetLarge("prompt", c.Prompts[prompt])
+	if c.Suffix != "" {
+		e.Set("suffix", string(jsonbody.AppendJSON(nil, c.Suffix)))
+	}
+	if c.MaxTokens >= 0 {
+		e.Set("max_tokens", strconv.Itoa(max(1, c.MaxTokens))) // of 0, one token is generated that is left out of the answer
+	}
+	if seed := c.SeedOf(candidate); seed != request.RandomSeed {
+		e.Set("seed", strconv.Itoa(seed))
+	}
+	if penalty := c.Edit.Value(body, "repeat_penalty"); w.renames && jsonbody.IsGiven(penalty) {
+		e.Set("repetition_penalty", string(penalty))
+	}
+	return wire.Upstream{Path: textPath, Body: e.Pieces(body)}
+}
+
+// CompletionDecoder decodes the answer to a request of Completion.
+func (w *base) CompletionDecoder(c *request.Completion) translate.Decoder {
+	d := w.decoder(true)
+	d.Limit(c.MaxTokens)
+	return wire.EndAtStops(d, c.Stop)
+}
+
+// CheckCompletion refuses what the server can't do or what its answer doesn't tell.
+func (w *base) CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error {
+	switch {
+	case c.Logprobs >= 0:
+		return translate.Invalid("unsupported_value", "logprobs", `The model is on a remote, whose text completions have no log probabilities here: leave out "logprobs", or use /v1/chat/completions.`)
+	case c.BestOf > c.N:
+		return translate.Invalid("unsupported_value", "best_of", `The model is on a remote, which doesn't tell how likely a text completion is: leave out "best_of".`)
+	case !w.ids && slices.ContainsFunc(c.Prompts, request.IsTokens):
+		return translate.Invalid("unsupported_value", "prompt", `The remote of the model takes no token ids: send the "prompt" as text.`)
+	default:
+		return w.checkBias(gjson.ParseBytes(c.Edit.Value(body, "logit_bias")))
+	}
+}
+
+// countFields are the fields of a chat on which the number of its tokens depends.
+var countFields = map[string]bool{"messages": true, "tools": true, "chat_template_kwargs": true}
+
+// Count sends the request of a chat to an endpoint that only applies the template and the tokenizer. Another lmcaddy has none for
+// OpenAI-style chats, so it is asked for one token; it keeps the prompt for the next request.
+func (w *counting) Count(body *jsonbody.Body, chat *request.Chat) wire.Upstream {
+	switch w.Kind {
+	case LlamaServer:
+		return wire.Upstream{Path: "/v1/chat/completions/input_tokens", Body: w.Chat(body, chat, 0).Body}
+	case Lmcaddy:
+		e := w.chatEdit(body, chat, 0)
+		e.Set("max_tokens", "1")
+		e.Set("stream", "false")
+		e.Remove("stream_options")
+		return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
+	default:
+	}
+	e := chat.Edit.Only(countFields)
+	e.Set("model", string(jsonbody.AppendString(nil, w.Name)))
+	return wire.Upstream{Path: "/tokenize", Body: e.Pieces(body)}
+}
+
+// Counted parses llama-server's {"input_tokens":9}, vLLM's {"count":9} or the usage of a chat.
+func (w *counting) Counted(answer []byte) (int, *translate.Error) {
+	tokens := gjson.GetBytes(answer, "input_tokens")
+	switch w.Kind {
+	case VLLM:
+		tokens = gjson.GetBytes(answer, "count")
+	case Lmcaddy:
+		tokens = gjson.GetBytes(answer, "usage.prompt_tokens")
+	default:
+	}
+	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
+		return 0, w.nonsense()
+	}
+	return openaistream.Count(tokens), nil
 }

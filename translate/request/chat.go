@@ -1,6 +1,12 @@
+// Package request defines the requests that engines serve, independent of the client's dialect: chats, text completions,
+// embeddings and ranks. It also validates their fields, so that an engine receives nothing unchecked.
 package request
 
 import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -56,4 +62,96 @@ func (c *Chat) Blame(body *jsonbody.Body, e *translate.Error) *translate.Error {
 		return &translate.Error{Kind: translate.KindInternal, Message: e.Message}
 	}
 	return &about
+}
+
+// Completion is a request for text completions, without the fields that only the engine needs.
+type Completion struct {
+	Prompts   []json.RawMessage // each a string, or an array of token ids
+	N         int               // number of choices for each prompt
+	BestOf    int               // number of candidates for each prompt; the N likeliest become choices
+	Echo      bool              // choices begin with their prompt
+	Suffix    string            // text after the gap to fill; empty if there is no gap
+	Logprobs  int               // number of likeliest tokens listed for each token; negative for no log probabilities
+	MaxTokens int               // of each choice; negative for no limit
+	Stop      []string
+	Seed      int // that an engine has, or RandomSeed
+
+	Edit jsonbody.Edit // changes of the sampling fields
+}
+
+// IsTokens reports whether a prompt is an array of token ids.
+func IsTokens(text json.RawMessage) bool { return text[0] == '[' }
+
+// Refine returns an engine's error about a completion with the field of the request that is at fault.
+func (c *Completion) Refine(err *translate.Error) *translate.Error { return refineInput(err, "prompt") }
+
+// NoInfill is the error of a completion with a suffix by a model that can't fill in a gap.
+func NoInfill() *translate.Error {
+	return translate.Invalid("unsupported_value", "suffix", `The model can't fill a gap: leave out "suffix", or choose a model that was trained to fill in the middle.`)
+}
+
+// Limits are the names of the token limit, in order of precedence.
+var Limits = []string{"n_predict", "max_completion_tokens", "max_tokens"}
+
+// TokenLimit returns the maximum number of tokens of each choice. It is negative if a request has no limit.
+func TokenLimit(b *jsonbody.Body) int {
+	for _, name := range Limits {
+		if n, given, err := b.Int(name); err == nil && given {
+			return max(-1, n)
+		}
+	}
+	return -1
+}
+
+// TokenLimit returns the maximum number of tokens of each choice that an engine is asked for. It is negative if there is none.
+func (c *Chat) TokenLimit(b *jsonbody.Body) int {
+	for _, name := range Limits {
+		if v := gjson.ParseBytes(c.Edit.Value(b, name)); v.Type == gjson.Number {
+			return max(-1, int(v.Num))
+		}
+	}
+	return -1
+}
+
+// LimitTokens sets the maximum number of tokens of each choice, in place of the request's.
+func (c *Chat) LimitTokens(most int) {
+	if c.Limit > 0 {
+		most = min(most, c.Limit)
+	}
+	for _, name := range Limits {
+		c.Edit.Remove(name)
+	}
+	c.Edit.Set(Limits[len(Limits)-1], strconv.Itoa(most)) // the name that every engine knows
+}
+
+// LimitTokens sets the maximum number of tokens of each choice, in place of the request's.
+func (c *Completion) LimitTokens(most int) { c.MaxTokens = most }
+
+// PromptBytes returns the minimum size of a chat's prompt in bytes: the texts of users and tools, without surrounding space.
+// Templates may leave out the rest, such as earlier reasoning.
+func PromptBytes(b *jsonbody.Body) (sum int) {
+	for i := range b.Messages {
+		message := gjson.ParseBytes(b.Message(i))
+		if role := message.Get("role").Str; role != "user" && role != "tool" {
+			continue
+		}
+		switch content := message.Get("content"); {
+		case content.Type == gjson.String:
+			sum += len(strings.TrimSpace(content.Str))
+		case content.IsArray():
+			content.ForEach(func(_, part gjson.Result) bool {
+				sum += len(strings.TrimSpace(part.Get("text").Str))
+				return true
+			})
+		}
+	}
+	return sum
+}
+
+// PromptBytes returns the size of the longest prompt in bytes, not counting prompts of token ids.
+func (c *Completion) PromptBytes() (most int) {
+	for _, prompt := range c.Prompts {
+		most = max(most, len(gjson.ParseBytes(prompt).Str))
+	}
+	return most
 }

@@ -1,7 +1,10 @@
 package request
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
+	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -61,4 +64,94 @@ type Embedded struct {
 func (e *Embedded) Join(next *Embedded) {
 	e.Vectors = append(e.Vectors, next.Vectors...)
 	e.Prompt += next.Prompt
+}
+
+// Rerank is a request for ranks: how well each document answers the query.
+type Rerank struct {
+	Documents       []string
+	Field           string // the field of the request that has them
+	TopN            int    // number of documents returned, the best first
+	ReturnDocuments bool
+}
+
+// Parts splits the request into smaller ones, in order.
+func (r *Rerank) Parts() []*Rerank {
+	var all []*Rerank
+	for _, documents := range parts(r.Documents) {
+		part := *r
+		part.Documents = documents
+		all = append(all, &part)
+	}
+	return all
+}
+
+// Refine returns an engine's error about ranks with the field of the request that is at fault.
+func (r *Rerank) Refine(err *translate.Error) *translate.Error { return refineInput(err, r.Field) }
+
+// Reranked is the answer to a Rerank.
+type Reranked struct {
+	Scores []float64 // of each document, in the order of the request; higher is better
+	Prompt int       // tokens of all pairs of query and document
+}
+
+// Join adds the answer to the next part.
+func (r *Reranked) Join(next *Reranked) {
+	r.Scores = append(r.Scores, next.Scores...)
+	r.Prompt += next.Prompt
+}
+
+// Limits of the texts that an engine is sent in one request. A single text may be longer.
+const (
+	partInputs = 32
+	partBytes  = 32 << 10
+)
+
+// parts groups texts into requests to the engine.
+func parts[T ~string | ~[]byte](texts []T) (parts [][]T) {
+	first, size := 0, 0
+	for i, text := range texts {
+		if i > first && (i-first == partInputs || size+len(text) > partBytes) {
+			parts = append(parts, texts[first:i])
+			first, size = i, 0
+		}
+		size += len(text)
+	}
+	return append(parts, texts[first:])
+}
+
+// AppendVector appends a vector of little-endian float32 as a JSON array.
+func AppendVector(dst, vector []byte) []byte {
+	dst = append(dst, '[')
+	for i := 0; i+4 <= len(vector); i += 4 {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendFloat(dst, float64(component(vector, i)), 'g', -1, 32)
+	}
+	return append(dst, ']')
+}
+
+func component(vector []byte, at int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(vector[at:]))
+}
+
+// ShortVector returns the first dimensions of a vector, normalized to length 1, as models trained for this expect.
+func ShortVector(vector []byte, dimensions int) []byte {
+	if len(vector) == dimensions*4 {
+		return vector
+	}
+	sum := 0.0
+	for i := 0; i < dimensions*4; i += 4 {
+		x := float64(component(vector, i))
+		sum += x * x
+	}
+	length := math.Sqrt(sum)
+	if length == 0 {
+		length = 1
+	}
+	short := make([]byte, 0, dimensions*4)
+	for i := 0; i < dimensions*4; i += 4 {
+		short = binary.LittleEndian.AppendUint32(short, math.Float32bits(float32(float64(component(vector, i))/length)))
+	}
+	return short
 }

@@ -100,3 +100,107 @@ func parseTokenLimit(name string) Field {
 		return nil
 	}
 }
+
+// RandomSeed leaves the choice of a seed to the engine. OpenAI's API takes every other whole number as a seed whose answers can be repeated.
+const RandomSeed = -1
+
+// seeds is the number of engines' seeds: they have 32 bits, and the largest such number asks for a random one.
+const seeds = 1<<32 - 1
+
+// ParseSeed returns the seed by which an engine is asked for that of a client, or RandomSeed. A seed that an engine has stands for itself. Others
+// are the remainder of their division by the number of seeds, to which all 64 bits of a number contribute. The path is for errors.
+func ParseSeed(path string, v gjson.Result) (int, *translate.Error) {
+	if v.Type == gjson.Number {
+		if n, err := strconv.ParseInt(v.Raw, 10, 64); err == nil {
+			return seedOf(n), nil
+		}
+		if n, err := strconv.ParseUint(v.Raw, 10, 64); err == nil {
+			return int(n % seeds), nil
+		}
+		if v.Num == math.Trunc(v.Num) && !math.IsInf(v.Num, 0) { // such as 1e2; 1e999 is read as infinity
+			return seedOf(int64(math.Mod(v.Num, seeds))), nil
+		}
+	}
+	return 0, jsonbody.WrongType(path, "a whole number", v)
+}
+
+func seedOf(n int64) int {
+	if n == RandomSeed {
+		return RandomSeed
+	}
+	return int((n%seeds + seeds) % seeds)
+}
+
+// parseSeed is [ParseSeed] as a field of a chat.
+func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
+	n, err := ParseSeed("seed", v)
+	if text := strconv.Itoa(n); err == nil && text != v.Raw {
+		e.Set("seed", text)
+	}
+	return err
+}
+
+// Seed returns the seed that an engine is asked for, or RandomSeed. Choices have seeds that follow one another: they differ, but can be repeated.
+func (c *Chat) Seed(body *jsonbody.Body, choice int) int {
+	raw := c.Edit.Value(body, "seed")
+	if !jsonbody.IsGiven(raw) {
+		return RandomSeed
+	}
+	n, err := ParseSeed("seed", gjson.ParseBytes(raw))
+	if err != nil {
+		return RandomSeed
+	}
+	return following(n, choice)
+}
+
+// SeedOf is like [Chat.Seed], for a candidate.
+func (c *Completion) SeedOf(candidate int) int { return following(c.Seed, candidate) }
+
+func following(seed, choice int) int {
+	if seed == RandomSeed {
+		return RandomSeed
+	}
+	return (seed + choice) % seeds
+}
+
+// Limits of the stop strings. Each is searched for after each token.
+const (
+	MaxStops     = 256
+	MaxStopBytes = 64 << 10 // of all stop strings
+)
+
+// ParseStops parses the field "stop": a string, or an array of strings. Empty strings are ignored.
+func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
+	v := body.Get("stop")
+	if v.Type == gjson.Null {
+		return nil, nil
+	}
+	if v.Type != gjson.String && !v.IsArray() {
+		return nil, jsonbody.WrongType("stop", "a string or an array", v)
+	}
+	var bad *translate.Error
+	v.ForEach(func(_, s gjson.Result) bool { // a string is its own only element
+		if s.Type != gjson.String {
+			bad = translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+jsonbody.TypeName(s)+`.`)
+		} else if s.Str != "" {
+			stops = append(stops, s.Str)
+		}
+		return bad == nil && len(stops) <= MaxStops
+	})
+	switch {
+	case bad != nil:
+		return nil, bad
+	case !AreStops(stops):
+		return nil, translate.Invalid("invalid_value", "stop", `"stop" must hold at most `+strconv.Itoa(MaxStops)+` strings, of `+strconv.Itoa(MaxStopBytes)+` bytes in all.`)
+	}
+	return stops, nil
+}
+
+// AreStops reports whether stop strings are within the limits.
+func AreStops(stops []string) bool {
+	size := 0
+	for _, s := range stops {
+		size += len(s)
+	}
+	return len(stops) <= MaxStops && size <= MaxStopBytes
+}

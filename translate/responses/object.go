@@ -2,6 +2,11 @@ package responses
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -82,4 +87,177 @@ func (a *Answer) appendObject(dst []byte) []byte {
 		o.Details = limitReached
 	}
 	return jsonbody.AppendJSON(dst, o)
+}
+
+// dialect marks the stored turns of this API.
+const dialect = "responses"
+
+// storedEcho is what is stored of a response beside its items.
+type storedEcho struct {
+	Dialect     string   `json:"dialect"`
+	CompletedAt *int64   `json:"completed_at,omitempty"`
+	Error       *failure `json:"error,omitempty"`
+	Status      Status   `json:"status,omitempty"` // if a store has no word for it
+	echo
+}
+
+// Echo returns what is needed beside the items to show the response later.
+func (a *Answer) Echo() json.RawMessage {
+	e := storedEcho{Dialect: dialect, CompletedAt: a.completedAt(), Error: a.failure}
+	if a.status == Cancelled {
+		e.Status = Cancelled
+	}
+	if a.Request != nil {
+		e.echo = a.Request.echo
+	}
+	return jsonbody.AppendJSON(nil, e)
+}
+
+// IsEcho reports whether a stored turn is a response of this API. Those of other APIs must not be shown or continued here.
+func IsEcho(raw json.RawMessage) bool {
+	var e struct{ Dialect string }
+	return json.Unmarshal(raw, &e) == nil && e.Dialect == dialect
+}
+
+// Stored is a stored response.
+type Stored struct {
+	ID, Previous string
+	Model        string
+	Created      time.Time
+	Status       Status
+	Echo         json.RawMessage // as returned by [Answer.Echo]
+	Out          []translate.Item
+	Usage        translate.Usage
+}
+
+// AppendStored appends a stored response.
+func AppendStored(dst []byte, s Stored) []byte {
+	var e storedEcho
+	_ = json.Unmarshal(s.Echo, &e) // it was encoded here
+	o := object{
+		ID: s.ID, Object: "response", Created: s.Created.Unix(), CompletedAt: e.CompletedAt, Status: s.Status, Error: e.Error, Model: s.Model,
+		Previous: orNil(s.Previous), Output: OutputItems(s.Out), echo: e.echo,
+	}
+	if e.Status != "" && s.Status != Queued && s.Status != InProgress {
+		o.Status = e.Status
+	}
+	switch o.Status {
+	case Queued, InProgress:
+	case Failed:
+		if o.Error == nil {
+			o.Error = &failure{"server_error", "The response was lost when the server stopped. Send the request again."}
+		}
+		o.Usage = usageOf(s.Usage)
+	case Incomplete:
+		o.Details, o.Usage = limitReached, usageOf(s.Usage)
+	default:
+		o.Usage = usageOf(s.Usage)
+	}
+	return jsonbody.AppendJSON(dst, o)
+}
+
+// WithIDs returns the items of a response's input, each with an id: the client's, or one of the response's.
+func WithIDs(id string, items []translate.Item) []translate.Item {
+	all := make([]translate.Item, len(items))
+	for i, item := range items {
+		if all[i] = item; item.ID == "" {
+			all[i].ID = ItemID(id, prefixOf(&item), firstInput+i)
+		}
+	}
+	return all
+}
+
+// InputItems returns the items of a response's input as JSON, each with an id.
+func InputItems(id string, items []translate.Item) []json.RawMessage {
+	return OutputItems(WithIDs(id, items))
+}
+
+// SummaryItem returns the item of a conversation's summary, which stands for the conversation in later requests. id is that of the
+// response that made it.
+func SummaryItem(id, summary string) translate.Item {
+	return translate.Item{ID: ItemID(id, summaryPrefix, 0), Kind: translate.ItemSummary, Parts: []translate.Part{{Text: summary}}}
+}
+
+type compaction struct {
+	ID      string            `json:"id"`
+	Object  string            `json:"object"`
+	Created int64             `json:"created_at"`
+	Output  []json.RawMessage `json:"output"`
+	Usage   *usage            `json:"usage"`
+}
+
+// AppendCompaction appends the answer to POST /v1/responses/compact. output are the items that stand for the conversation.
+func AppendCompaction(dst []byte, id string, created time.Time, output []translate.Item, usage translate.Usage) []byte {
+	return jsonbody.AppendJSON(dst, compaction{id, "response.compaction", created.Unix(), InputItems(id, output), usageOf(usage)})
+}
+
+// idPrefix starts the ids of responses. A response's id is the prefix and hexadecimal digits.
+const idPrefix = "resp_"
+
+// Prefixes of the ids of items.
+const (
+	messagePrefix   = "msg"
+	reasoningPrefix = "rs"
+	functionPrefix  = "fc"
+	resultPrefix    = "fco"
+	customPrefix    = "ctc"
+	outputPrefix    = "ctco" // of the result of a custom tool
+	mcpCallPrefix   = "mcp"
+	toolListPrefix  = "mcpl"
+	summaryPrefix   = "cmp"
+	foreignPrefix   = "item"
+)
+
+var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, customPrefix, outputPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix, foreignPrefix}
+
+// The number at the end of an item's id has numberDigits hexadecimal digits. Those of the input start at firstInput.
+const (
+	numberDigits = 6
+	firstInput   = 1 << 20
+)
+
+// ItemID returns the id of the n-th item of a response: of its output, or from firstInput on of its input. It has the response's id
+// in it, so that an item is found without an index.
+func ItemID(responseID, prefix string, n int) string {
+	return fmt.Sprintf("%s_%s%0*x", prefix, strings.TrimPrefix(responseID, idPrefix), numberDigits, n)
+}
+
+// ResponseOf returns the response that an item's id names, and the item's number. ok is false for an id of other origin.
+func ResponseOf(itemID string) (responseID string, n int, ok bool) {
+	prefix, rest, _ := strings.Cut(itemID, "_")
+	at := len(rest) - numberDigits
+	if at <= 0 || !slices.Contains(prefixes, prefix) {
+		return "", 0, false
+	}
+	number, err := strconv.ParseUint(rest[at:], 16, 32)
+	if err != nil || strings.Trim(rest, "0123456789abcdef") != "" {
+		return "", 0, false
+	}
+	return idPrefix + rest[:at], int(number), true
+}
+
+// prefixOf returns the prefix of the id of an item.
+func prefixOf(item *translate.Item) string {
+	switch {
+	case item.Kind == translate.ItemReasoning:
+		return reasoningPrefix
+	case item.Kind == translate.ItemToolList:
+		return toolListPrefix
+	case item.Kind == translate.ItemSummary:
+		return summaryPrefix
+	case item.Kind == translate.ItemForeign:
+		return foreignPrefix
+	case item.Kind == translate.ItemResult && item.Custom:
+		return outputPrefix
+	case item.Kind == translate.ItemResult:
+		return resultPrefix
+	case item.Kind == translate.ItemMessage:
+		return messagePrefix
+	case item.Custom:
+		return customPrefix
+	case item.Provider != nil:
+		return mcpCallPrefix
+	default:
+		return functionPrefix
+	}
 }

@@ -79,3 +79,67 @@ func chatOf(messages ...message) Chat {
 
 // question is the user's message in chats that are about something else.
 var question = message{Role: "user", Content: "Question1"}
+
+// The texts of messages are words that no template has, so that one that is missing in a prompt was dropped.
+var (
+	rules     = message{Role: "system", Content: "Rules1"}
+	answer    = message{Role: "assistant", Content: "Answer1"}
+	followUp  = message{Role: "user", Content: "Question2"}
+	inParts   = message{Role: "user", Content: []map[string]string{{"type": "text", "text": "Part1"}, {"type": "text", "text": "Part2"}}}
+	addition  = message{Role: "assistant", Content: "Answer2"}
+	lateRules = message{Role: "system", Content: "Rules2"}
+)
+
+// roles finds out which orders of messages are refused, and which messages are dropped.
+func (l *learner) roles(t *request.Template) {
+	t.NoSystem = !l.of(chatOf(rules, question)).has("Rules1")
+	late := l.of(chatOf(question, answer, lateRules, followUp))
+	again := l.of(chatOf(rules, lateRules, question, answer, lateRules, followUp))
+	t.NoLateSystem = !late.has("Rules2") || !again.has("Rules1") || !again.has("Rules2") // which may take the place of an earlier one
+	users, assistants := l.of(chatOf(question, followUp)), l.of(chatOf(question, answer, addition, followUp))
+	t.Alternates = !users.has("Question1") || !users.has("Question2") || !assistants.has("Answer1") || !assistants.has("Answer2")
+	parts := l.of(chatOf(inParts))
+	t.NoParts = !parts.has("Part1") || !parts.has("Part2")
+}
+
+// Ids have nine letters and digits, as some templates demand.
+var (
+	tools = json.RawMessage(`[{"type":"function","function":{"name":"tool_one","description":"Tells something.",` +
+		`"parameters":{"type":"object","properties":{"city":{"type":"string","description":"A place."}},"required":["city"]}}}]`)
+	untypedTools = json.RawMessage(`[{"type":"function","function":{"name":"tool_one","description":"Tells something.","parameters":{"type":"object","properties":{` +
+		`"a":{"type":["string","null"],"description":"A text."},"b":{"description":"Anything."},"c":{"anyOf":[{"type":"string"},{"type":"null"}]},` +
+		`"d":{"type":"array","items":{"type":["string","integer"]}}}}}}]`)
+	firstCall  = `{"id":"call00001","type":"function","function":{"name":"tool_one","arguments":"{\"city\":\"Place1\"}"}}`
+	secondCall = `{"id":"call00002","type":"function","function":{"name":"tool_one","arguments":"{\"city\":\"Place2\"}"}}`
+
+	calling     = message{Role: "assistant", Content: "", Calls: json.RawMessage("[" + firstCall + "]")}
+	callingBoth = message{Role: "assistant", Content: "", Calls: json.RawMessage("[" + firstCall + "," + secondCall + "]")}
+	result      = message{Role: "tool", Content: "Result1", CallID: "call00001", Name: "tool_one"}
+	otherResult = message{Role: "tool", Content: "Result2", CallID: "call00002", Name: "tool_one"}
+)
+
+// tools finds out what becomes of tools, of calls and of their results. Where the whole loop is refused, that may be because of
+// either.
+func (l *learner) tools(t *request.Template) {
+	with := func(messages ...message) rendered {
+		c := chatOf(messages...)
+		c.Tools = tools
+		return l.of(c)
+	}
+	t.NoTools = !with(question).has("tool_one")
+	if !t.NoTools {
+		c := chatOf(question)
+		c.Tools = untypedTools
+		t.TypedTools = !l.of(c).ok
+	}
+	loop := with(question, calling, result)
+	if loop.ok {
+		t.NoCalls = !loop.has("Place1")
+	} else {
+		t.NoCalls = !with(question, calling, followUp).has("Place1")
+	}
+	t.NoResults = !loop.has("Result1")
+	both := with(question, callingBoth, result, otherResult)
+	hasBoth := both.has("Place1") && both.has("Place2") && both.has("Result1") && both.has("Result2")
+	t.SingleCalls = !t.NoCalls && !t.NoResults && !hasBoth
+}

@@ -1,0 +1,210 @@
+package mlxlm
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// source is what a request is written from: a body and its changes.
+type source struct {
+	body *jsonbody.Body
+	edit *jsonbody.Edit
+}
+
+// get returns the value of a field. It doesn't exist if the field is absent or null.
+func (s source) get(name string) gjson.Result {
+	raw := s.edit.Value(s.body, name)
+	if !jsonbody.IsGiven(raw) {
+		return gjson.Result{}
+	}
+	return gjson.ParseBytes(raw)
+}
+
+// number returns a number from least to most, which a larger or smaller one is moved to.
+func (s source) number(name string, least, most float64) (x float64, given bool) {
+	v := s.get(name)
+	if v.Type != gjson.Number || math.IsNaN(v.Num) {
+		return 0, false
+	}
+	return min(max(v.Num, least), most), true
+}
+
+// whole returns a whole number from least to most.
+func (s source) whole(name string, least, most int) (n int, given bool) {
+	x, given := s.number(name, float64(least), float64(most))
+	return int(x), given
+}
+
+// limit returns the maximum number of generated tokens; negative if there is none.
+func (s source) limit() int {
+	for _, name := range request.Limits {
+		if n, given := s.whole(name, -1, noLimit); given {
+			return n
+		}
+	}
+	return -1
+}
+
+// appendMessages appends the messages of a chat, with contents that are strings: the server would join parts in the same way, but
+// not for a model without a template.
+func appendMessages(dst []byte, list gjson.Result) []byte {
+	dst = append(dst, '[')
+	isFirst := true
+	list.ForEach(func(_, m gjson.Result) bool {
+		if !isFirst {
+			dst = append(dst, ',')
+		}
+		isFirst = false
+		dst = appendMessage(dst, m)
+		return true
+	})
+	return append(dst, ']')
+}
+
+func appendMessage(dst []byte, m gjson.Result) []byte {
+	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
+	dst = jsonbody.AppendString(append(dst, `,"content":`...), textOf(m.Get("content")))
+	for _, name := range []string{"name", "tool_call_id", "reasoning_content"} {
+		if v := m.Get(name); v.Type == gjson.String {
+			dst = jsonbody.AppendString(appendName(dst, name), v.Str)
+		}
+	}
+	calls := m.Get("tool_calls")
+	if !calls.IsArray() || len(calls.Array()) == 0 {
+		return append(dst, '}')
+	}
+	dst = append(dst, `,"tool_calls":[`...)
+	for i, call := range calls.Array() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendCall(dst, call)
+	}
+	return append(dst, `]}`...)
+}
+
+// textOf returns a message's content, which is a string or an array of texts.
+func textOf(content gjson.Result) string {
+	if !content.IsArray() {
+		return content.Str
+	}
+	var all strings.Builder
+	for _, part := range content.Array() {
+		all.WriteString(part.Get("text").Str)
+	}
+	return all.String()
+}
+
+// appendCall appends an earlier call. The server parses the arguments.
+func appendCall(dst []byte, call gjson.Result) []byte {
+	dst = append(dst, '{')
+	if id := call.Get("id"); id.Type == gjson.String {
+		dst = append(jsonbody.AppendString(append(dst, `"id":`...), id.Str), ',')
+	}
+	function := call.Get("function")
+	dst = jsonbody.AppendString(append(dst, `"type":"function","function":{"name":`...), function.Get("name").Str)
+	arguments := appendValue(nil, gjson.Parse(function.Get("arguments").Str))
+	return append(jsonbody.AppendString(append(dst, `,"arguments":`...), string(arguments)), `}}`...)
+}
+
+// argumentsField has the values for the template.
+const argumentsField = "chat_template_kwargs"
+
+// templateOwn are names that aren't values for the template, but arguments of the functions that apply it: with some of them a
+// client could replace the template, or end the server's generation for all clients.
+var templateOwn = []string{
+	"add_generation_prompt", "chat_template", "continue_final_message", "conversation", "conversations", "max_length", "padding",
+	"processor_kwargs", "return_assistant_tokens_mask", "return_dict", "return_tensors", "self", "tokenize", "tokenizer_kwargs", "truncation",
+}
+
+// checkTemplate refuses values by those names.
+func checkTemplate(values gjson.Result) *translate.Error {
+	for _, own := range templateOwn {
+		if values.Get(own).Exists() {
+			return translate.Invalid("invalid_value", argumentsField, `"`+argumentsField+`" must not have "`+own+`": the engine of the model sets that.`)
+		}
+	}
+	return nil
+}
+
+// usual is what a template that was never rendered is taken to know. What it doesn't know, it ignores.
+var usual = &request.Template{Thinking: map[string]request.Switch{
+	"off":    {Arguments: json.RawMessage(`{"enable_thinking":false}`)},
+	"low":    {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"low"}`)},
+	"medium": {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"medium"}`)},
+	"high":   {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"high"}`)},
+	"on":     {Arguments: json.RawMessage(`{"enable_thinking":true}`)},
+}}
+
+// appendTemplate appends the values for the template.
+func appendTemplate(dst []byte, given gjson.Result) []byte {
+	values := []byte{'{'}
+	given.ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null && !slices.Contains(templateOwn, key.Str) {
+			values = appendValue(append(jsonbody.AppendString(jsonbody.AppendComma(values), key.Str), ':'), value)
+		}
+		return true
+	})
+	if len(values) == 1 {
+		return dst
+	}
+	return append(append(append(dst, `,"chat_template_kwargs":`...), values...), '}')
+}
+
+// longestNumber is the length of a number that is written as it is, in bytes. Python refuses numbers of thousands of digits.
+const longestNumber = 32
+
+// appendValue appends a value in a form that Python reads, without overlong numbers.
+func appendValue(dst []byte, v gjson.Result) []byte {
+	switch {
+	case v.Type == gjson.String:
+		return jsonbody.AppendString(dst, v.Str)
+	case v.Type == gjson.Number:
+		return appendNumber(dst, v)
+	case v.IsObject():
+		dst = append(dst, '{')
+		isFirst := true
+		v.ForEach(func(key, value gjson.Result) bool {
+			if !isFirst {
+				dst = append(dst, ',')
+			}
+			isFirst = false
+			dst = appendValue(append(jsonbody.AppendString(dst, key.Str), ':'), value)
+			return true
+		})
+		return append(dst, '}')
+	case v.IsArray():
+		dst = append(dst, '[')
+		isFirst := true
+		v.ForEach(func(_, value gjson.Result) bool {
+			if !isFirst {
+				dst = append(dst, ',')
+			}
+			isFirst = false
+			dst = appendValue(dst, value)
+			return true
+		})
+		return append(dst, ']')
+	case v.IsBool():
+		return strconv.AppendBool(dst, v.Bool())
+	default:
+		return append(dst, "null"...)
+	}
+}
+
+func appendNumber(dst []byte, v gjson.Result) []byte {
+	isFinite := !math.IsInf(v.Num, 0)
+	if len(v.Raw) <= longestNumber && isFinite {
+		return append(dst, v.Raw...)
+	}
+	return strconv.AppendFloat(dst, min(max(v.Num, -math.MaxFloat64), math.MaxFloat64), 'g', -1, 64)
+}
