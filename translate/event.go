@@ -146,42 +146,25 @@ const (
 	FinishToolCalls FinishReason = "tool_calls"
 )
 
-func (Queue) event() {}
-
-func (Load) event() {}
-
-func (Prompt) event() {}
-
-func (FirstToken) event() {}
-
-func (Round) event() {}
-
-func (Reasoning) event() {}
-
-func (Text) event() {}
-
-func (CallStart) event() {}
-
-func (CallArgs) event() {}
-
-func (CallDone) event() {}
-
-func (CallResult) event() {}
-
+func (Queue) event()       {}
+func (Load) event()        {}
+func (Prompt) event()      {}
+func (FirstToken) event()  {}
+func (Round) event()       {}
+func (Reasoning) event()   {}
+func (Text) event()        {}
+func (CallStart) event()   {}
+func (CallArgs) event()    {}
+func (CallDone) event()    {}
+func (CallResult) event()  {}
 func (CallInvalid) event() {}
 func (Trouble) event()     {}
-
-func (ToolList) event() {}
-
-func (Logprobs) event() {}
-
-func (Usage) event() {}
-
-func (Timings) event() {}
-
-func (Finish) event() {}
-
-func (Fault) event() {}
+func (ToolList) event()    {}
+func (Logprobs) event()    {}
+func (Usage) event()       {}
+func (Timings) event()     {}
+func (Finish) event()      {}
+func (Fault) event()       {}
 
 // Decoder decodes an engine's stream into events.
 //
@@ -196,6 +179,32 @@ type Decoder interface {
 
 // ErrCut reports that an answer ended before the engine's, for example at a stop string.
 var ErrCut = errors.New("the answer has ended before the engine's")
+
+// Emitter emits the events of a decoder. Once an event has failed, nothing more is emitted, so that only Feed and Close look at the error.
+type Emitter struct {
+	emit func(Event) error
+	err  error
+}
+
+// Begin begins a call of Feed or Close.
+func (e *Emitter) Begin(emit func(Event) error) { e.emit, e.err = emit, nil }
+
+// Emit emits an event.
+func (e *Emitter) Emit(ev Event) {
+	if e.err == nil {
+		e.err = e.emit(ev)
+	}
+}
+
+// Cut ends the call with [ErrCut].
+func (e *Emitter) Cut() {
+	if e.err == nil {
+		e.err = ErrCut
+	}
+}
+
+// Err returns what the call returns.
+func (e *Emitter) Err() error { return e.err }
 
 // Encoder encodes events in a dialect. Append appends what a client receives for an event, which may be nothing.
 type Encoder interface {

@@ -9,11 +9,9 @@ import (
 
 // timedDecoder is a decoder that measures an engine's answer from here, and refuses one that is too large to be gathered.
 type timedDecoder struct {
-	run     *Run
-	decoder translate.Decoder
-	bound   *contextLimit
-	each    func(translate.Event) error // take, which is made a function once
-	emit    func(translate.Event) error // what take emits to
+	wire.Filter
+	run   *Run
+	bound *contextLimit
 
 	now                time.Time // of the last read
 	began, first, last time.Time // last: when the last token came
@@ -27,74 +25,52 @@ type timedDecoder struct {
 }
 
 func newTimedDecoder(r *Run, resp *Response, decoder translate.Decoder) *timedDecoder {
-	m := &timedDecoder{run: r, decoder: decoder, bound: &resp.contextLimit, began: time.Now()}
-	m.each = m.take
+	m := &timedDecoder{run: r, bound: &resp.contextLimit, began: time.Now()}
+	m.Init(decoder, m.event)
 	return m
 }
 
-// Feed decodes p.
+// Feed decodes p. All tokens of a read have come at the same time.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
-	m.emit = emit
-	m.hasRead()
-	return m.decoder.Feed(p, m.each)
-}
-
-// hasRead notes that something has come. All tokens of a read have come at the same time.
-func (m *timedDecoder) hasRead() {
 	m.now = time.Now()
 	m.reads++
+	return m.Filter.Feed(p, emit)
 }
 
 // Close ends the stream.
 func (m *timedDecoder) Close(emit func(translate.Event) error) error {
-	m.emit, m.now = emit, time.Now()
-	return m.decoder.Close(m.each)
+	m.now = time.Now()
+	return m.Filter.Close(emit)
 }
 
-// Figures returns the engine's usage and timings so far.
-func (m *timedDecoder) Figures() (translate.Usage, translate.Timings) {
-	if inner, ok := m.decoder.(wire.Measurer); ok {
-		return inner.Figures()
-	}
-	return translate.Usage{}, translate.Timings{}
-}
-
-func (m *timedDecoder) take(it translate.Event) error {
+func (m *timedDecoder) event(it translate.Event) {
 	switch it.(type) {
 	case translate.Fault, translate.Finish:
 		if m.tokens > 0 && !m.hasTimings {
-			if err := m.emit(m.timings()); err != nil {
-				return err
-			}
+			m.Emit(m.timings())
 		}
 	}
 	switch ev := it.(type) {
 	case translate.Fault:
-		return m.emit(it)
+		m.Emit(it)
+		return
 	case translate.Usage:
 		if bounded := m.bound.usage(ev); bounded != ev {
 			it = bounded
 		}
 	case translate.Finish:
 		if m.bound.isFull && !m.hasStop && ev.Reason == translate.FinishLength {
-			if err := m.emit(translate.Stop{Reason: translate.StopContext}); err != nil {
-				return err
-			}
+			m.Emit(translate.Stop{Reason: translate.StopContext})
 		}
 	}
 	if m.note(it) {
-		if err := m.emit(translate.FirstToken{After: m.run.SinceArrival()}); err != nil {
-			return err
-		}
+		m.Emit(translate.FirstToken{After: m.run.SinceArrival()})
 	}
-	if err := m.emit(it); err != nil || m.run.Stream != nil && !m.run.Gathers {
-		return err
+	m.Emit(it)
+	if gathers := m.run.Stream == nil || m.run.Gathers; gathers && m.run.Request.gather(it) != nil {
+		m.Emit(translate.Fault{Err: AnswerTooLarge()})
+		m.Cut()
 	}
-	if m.run.Request.gather(it) != nil {
-		_ = m.emit(translate.Fault{Err: AnswerTooLarge()})
-		return translate.ErrCut
-	}
-	return nil
 }
 
 // note looks at an event. It tells whether the answer begins with it.
@@ -143,8 +119,3 @@ func (m *timedDecoder) timings() translate.Timings {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-var (
-	_ translate.Decoder = (*timedDecoder)(nil)
-	_ wire.Measurer     = (*timedDecoder)(nil)
-)

@@ -3,7 +3,7 @@ package llamaserver
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"net/http"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -77,152 +77,91 @@ func (Wire) Detokenized(answer []byte) (string, *translate.Error) {
 // textDecoder decodes llama-server's stream of a text completion: chunks of text. The last one is marked and has usage and
 // timings. There is no [DONE].
 type textDecoder struct {
+	out    translate.Emitter
 	frames jsonbody.Frames
 	begun  bool // the answer has begun, so there is no more progress of the prompt
 	ended  bool
 	usage  translate.Usage
 }
 
-// Figures returns the engine's usage so far, which each chunk has. A character may take several tokens, but comes in one piece.
-func (d *textDecoder) Figures() (translate.Usage, translate.Timings) {
-	return d.usage, translate.Timings{}
-}
-
 func (d *textDecoder) Feed(p []byte, emit func(translate.Event) error) error {
-	if d.ended {
-		return nil
+	if d.out.Begin(emit); !d.ended {
+		if isWhole, _ := d.frames.Feed(p, d.frame); !isWhole && !d.ended {
+			d.fail(translate.Nonsense())
+		}
 	}
-	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
-	if err == nil && !ok && !d.ended {
-		return d.fault(translate.Nonsense(), emit)
-	}
-	return err
+	return d.out.Err()
 }
 
 func (d *textDecoder) Close(emit func(translate.Event) error) error {
-	if d.ended {
-		return nil
+	if d.out.Begin(emit); !d.ended {
+		d.fail(translate.BrokenOff())
 	}
-	return d.fault(translate.BrokenOff(), emit)
+	return d.out.Err()
 }
 
-func (d *textDecoder) fault(e *translate.Error, emit func(translate.Event) error) error {
+func (d *textDecoder) fail(e *translate.Error) {
 	d.ended = true
-	return emit(translate.Fault{Err: e})
+	d.out.Emit(translate.Fault{Err: e})
 }
 
-func (d *textDecoder) frame(frame []byte, emit func(translate.Event) error) error {
+func (d *textDecoder) frame(frame []byte) error {
 	data := jsonbody.FrameData(frame)
-	if d.ended || data == nil {
-		return nil
-	}
-	if !jsonbody.IsObject(data) {
-		return d.fault(translate.Nonsense(), emit)
-	}
-	var c textChunk
-	gjson.ParseBytes(data).ForEach(c.field)
-	switch {
-	case c.err.IsObject():
-		return d.fault(faultOf(500, c.err), emit)
-	case c.progress.IsObject():
-		if d.begun {
-			return nil
+	c := gjson.ParseBytes(data)
+	switch fault, progress := c.Get("error"), c.Get("prompt_progress"); {
+	case d.ended, data == nil:
+	case !jsonbody.IsObject(data):
+		d.fail(translate.Nonsense())
+	case fault.IsObject():
+		d.fail(faultOf(http.StatusInternalServerError, fault))
+	case progress.IsObject():
+		if !d.begun {
+			prompt := promptProgress(progress)
+			d.usage.Cached = prompt.Cached
+			d.out.Emit(prompt)
 		}
-		prompt := promptProgress(c.progress)
-		d.usage.Cached = prompt.Cached
-		return emit(prompt)
+	default:
+		d.chunk(c)
 	}
-	err := d.chunk(&c, emit)
-	if errors.Is(err, errNoChunk) {
-		return d.fault(translate.Nonsense(), emit)
-	}
-	return err
+	return d.out.Err()
 }
 
-func (d *textDecoder) chunk(c *textChunk, emit func(translate.Event) error) error {
-	if c.content.Type != gjson.String || !c.stop.IsBool() {
-		return errNoChunk
+func (d *textDecoder) chunk(c gjson.Result) {
+	content, isLast := c.Get("content"), c.Get("stop")
+	if content.Type != gjson.String || !isLast.IsBool() {
+		d.fail(translate.Nonsense())
+		return
 	}
 	d.begun = true
-	d.usage.Prompt, d.usage.Completion = int(c.evaluated.Int()), int(c.predicted.Int())
-	if c.content.Str != "" {
-		if err := emit(translate.Text{Text: c.content.Str}); err != nil {
-			return err
-		}
+	d.usage.Prompt, d.usage.Completion = int(c.Get("tokens_evaluated").Int()), int(c.Get("tokens_predicted").Int())
+	if content.Str != "" {
+		d.out.Emit(translate.Text{Text: content.Str})
 	}
-	if c.probabilities.IsArray() {
-		if err := emit(translate.Logprobs{Content: json.RawMessage(c.probabilities.Raw)}); err != nil {
-			return err
-		}
+	if probs := c.Get("completion_probabilities"); probs.IsArray() {
+		d.out.Emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)})
 	}
-	if !c.stop.Bool() {
-		return nil
+	if !isLast.Bool() {
+		return
 	}
 	d.ended = true
-	for _, ev := range c.last() {
-		if err := emit(ev); err != nil {
-			return err
-		}
+	stop, reason := stopOf(c), translate.FinishStop
+	switch stop.Reason {
+	case translate.StopMaxTokens, translate.StopContext:
+		reason = translate.FinishLength
+	case "":
+		stop.Reason = translate.StopEOS
 	}
-	return nil
+	t := parseTimings([]byte(c.Get("timings").Raw))
+	usage := d.usage
+	usage.Cached = t.cached
+	for _, ev := range []translate.Event{usage, t.told, stop, translate.Finish{Reason: reason}} {
+		d.out.Emit(ev)
+	}
 }
 
-var errNoChunk = errors.New("neither a piece of text nor the end")
-
-// textChunk has the relevant fields of a chunk.
-type textChunk struct {
-	content, stop, probabilities, progress, err gjson.Result
-	reason, word, truncated                     gjson.Result
-	predicted, evaluated, timings               gjson.Result
-}
-
-func (c *textChunk) field(key, value gjson.Result) bool {
-	switch key.Str {
-	case "content":
-		c.content = value
-	case "stop":
-		c.stop = value
-	case "completion_probabilities":
-		c.probabilities = value
-	case "prompt_progress":
-		c.progress = value
-	case "error":
-		c.err = value
-	case "stop_type":
-		c.reason = value
-	case "stopping_word":
-		c.word = value
-	case "truncated":
-		c.truncated = value
-	case "tokens_predicted":
-		c.predicted = value
-	case "tokens_evaluated":
-		c.evaluated = value
-	case "timings":
-		c.timings = value
-	}
-	return true
-}
-
-// last returns the events of the last chunk.
-func (c *textChunk) last() []translate.Event {
-	stop, reason := translate.Stop{Reason: translate.StopEOS}, translate.FinishStop
-	switch c.reason.Str {
-	case "word":
-		stop = translate.Stop{Reason: translate.StopString, Text: c.word.Str}
-	case "limit":
-		stop.Reason, reason = translate.StopMaxTokens, translate.FinishLength
-		if c.truncated.Bool() {
-			stop.Reason = translate.StopContext
-		}
-	}
-	t := parseTimings([]byte(c.timings.Raw))
-	return []translate.Event{
-		translate.Usage{Prompt: int(c.evaluated.Int()), Cached: t.cached, Completion: int(c.predicted.Int())},
-		t.told,
-		stop,
-		translate.Finish{Reason: reason},
-	}
+// Figures returns the engine's usage so far, which each chunk has. A character may take several tokens, but comes in one piece.
+func (d *textDecoder) Figures() (translate.Usage, translate.Timings) {
+	return d.usage, translate.Timings{}
 }
 
 // Template sends the request of a chat to an endpoint that only applies the template. A prompt with images can't be sent as a text.

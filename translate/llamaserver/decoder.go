@@ -3,7 +3,6 @@ package llamaserver
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 
 	"github.com/tidwall/gjson"
 
@@ -13,6 +12,7 @@ import (
 
 // decoder decodes llama-server's chat stream: chunks of one choice, a chunk with the usage and without choices, then [DONE].
 type decoder struct {
+	out      translate.Emitter
 	frames   jsonbody.Frames
 	chunk    chunk
 	like     likeness
@@ -30,21 +30,19 @@ type decoder struct {
 }
 
 func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
-	if d.ended {
-		return nil
+	if d.out.Begin(emit); !d.ended {
+		if isWhole, _ := d.frames.Feed(p, d.frame); !isWhole && !d.ended {
+			d.fail(translate.Nonsense())
+		}
 	}
-	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
-	if err == nil && !ok && !d.ended {
-		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
-	}
-	return err
+	return d.out.Err()
 }
 
 func (d *decoder) Close(emit func(translate.Event) error) error {
-	if d.ended {
-		return nil
+	if d.out.Begin(emit); !d.ended {
+		d.fail(translate.BrokenOff())
 	}
-	return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+	return d.out.Err()
 }
 
 // Figures returns the usage and timings so far. The timings of a chunk include the usage before its own chunk comes.
@@ -60,55 +58,44 @@ func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
 	return usage, t.told
 }
 
-func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
+func (d *decoder) frame(frame []byte) error {
 	data := jsonbody.FrameData(frame)
 	switch {
 	case d.ended, data == nil: // a comment
-		return nil
 	case bytes.Equal(data, jsonbody.DoneMark):
-		return d.finish(emit)
+		d.finish()
+	default:
+		d.decode(data)
 	}
+	return d.out.Err()
+}
+
+func (d *decoder) decode(data []byte) {
 	c := &d.chunk
 	if text, timings, ok := d.like.match(data); ok && (timings == nil || jsonbody.IsObject(timings)) {
 		*c = chunk{choice: true, thinking: -1, content: text, timings: timings}
-		return d.told(c, emit)
+		d.note(c)
+		d.choice(c)
+		return
 	}
-	if !c.parse(data) {
-		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
-	}
-	if c.fault != nil {
-		fault := faultOf(500, gjson.ParseBytes(c.fault))
-		if fault.Code == translate.FormatNotMet && d.begun { // the model's tokens are at fault, not the request
-			fault = translate.Unparsed()
+	switch isChunk := c.parse(data); {
+	case !isChunk:
+		d.fail(translate.Nonsense())
+	case c.fault != nil:
+		d.fail(faultAmid(c.fault, d.begun))
+	case c.progress != nil:
+		if !d.begun {
+			d.out.Emit(promptProgress(gjson.ParseBytes(c.progress)))
 		}
-		return d.end(translate.Fault{Err: fault}, emit)
+	default:
+		if !d.begun && c.finish != nil { // of an answer that was begun elsewhere, nothing may be left
+			d.hasSaid = true
+		}
+		d.begun = true
+		d.like.learn(data, c)
+		d.note(c)
+		d.choice(c)
 	}
-	if c.progress != nil {
-		return d.progress(c.progress, emit)
-	}
-	if !d.begun && c.finish != nil { // of an answer that was begun elsewhere, nothing may be left
-		d.hasSaid = true
-	}
-	d.begun = true
-	d.like.learn(data, c)
-	return d.told(c, emit)
-}
-
-// told emits what a chunk of the answer tells.
-func (d *decoder) told(c *chunk, emit func(translate.Event) error) error {
-	d.note(c)
-	err := d.choice(c, emit)
-	if errors.Is(err, errOutOfOrder) {
-		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
-	}
-	return err
-}
-
-func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
-	if d.begun {
-		return nil
-	}
-	return emit(promptProgress(gjson.ParseBytes(p)))
 }
 
 // note records usage, timings and the stop reason.
@@ -121,85 +108,89 @@ func (d *decoder) note(c *chunk) {
 		d.figures = append(d.figures[:0], c.timings...)
 	}
 	if c.verbose != nil {
-		d.stop = stopOf(c.verbose)
+		d.stop = stopOf(gjson.ParseBytes(c.verbose))
 	}
 }
 
-func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
+func (d *decoder) choice(c *chunk) {
 	if s := jsonbody.Unquote(c.reasoning); s != "" {
 		d.hasSaid = true
-		if err := emit(translate.Reasoning{Text: s}); err != nil {
-			return err
-		}
+		d.out.Emit(translate.Reasoning{Text: s})
 	}
 	if s := jsonbody.Unquote(c.content); s != "" {
 		d.hasSaid = true
-		if err := emit(translate.Text{Text: s}); err != nil {
-			return err
-		}
+		d.out.Emit(translate.Text{Text: s})
 	}
 	if probs := gjson.GetBytes(c.logprobs, "content"); probs.IsArray() {
-		if err := emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)}); err != nil {
-			return err
-		}
+		d.out.Emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)})
 	}
 	if c.calls != nil {
 		for _, call := range gjson.ParseBytes(c.calls).Array() {
-			if err := d.call(call, emit); err != nil {
-				return err
-			}
+			d.call(call)
 		}
 	}
 	if r := jsonbody.Unquote(c.finish); r != "" {
 		d.reason = translate.FinishReason(r)
-		return d.callDone(emit)
+		d.callDone()
 	}
-	return nil
 }
 
 // call decodes a piece of a tool call. llama-server sends calls one after the other. The first piece of each has the complete
 // id and name.
-func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) error {
+func (d *decoder) call(call gjson.Result) {
 	index := int(call.Get("index").Int())
 	if name := call.Get("function.name").Str; name != "" && index == d.calls {
-		if err := d.callDone(emit); err != nil {
-			return err
-		}
+		d.callDone()
 		d.calls, d.open, d.hasSaid = index+1, true, true
-		if err := emit(translate.CallStart{Index: index, ID: call.Get("id").Str, Name: name}); err != nil {
-			return err
-		}
+		d.out.Emit(translate.CallStart{Index: index, ID: call.Get("id").Str, Name: name})
+	}
+	if d.ended {
+		return
 	}
 	if !d.open || index != d.calls-1 {
-		return errOutOfOrder
+		d.fail(translate.Nonsense())
+		return
 	}
 	if args := call.Get("function.arguments").Str; args != "" {
-		return emit(translate.CallArgs{Index: index, Text: args})
+		d.out.Emit(translate.CallArgs{Index: index, Text: args})
 	}
-	return nil
 }
 
-var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
-
-func (d *decoder) callDone(emit func(translate.Event) error) error {
-	if !d.open {
-		return nil
+func (d *decoder) callDone() {
+	if d.open {
+		d.open = false
+		d.out.Emit(translate.CallDone{Index: d.calls - 1})
 	}
-	d.open = false
-	return emit(translate.CallDone{Index: d.calls - 1})
 }
 
-func (d *decoder) finish(emit func(translate.Event) error) error {
+func (d *decoder) finish() {
 	if d.reason == "" {
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+		d.fail(translate.BrokenOff())
+		return
 	}
-	if err := d.callDone(emit); err != nil {
-		return err
+	if d.callDone(); !d.hasSaid && isLost(d.reason, d.usage) {
+		d.fail(translate.Unparsed())
+		return
 	}
-	if !d.hasSaid && isLost(d.reason, d.usage) {
-		return d.end(translate.Fault{Err: translate.Unparsed()}, emit)
+	d.end(translate.Finish{Reason: d.reason})
+}
+
+func (d *decoder) fail(err *translate.Error) { d.end(translate.Fault{Err: err}) }
+
+// end emits usage, timings and stop reason, as far as they are known, and the last event.
+func (d *decoder) end(last translate.Event) {
+	d.ended = true
+	usage, timings := d.Figures()
+	if usage.Completion > 0 || d.hasUsage {
+		d.out.Emit(usage)
 	}
-	return d.end(translate.Finish{Reason: d.reason}, emit)
+	if len(d.figures) > 0 {
+		d.out.Emit(timings)
+	}
+	if d.stop.Reason != "" {
+		d.out.Emit(d.stop)
+	}
+	d.out.Emit(last)
 }
 
 // isLost reports whether an answer of which nothing was streamed may have been something: llama-server leaves what it can't parse out of a
@@ -207,28 +198,6 @@ func (d *decoder) finish(emit func(translate.Event) error) error {
 func isLost(reason translate.FinishReason, u translate.Usage) bool {
 	const mostTags = 12
 	return reason == translate.FinishStop && u.Completion > mostTags
-}
-
-// end emits usage, timings and stop reason, as far as they are known, and the last event.
-func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
-	d.ended = true
-	usage, timings := d.Figures()
-	if usage.Completion > 0 || d.hasUsage {
-		if err := emit(usage); err != nil {
-			return err
-		}
-	}
-	if len(d.figures) > 0 {
-		if err := emit(timings); err != nil {
-			return err
-		}
-	}
-	if d.stop.Reason != "" {
-		if err := emit(d.stop); err != nil {
-			return err
-		}
-	}
-	return emit(last)
 }
 
 func usageOf(usage []byte) (u translate.Usage) {
@@ -246,9 +215,8 @@ func usageOf(usage []byte) (u translate.Usage) {
 	return u
 }
 
-// stopOf parses the member that "verbose" adds to the last chunk.
-func stopOf(verbose []byte) translate.Stop {
-	v := gjson.ParseBytes(verbose)
+// stopOf parses why an answer ended: the last chunk of a text, and what "verbose" adds to that of a chat.
+func stopOf(v gjson.Result) translate.Stop {
 	switch v.Get("stop_type").Str {
 	case "eos":
 		return translate.Stop{Reason: translate.StopEOS}

@@ -36,8 +36,10 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 		return &translate.Error{Kind: translate.KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."}
 	case strings.Contains(message, "Infill is not supported"):
 		return request.NoInfill()
-	case status == 400, status == 501, isClientsMistake(message):
-		code, param := refusal(status, message)
+	}
+	code, param, isClients := refusal(status, message)
+	switch {
+	case status == 400, status == 501, isClients:
 		return translate.Invalid(code, param, "The engine refused the request: "+tidy(message))
 	case status == 503:
 		return &translate.Error{Kind: translate.KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
@@ -73,20 +75,20 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 
-func isClientsMistake(message string) bool {
-	for _, m := range clientsMistakes {
-		if strings.HasPrefix(message, m.start) {
-			return true
-		}
+// faultAmid returns the error that a stream tells. Once the answer has begun, the model's tokens are at fault, and not the request.
+func faultAmid(said []byte, begun bool) *translate.Error {
+	fault := faultOf(http.StatusInternalServerError, gjson.ParseBytes(said))
+	if fault.Code == translate.FormatNotMet && begun {
+		return translate.Unparsed()
 	}
-	return false
+	return fault
 }
 
-// refusal returns the code and the field of a rejected request, as far as the message shows them.
-func refusal(status int, message string) (code, param string) {
+// refusal returns the code and the field of a rejected request, as far as the message shows them. isClients tells that it is surely the client's fault.
+func refusal(status int, message string) (code, param string, isClients bool) {
 	for _, m := range clientsMistakes {
 		if strings.HasPrefix(message, m.start) {
-			return m.code, m.param
+			return m.code, m.param, true
 		}
 	}
 	code = "invalid_value"
@@ -99,7 +101,7 @@ func refusal(status int, message string) (code, param string) {
 			code = "invalid_type"
 		}
 	}
-	return code, param
+	return code, param, false
 }
 
 // byTemplate returns what a chat template, or the library that renders it, has said of the messages, without the trace around it.

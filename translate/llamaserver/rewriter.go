@@ -103,11 +103,7 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 		return r.fail(dst, translate.Nonsense())
 	}
 	if c.fault != nil {
-		fault := faultOf(500, gjson.ParseBytes(c.fault))
-		if fault.Code == translate.FormatNotMet && r.begun {
-			fault = translate.Unparsed()
-		}
-		return r.fail(dst, fault)
+		return r.fail(dst, faultAmid(c.fault, r.begun))
 	}
 	if c.progress != nil {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress))
@@ -168,7 +164,7 @@ func (r *rewriter) note(c *chunk) {
 		}
 	}
 	if c.verbose != nil {
-		r.outcome.Stop = stopOf(c.verbose)
+		r.outcome.Stop = stopOf(gjson.ParseBytes(c.verbose))
 	}
 	if c.finish != nil {
 		r.outcome.Reason = translate.FinishReason(jsonbody.Unquote(c.finish))

@@ -74,14 +74,10 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) (e j
 // Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
 
-// WritesCalls reports that calls of an answer that has a format are a part of its text.
-func (Wire) WritesCalls() bool { return true }
-
-// LimitsCalls reports that parallel_tool_calls has an effect.
-func (Wire) LimitsCalls() {}
-
-// CallsAreText reports whether the model's template knows no tools.
-func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoTools }
+// Quirks implements [wire.Engine].
+func (w Wire) Quirks() wire.Quirks {
+	return wire.Quirks{WritesCalls: true, LimitsCalls: true, CallsAreText: w.template != nil && w.template.NoTools}
+}
 
 // Rewriter converts the answer to a request of Chat.
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {

@@ -21,78 +21,54 @@ func surplusOf(u wire.Upstream) int {
 // surplusDecoder leaves out the token by which an answer is too long if it ends at its limit. So each piece of text waits for the
 // next one. A token's text comes in a piece of its own, or together with the rest of the character that the token before it began.
 type surplusDecoder struct {
-	inner translate.Decoder
+	wire.Filter
 	limit int // that the client has set, in tokens; 0 or less: none
 	held  string
 	usage *translate.Usage // held until the reason for the end is known
-	emit  func(translate.Event) error
 }
 
-func (d *surplusDecoder) Feed(p []byte, emit func(translate.Event) error) error {
-	d.emit = emit
-	return d.inner.Feed(p, d.take)
+func newSurplusDecoder(inner translate.Decoder, limit int) *surplusDecoder {
+	d := &surplusDecoder{limit: limit}
+	d.Init(inner, d.event)
+	return d
 }
 
-func (d *surplusDecoder) Close(emit func(translate.Event) error) error {
-	d.emit = emit
-	return d.inner.Close(d.take)
-}
-
-// Figures returns the usage so far. The piece that is held was generated.
-func (d *surplusDecoder) Figures() (translate.Usage, translate.Timings) {
-	return d.inner.(wire.Measurer).Figures()
-}
-
-func (d *surplusDecoder) take(ev translate.Event) error {
+func (d *surplusDecoder) event(ev translate.Event) {
 	switch ev := ev.(type) {
 	case translate.Text:
-		said := d.held
+		d.release()
 		d.held = ev.Text
-		return d.say(said)
 	case translate.Usage:
 		d.usage = &ev
-		return nil
 	case translate.Finish:
-		return d.finish(ev)
+		isOver := d.usage != nil && d.limit > 0 && d.usage.Completion > d.limit // it may be the end mark, which has no text
+		if ev.Reason == translate.FinishLength {
+			d.held = ""
+		}
+		if isOver || ev.Reason == translate.FinishLength {
+			ev.Reason = translate.FinishLength
+			if d.usage != nil {
+				d.usage.Completion = max(0, d.usage.Completion-surplus)
+			}
+		}
+		d.end(ev)
 	case translate.Fault:
-		return d.end(ev)
+		d.end(ev)
 	default:
-		return d.emit(ev)
+		d.Emit(ev)
 	}
-}
-
-// finish leaves out the token too many, if there is one. It may be the end mark, which has no text.
-func (d *surplusDecoder) finish(ev translate.Finish) error {
-	switch {
-	case ev.Reason == translate.FinishLength:
-		d.held = ""
-	case d.usage != nil && d.limit > 0 && d.usage.Completion > d.limit:
-		ev.Reason = translate.FinishLength
-	default:
-		return d.end(ev)
-	}
-	if d.usage != nil {
-		d.usage.Completion = max(0, d.usage.Completion-surplus)
-	}
-	return d.end(ev)
 }
 
 // end emits what is held, and the last event.
-func (d *surplusDecoder) end(last translate.Event) error {
-	if err := d.say(d.held); err != nil {
-		return err
+func (d *surplusDecoder) end(last translate.Event) {
+	if d.release(); d.usage != nil {
+		d.Emit(*d.usage)
 	}
-	if d.usage != nil {
-		if err := d.emit(*d.usage); err != nil {
-			return err
-		}
-	}
-	return d.emit(last)
+	d.Emit(last)
 }
 
-func (d *surplusDecoder) say(text string) error {
-	if text == "" {
-		return nil
+func (d *surplusDecoder) release() {
+	if d.held != "" {
+		d.Emit(translate.Text{Text: d.held})
 	}
-	return d.emit(translate.Text{Text: text})
 }

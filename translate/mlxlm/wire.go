@@ -146,7 +146,7 @@ func newDecoder(isText bool) translate.Decoder {
 		Fault: func(_ int, answer gjson.Result) *translate.Error {
 			return Wire{}.Fault(http.StatusInternalServerError, []byte(answer.Raw))
 		},
-		Nonsense: translate.Nonsense, Progress: progressIn, TrimsThoughts: true, AlwaysCounts: true, WholeCalls: true,
+		Nonsense: translate.Nonsense, Endless: translate.Nonsense, Progress: progressIn, TrimsThoughts: true, AlwaysCounts: true, WholeCalls: true,
 	})
 }
 
@@ -159,18 +159,17 @@ func progressIn(line []byte) (processed, total int, ok bool) {
 	return int(n), int(of), isProgress && isPair && err == nil && bad == nil && n <= of
 }
 
-// CallsAreText reports whether the model's template knows no tools.
-func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoTools }
+// Quirks implements [wire.Engine]. The default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
+// repeated.
+func (w Wire) Quirks() wire.Quirks {
+	return wire.Quirks{IsGreedy: true, CallsAreText: w.template != nil && w.template.NoTools}
+}
 
 // CompletionDecoder decodes the answer to a request of Completion. The server itself would generate beyond a stop string that it
 // cuts into other tokens than the model, and leave it out of the text.
 func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
-	return wire.EndAtStops(&surplusDecoder{inner: newDecoder(true), limit: c.MaxTokens}, c.Stop)
+	return wire.EndAtStops(newSurplusDecoder(newDecoder(true), c.MaxTokens), c.Stop)
 }
-
-// IsGreedy reports that the default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
-// repeated.
-func (Wire) IsGreedy() {}
 
 const (
 	// templateTokens is more than templates add to a prompt: a system prompt of their own, and how tools are called.
@@ -237,7 +236,6 @@ var paths = regexp.MustCompile(`(^|[\s'"(=:])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'")]+)
 
 // Interface guards
 var (
-	_ wire.Greedy            = Wire{}
 	_ wire.Engine            = Wire{}
 	_ wire.Specific          = Wire{}
 	_ wire.Describer         = Wire{}

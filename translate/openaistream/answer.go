@@ -17,37 +17,40 @@ const (
 	isDocument // JSON, HTML or something else
 )
 
-// see decides by the first byte that isn't white space. Lines of a stream begin with a field's name or a colon.
-func (f *form) see(p []byte) {
-	if p = bytes.TrimLeft(p, " \t\r\n"); *f != isUnknown || len(p) == 0 {
-		return
-	}
-	if *f = isStream; bytes.IndexByte([]byte("{[<"), p[0]) >= 0 {
-		*f = isDocument
+// formOf decides by the first byte that isn't white space. Lines of a stream begin with a field's name or a colon.
+func formOf(p []byte) form {
+	switch p = bytes.TrimLeft(p, blank); {
+	case len(p) == 0:
+		return isUnknown
+	case bytes.IndexByte([]byte("{[<"), p[0]) >= 0:
+		return isDocument
+	default:
+		return isStream
 	}
 }
 
 // answer decodes an answer that isn't a stream.
-func (d *Decoder) answer(emit func(translate.Event) error) error {
+func (d *Decoder) answer() {
 	all := gjson.ParseBytes(d.whole)
 	if isJSON := all.IsObject() || all.IsArray(); isJSON && !gjson.ValidBytes(d.whole) {
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+		d.fail(translate.BrokenOff())
+		return
 	}
-	if fault := all.Get("error"); fault.Exists() && fault.Type != gjson.Null || all.Get("object").Str == "error" {
-		return d.end(translate.Fault{Err: d.options.Fault(statusOf(fault), all)}, emit)
+	if d.faulty(all) {
+		return
 	}
 	choice := all.Get("choices.0")
 	if !choice.IsObject() {
-		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
+		d.fail(d.options.Nonsense())
+		return
 	}
 	if used := all.Get("usage"); used.IsObject() {
 		u := usageOf(used)
 		d.usage = &u
 	}
-	if err := d.choice(choice, "message", emit); err != nil {
-		return err
+	if d.choice(choice, "message"); !d.ended {
+		d.finish()
 	}
-	return d.finish(emit)
 }
 
 const (
@@ -85,6 +88,3 @@ func (d *Decoder) maxAnswer() int {
 	}
 	return framesOfAnswer * (frameBase + d.limit*frameToken)
 }
-
-// isTooLong reports whether the answer has surely more tokens than were asked for: a piece is mostly one token, and rarely less.
-func (d *Decoder) isTooLong() bool { return d.limit > 0 && d.pieces > 2*d.limit+sparePieces }

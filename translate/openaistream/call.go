@@ -18,7 +18,7 @@ type call struct {
 }
 
 // call decodes a piece of a call. Pieces of several calls may be mixed. Some servers send calls whole and without an index.
-func (d *Decoder) call(piece gjson.Result, emit func(translate.Event) error) error {
+func (d *Decoder) call(piece gjson.Result) {
 	d.begun = true
 	function := piece.Get("function")
 	name, id := function.Get("name").Str, piece.Get("id").Str
@@ -29,30 +29,24 @@ func (d *Decoder) call(piece gjson.Result, emit func(translate.Event) error) err
 	}
 	isNew := at < 0
 	if isNew && name == "" {
-		return nil // nobody can tell of what it is a piece
+		return // nobody can tell of what it is a piece
 	}
 	if isNew || text != "" {
 		d.pieces += 1 + (len(name)+len(text))/bytesInToken
 	}
 	if isNew {
 		at = len(d.calls)
-		if err := d.begin(piece.Get("index"), id, name, emit); err != nil {
-			return err
-		}
+		d.beginCall(piece.Get("index"), id, name)
 	}
 	if text != "" {
-		if err := emit(translate.CallArgs{Index: at, Text: text}); err != nil {
-			return err
-		}
+		d.out.Emit(translate.CallArgs{Index: at, Text: text})
 	}
 	if d.options.WholeCalls {
-		return emit(translate.CallDone{Index: at})
+		d.out.Emit(translate.CallDone{Index: at})
 	}
-	return nil
 }
 
-// begin begins a call.
-func (d *Decoder) begin(given gjson.Result, id, name string, emit func(translate.Event) error) error {
+func (d *Decoder) beginCall(given gjson.Result, id, name string) {
 	at, shown := len(d.calls), id
 	if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one of a missing one
 		shown = ""
@@ -62,7 +56,7 @@ func (d *Decoder) begin(given gjson.Result, id, name string, emit func(translate
 		index = int(given.Num)
 	}
 	d.calls = append(d.calls, call{index, id})
-	return emit(translate.CallStart{Index: at, ID: shown, Name: name})
+	d.out.Emit(translate.CallStart{Index: at, ID: shown, Name: name})
 }
 
 // argumentsOf returns the text of arguments, which some servers send as an object.

@@ -18,7 +18,7 @@ type Options struct {
 	IsText        bool                                                   // the answer is a text completion
 	Fault         func(status int, answer gjson.Result) *translate.Error // the error that an answer tells; status is 0 if it has none
 	Nonsense      func() *translate.Error                                // the error of an answer that can't be read
-	Endless       func() *translate.Error                                // the error of an answer that is longer than any that was asked for; nil: Nonsense
+	Endless       func() *translate.Error                                // the error of an answer that is longer than any that was asked for
 	Progress      func(line []byte) (processed, total int, ok bool)      // reads the progress of the prompt in a comment; nil: comments tell nothing
 	TrimsThoughts bool                                                   // thinking, and the text after it, begin with blanks that aren't the model's
 	AlwaysCounts  bool                                                   // an answer without an end mark and a usage has broken off
@@ -29,6 +29,7 @@ type Options struct {
 // two.
 type Decoder struct {
 	options Options
+	out     translate.Emitter
 	frames  jsonbody.Frames
 	form    form
 	whole   []byte // the answer, unless it is a stream
@@ -60,35 +61,207 @@ func (d *Decoder) Feed(p []byte, emit func(translate.Event) error) error {
 		}
 		return nil
 	}
+	d.out.Begin(emit)
+	if d.form == isUnknown {
+		d.form = formOf(p)
+	}
 	if d.bytes += len(p); d.bytes > d.maxAnswer() {
-		return d.end(translate.Fault{Err: d.endless()}, emit)
+		d.fail(d.options.Endless())
+		return d.out.Err()
 	}
-	if d.form.see(p); d.form != isStream {
-		if d.whole = append(d.whole, p...); len(d.whole) > d.maxFrame() {
-			return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
-		}
-		return nil
+	isWhole := true
+	if d.form == isStream {
+		d.frames.Max = d.maxFrame()
+		isWhole, _ = d.frames.Feed(p, d.frame)
+	} else {
+		d.whole = append(d.whole, p...)
+		isWhole = len(d.whole) <= d.maxFrame()
 	}
-	d.frames.Max = d.maxFrame()
-	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
-	if err == nil && !ok && !d.ended {
-		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
+	if !isWhole && !d.ended {
+		d.fail(d.options.Nonsense())
 	}
-	return err
+	return d.out.Err()
 }
 
 // Close ends an answer whose stream has no end mark.
 func (d *Decoder) Close(emit func(translate.Event) error) error {
+	d.out.Begin(emit)
 	switch {
 	case d.ended:
-		return nil
 	case d.form == isDocument:
-		return d.answer(emit)
+		d.answer()
 	case d.options.AlwaysCounts && d.usage == nil:
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+		d.fail(translate.BrokenOff())
 	default:
-		return d.finish(emit)
+		d.finish()
 	}
+	return d.out.Err()
+}
+
+// byteOrderMark may begin a stream.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+func (d *Decoder) frame(frame []byte) error {
+	data := jsonbody.FrameData(bytes.TrimPrefix(frame, byteOrderMark))
+	switch {
+	case d.ended:
+	case data == nil:
+		d.comment(frame)
+	case bytes.Equal(data, jsonbody.DoneMark):
+		d.finish()
+	case !jsonbody.IsObject(data):
+		d.fail(d.options.Nonsense())
+	default:
+		d.chunk(gjson.ParseBytes(data))
+	}
+	return d.out.Err()
+}
+
+func (d *Decoder) chunk(all gjson.Result) {
+	if d.faulty(all) {
+		return
+	}
+	if p := all.Get("prompt_progress"); p.IsObject() {
+		if !d.begun {
+			d.out.Emit(translate.Prompt{Total: Count(p.Get("total")), Cached: Count(p.Get("cache")), Processed: Count(p.Get("processed"))})
+		}
+		return
+	}
+	d.begun = d.begun || d.options.Progress != nil
+	if used := all.Get("usage"); used.IsObject() {
+		u := usageOf(used)
+		d.usage = &u
+	}
+	if t := all.Get("timings"); t.IsObject() {
+		d.timings = &translate.Timings{
+			PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")), PredictedPerSecond: measured(t.Get("predicted_per_second")),
+			DraftTokens: Count(t.Get("draft_n")), DraftAccepted: Count(t.Get("draft_n_accepted")),
+		}
+	}
+	d.choice(all.Get("choices.0"), "delta")
+}
+
+// comment reads the progress of the prompt. The total is what isn't cached, which isn't told before the end.
+func (d *Decoder) comment(frame []byte) {
+	if d.begun || d.options.Progress == nil {
+		return
+	}
+	for line := range bytes.Lines(frame) {
+		if processed, total, ok := d.options.Progress(bytes.TrimSpace(line)); ok {
+			d.prompt = max(d.prompt, total)
+			d.out.Emit(translate.Prompt{Total: d.prompt, Processed: processed})
+		}
+	}
+}
+
+// faulty ends an answer that tells an error, and reports whether it does.
+func (d *Decoder) faulty(all gjson.Result) bool {
+	fault := all.Get("error")
+	if fault.Type == gjson.Null && all.Get("object").Str != "error" {
+		return false
+	}
+	status := 0 // the error has none
+	if code := int(fault.Get("code").Num); code >= 400 && code < 600 {
+		status = code
+	}
+	d.fail(d.options.Fault(status, all))
+	return true
+}
+
+// choice decodes a piece of an answer, which is in a field of its name.
+func (d *Decoder) choice(c gjson.Result, field string) {
+	delta, text := c.Get(field), c.Get("text")
+	if d.options.IsText {
+		delta = gjson.Result{}
+	} else {
+		text = delta.Get("content")
+	}
+	for _, name := range []string{"reasoning", "reasoning_content"} { // one of them
+		if thought := delta.Get(name); thought.Type == gjson.String && thought.Str != "" {
+			d.reasoning(thought.Str)
+			break
+		}
+	}
+	if text.Type == gjson.String && text.Str != "" {
+		d.text(text.Str)
+	}
+	if probs := c.Get("logprobs.content"); !d.options.IsText && probs.IsArray() {
+		d.out.Emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)})
+	}
+	for _, piece := range delta.Get("tool_calls").Array() {
+		d.call(piece)
+	}
+	if reason := c.Get("finish_reason"); reason.Type == gjson.String && reason.Str != "" {
+		d.reason = finishOf(reason.Str)
+	}
+	if d.limit > 0 && d.pieces > 2*d.limit+sparePieces { // surely more tokens than were asked for: a piece is mostly one token, and rarely less
+		d.reason = translate.FinishLength
+		d.finish()
+		d.out.Cut()
+	}
+}
+
+// reasoning emits a piece of thinking.
+func (d *Decoder) reasoning(piece string) {
+	d.begun, d.thought = true, true
+	d.pieces++
+	if d.options.TrimsThoughts && !d.thinks {
+		piece = strings.TrimLeft(piece, blank)
+	}
+	if piece != "" {
+		d.thinks = true
+		d.think++
+		d.out.Emit(translate.Reasoning{Text: piece})
+	}
+}
+
+// text emits a piece of text.
+func (d *Decoder) text(piece string) {
+	d.begun = true
+	d.pieces++
+	if d.options.TrimsThoughts && d.thought && !d.speaks {
+		piece = strings.TrimLeft(piece, blank)
+	}
+	if piece != "" {
+		d.speaks = true
+		d.out.Emit(translate.Text{Text: piece})
+	}
+}
+
+// finish ends an answer with its reason. An answer without one has broken off.
+func (d *Decoder) finish() {
+	if d.reason == "" {
+		d.fail(translate.BrokenOff())
+		return
+	}
+	if !d.options.WholeCalls { // whose calls have ended
+		for at := range d.calls {
+			d.out.Emit(translate.CallDone{Index: at})
+		}
+	}
+	reason := d.reason
+	switch {
+	case reason == translate.FinishToolCalls && len(d.calls) == 0:
+		reason = translate.FinishStop
+	case reason == translate.FinishStop && len(d.calls) > 0:
+		reason = translate.FinishToolCalls
+	}
+	d.end(translate.Finish{Reason: reason})
+}
+
+func (d *Decoder) fail(err *translate.Error) { d.end(translate.Fault{Err: err}) }
+
+// end emits the usage and the timings, as far as they are known, and the last event.
+func (d *Decoder) end(last translate.Event) {
+	d.ended = true
+	usage, timings := d.Figures()
+	if d.usage != nil || usage.Completion > 0 {
+		d.out.Emit(usage)
+	}
+	if d.timings != nil {
+		d.out.Emit(timings)
+	}
+	d.out.Emit(last)
 }
 
 // Figures returns the usage so far, and what the server has measured.
@@ -106,177 +279,8 @@ func (d *Decoder) Figures() (translate.Usage, translate.Timings) {
 	return u, translate.Timings{}
 }
 
-// byteOrderMark may begin a stream.
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
-func (d *Decoder) frame(frame []byte, emit func(translate.Event) error) error {
-	data := jsonbody.FrameData(bytes.TrimPrefix(frame, byteOrderMark))
-	switch {
-	case d.ended:
-		return nil
-	case data == nil:
-		return d.comment(frame, emit)
-	case bytes.Equal(data, jsonbody.DoneMark):
-		return d.finish(emit)
-	case !jsonbody.IsObject(data):
-		return d.end(translate.Fault{Err: d.options.Nonsense()}, emit)
-	}
-	var c chunk
-	all := gjson.ParseBytes(data)
-	all.ForEach(c.field)
-	if c.fault.Exists() && c.fault.Type != gjson.Null || c.object.Str == "error" {
-		return d.end(translate.Fault{Err: d.options.Fault(statusOf(c.fault), all)}, emit)
-	}
-	if c.progress.IsObject() {
-		return d.progress(c.progress, emit)
-	}
-	d.begun = d.begun || d.options.Progress != nil
-	if c.usage.IsObject() {
-		u := usageOf(c.usage)
-		d.usage = &u
-	}
-	if c.timings.IsObject() {
-		t := timingsOf(c.timings)
-		d.timings = &t
-	}
-	return d.choice(c.choices.Get("0"), "delta", emit)
-}
-
-// comment reads the progress of the prompt. The total is what isn't cached, which isn't told before the end.
-func (d *Decoder) comment(frame []byte, emit func(translate.Event) error) error {
-	if d.begun || d.options.Progress == nil {
-		return nil
-	}
-	for line := range bytes.Lines(frame) {
-		processed, total, ok := d.options.Progress(bytes.TrimSpace(line))
-		if !ok {
-			continue
-		}
-		d.prompt = max(d.prompt, total)
-		if err := emit(translate.Prompt{Total: d.prompt, Processed: processed}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// endless is the error of an answer that doesn't end.
-func (d *Decoder) endless() *translate.Error {
-	if d.options.Endless == nil {
-		return d.options.Nonsense()
-	}
-	return d.options.Endless()
-}
-
-// chunk has the relevant fields of a chunk.
-type chunk struct{ choices, usage, timings, progress, object, fault gjson.Result }
-
-func (c *chunk) field(key, value gjson.Result) bool {
-	switch key.Str {
-	case "choices":
-		c.choices = value
-	case "usage":
-		c.usage = value
-	case "timings":
-		c.timings = value
-	case "prompt_progress":
-		c.progress = value
-	case "object":
-		c.object = value
-	case "error":
-		c.fault = value
-	}
-	return true
-}
-
-// statusOf returns the status that an error within an answer has; 0: it has none.
-func statusOf(e gjson.Result) int {
-	if code := int(e.Get("code").Num); code >= 400 && code < 600 {
-		return code
-	}
-	return 0
-}
-
-func (d *Decoder) progress(p gjson.Result, emit func(translate.Event) error) error {
-	if d.begun {
-		return nil
-	}
-	return emit(translate.Prompt{Total: Count(p.Get("total")), Cached: Count(p.Get("cache")), Processed: Count(p.Get("processed"))})
-}
-
-// choice decodes a piece of an answer, which is in a field of its name.
-func (d *Decoder) choice(c gjson.Result, field string, emit func(translate.Event) error) error {
-	delta, text := c.Get(field), c.Get("text")
-	if d.options.IsText {
-		delta = gjson.Result{}
-	} else {
-		text = delta.Get("content")
-	}
-	if thought := thoughtOf(delta); thought != "" {
-		d.begun = true
-		d.pieces++
-		if err := d.reasoning(thought, emit); err != nil {
-			return err
-		}
-	}
-	if text.Type == gjson.String && text.Str != "" {
-		d.begun = true
-		d.pieces++
-		if err := d.text(text.Str, emit); err != nil {
-			return err
-		}
-	}
-	if probs := c.Get("logprobs.content"); !d.options.IsText && probs.IsArray() {
-		if err := emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)}); err != nil {
-			return err
-		}
-	}
-	for _, piece := range delta.Get("tool_calls").Array() {
-		if err := d.call(piece, emit); err != nil {
-			return err
-		}
-	}
-	if reason := c.Get("finish_reason"); reason.Type == gjson.String && reason.Str != "" {
-		d.reason = finishOf(reason.Str)
-	}
-	if d.isTooLong() {
-		d.reason = translate.FinishLength
-		if err := d.finish(emit); err != nil {
-			return err
-		}
-		return translate.ErrCut
-	}
-	return nil
-}
-
 // blank are the characters that templates put around thinking.
 const blank = " \t\r\n"
-
-// reasoning emits a piece of thinking.
-func (d *Decoder) reasoning(piece string, emit func(translate.Event) error) error {
-	d.thought = true
-	if d.options.TrimsThoughts && !d.thinks {
-		piece = strings.TrimLeft(piece, blank)
-	}
-	if piece == "" {
-		return nil
-	}
-	d.thinks = true
-	d.think++
-	return emit(translate.Reasoning{Text: piece})
-}
-
-// text emits a piece of text.
-func (d *Decoder) text(piece string, emit func(translate.Event) error) error {
-	if d.options.TrimsThoughts && d.thought && !d.speaks {
-		piece = strings.TrimLeft(piece, blank)
-	}
-	if piece == "" {
-		return nil
-	}
-	d.speaks = true
-	return emit(translate.Text{Text: piece})
-}
 
 // finishOf returns a reason in the words of the OpenAI-style API. Servers have more.
 func finishOf(reason string) translate.FinishReason {
@@ -292,56 +296,6 @@ func finishOf(reason string) translate.FinishReason {
 	}
 }
 
-// thoughtOf returns a piece of thinking, under either of its names.
-func thoughtOf(delta gjson.Result) string {
-	for _, name := range []string{"reasoning", "reasoning_content"} {
-		if v := delta.Get(name); v.Type == gjson.String && v.Str != "" {
-			return v.Str
-		}
-	}
-	return ""
-}
-
-// finish ends an answer with its reason. An answer without one has broken off.
-func (d *Decoder) finish(emit func(translate.Event) error) error {
-	if d.reason == "" {
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
-	}
-	for at := range d.calls {
-		if d.options.WholeCalls {
-			break // each has ended
-		}
-		if err := emit(translate.CallDone{Index: at}); err != nil {
-			return err
-		}
-	}
-	reason := d.reason
-	switch {
-	case reason == translate.FinishToolCalls && len(d.calls) == 0:
-		reason = translate.FinishStop
-	case reason == translate.FinishStop && len(d.calls) > 0:
-		reason = translate.FinishToolCalls
-	}
-	return d.end(translate.Finish{Reason: reason}, emit)
-}
-
-// end emits the usage and the timings, as far as they are known, and the last event.
-func (d *Decoder) end(last translate.Event, emit func(translate.Event) error) error {
-	d.ended = true
-	usage, timings := d.Figures()
-	if d.usage != nil || usage.Completion > 0 {
-		if err := emit(usage); err != nil {
-			return err
-		}
-	}
-	if d.timings != nil {
-		if err := emit(timings); err != nil {
-			return err
-		}
-	}
-	return emit(last)
-}
-
 func usageOf(u gjson.Result) translate.Usage {
 	prompt, completion := Count(u.Get("prompt_tokens")), Count(u.Get("completion_tokens"))
 	return translate.Usage{
@@ -349,13 +303,6 @@ func usageOf(u gjson.Result) translate.Usage {
 		Cached:     min(Count(u.Get("prompt_tokens_details.cached_tokens")), prompt),
 		Completion: completion,
 		Reasoning:  min(Count(u.Get("completion_tokens_details.reasoning_tokens")), completion),
-	}
-}
-
-func timingsOf(t gjson.Result) translate.Timings {
-	return translate.Timings{
-		PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")), PredictedPerSecond: measured(t.Get("predicted_per_second")),
-		DraftTokens: Count(t.Get("draft_n")), DraftAccepted: Count(t.Get("draft_n_accepted")),
 	}
 }
 

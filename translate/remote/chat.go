@@ -131,8 +131,8 @@ func (w *base) decoder(isText bool) *openaistream.Decoder {
 	return openaistream.New(openaistream.Options{IsText: isText, Fault: w.faultOf, Nonsense: w.nonsense, Endless: w.endless})
 }
 
-// WritesCalls reports whether calls of an answer that has a format are a part of its text.
-func (w *base) WritesCalls() bool { return w.writes }
+// Quirks implements [wire.Engine].
+func (w *base) Quirks() wire.Quirks { return wire.Quirks{WritesCalls: w.writes} }
 
 // Pin is never called: requests don't choose the slots of a remote.
 func (w *base) Pin(body [][]byte, _ int, _ bool) [][]byte { return body }

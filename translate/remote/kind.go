@@ -129,7 +129,7 @@ var (
 	_ wire.Embedder          = (*base)(nil)
 	_ wire.EmbeddingChecker  = (*base)(nil)
 	_ wire.Prompter          = (*base)(nil)
-	_ wire.CallWriter        = (*base)(nil)
-	_ wire.Ranker            = (*ranking)(nil)
-	_ wire.Counter           = (*counting)(nil)
+
+	_ wire.Ranker  = (*ranking)(nil)
+	_ wire.Counter = (*counting)(nil)
 )

@@ -86,7 +86,7 @@ func TestChat_AFormatBesideTools(t *testing.T) {
 		if got = sentChat(t, kind, required, 0); strings.Contains(got, `"tool_choice":"none"`) != isOne {
 			t.Errorf("%s is sent %s", kind, got)
 		}
-		if wireOf(kind).(wire.CallWriter).WritesCalls() != isOne {
+		if wireOf(kind).Quirks().WritesCalls != isOne {
 			t.Errorf("%s", kind)
 		}
 	}

@@ -23,59 +23,52 @@ type callTextDecoder struct {
 
 func newCallTextDecoder(inner translate.Decoder) *callTextDecoder {
 	d := &callTextDecoder{}
-	d.inner, d.event = inner, d.take
+	d.init(inner, d.event)
 	return d
 }
 
-func (d *callTextDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
+func (d *callTextDecoder) event(ev translate.Event) {
 	if d.hold(ev) {
-		return nil
+		return
 	}
 	switch ev := ev.(type) {
 	case translate.Text:
 		d.held = append(d.held, ev.Text...)
-		return d.decode(emit)
+		d.decode()
 	case translate.Finish:
-		return d.finish(ev, emit)
+		d.finish(ev)
 	case translate.Fault:
-		if err := d.release(len(d.held), emit); err != nil {
-			return err
-		}
-		return d.end(ev, emit)
+		d.release(len(d.held))
+		d.end(ev)
 	case translate.Reasoning:
-		if err := d.release(len(d.held), emit); err != nil {
-			return err
-		}
+		d.release(len(d.held))
+		d.Emit(ev)
+	default:
+		d.Emit(ev)
 	}
-	return emit(ev)
 }
 
 // decode emits what is known not to be the beginning of a call, and the calls that are complete.
-func (d *callTextDecoder) decode(emit func(translate.Event) error) error {
+func (d *callTextDecoder) decode() {
 	for {
 		begin := bytes.Index(d.held, []byte(request.CallBegin))
 		if begin < 0 {
-			return d.release(len(d.held)-mayBegin(d.held, request.CallBegin), emit)
+			d.release(len(d.held) - mayBegin(d.held, request.CallBegin))
+			return
 		}
-		if err := d.release(len(bytes.TrimRight(d.held[:begin], whiteSpace)), emit); err != nil {
-			return err
-		}
+		d.release(len(bytes.TrimRight(d.held[:begin], whiteSpace)))
 		end := bytes.Index(d.held, []byte(request.CallEnd))
 		switch {
 		case end < 0 && len(d.held) <= maxCallText:
-			return nil
+			return
 		case end < 0:
-			return d.release(len(d.held), emit)
+			d.release(len(d.held))
+			return
 		}
-		end += len(request.CallEnd)
-		isCall, err := d.call(d.held[:end], emit)
-		if isCall {
+		if end += len(request.CallEnd); d.call(d.held[:end]) {
 			d.held = d.held[end:]
-		} else if err == nil {
-			err = d.release(end, emit)
-		}
-		if err != nil {
-			return err
+		} else {
+			d.release(end)
 		}
 	}
 }
@@ -93,54 +86,42 @@ func mayBegin(text []byte, mark string) int {
 }
 
 // call emits the call that a text is, with or without its last mark, and reports whether it is one.
-func (d *callTextDecoder) call(text []byte, emit func(translate.Event) error) (bool, error) {
+func (d *callTextDecoder) call(text []byte) bool {
 	text = bytes.TrimPrefix(bytes.TrimSpace(text), []byte(request.CallBegin))
 	text = bytes.TrimSpace(bytes.TrimSuffix(text, []byte(request.CallEnd)))
 	if !jsonbody.IsObject(text) {
-		return false, nil
+		return false
 	}
 	given := gjson.ParseBytes(text)
 	name, arguments := given.Get("name").Str, given.Get("arguments")
 	if name == "" || arguments.Exists() && !arguments.IsObject() {
-		return false, nil
+		return false
 	}
-	index := d.calls
-	d.calls++
-	if err := emit(translate.CallStart{Index: index, Name: name}); err != nil {
-		return true, err
-	}
+	d.Emit(translate.CallStart{Index: d.calls, Name: name})
 	if arguments.Exists() {
-		if err := emit(translate.CallArgs{Index: index, Text: arguments.Raw}); err != nil {
-			return true, err
-		}
+		d.Emit(translate.CallArgs{Index: d.calls, Text: arguments.Raw})
 	}
-	return true, emit(translate.CallDone{Index: index})
+	d.Emit(translate.CallDone{Index: d.calls})
+	d.calls++
+	return true
 }
 
 // release emits the first bytes of the text that is held back.
-func (d *callTextDecoder) release(n int, emit func(translate.Event) error) error {
-	if n == 0 {
-		return nil
+func (d *callTextDecoder) release(n int) {
+	if n > 0 {
+		d.Emit(translate.Text{Text: string(d.held[:n])})
+		d.held = d.held[n:]
 	}
-	text := string(d.held[:n])
-	d.held = d.held[n:]
-	return emit(translate.Text{Text: text})
 }
 
 // finish emits the rest of the text. A model may end its answer without the last mark, and with white space after its calls.
-func (d *callTextDecoder) finish(ev translate.Finish, emit func(translate.Event) error) error {
-	isCall, err := false, error(nil)
-	if ev.Reason == translate.FinishStop {
-		isCall, err = d.call(d.held, emit)
-	}
-	if err == nil && !isCall && (d.calls == 0 || len(bytes.TrimSpace(d.held)) > 0) {
-		err = d.release(len(d.held), emit)
-	}
-	if err != nil {
-		return err
+func (d *callTextDecoder) finish(ev translate.Finish) {
+	isCall := ev.Reason == translate.FinishStop && d.call(d.held)
+	if !isCall && (d.calls == 0 || len(bytes.TrimSpace(d.held)) > 0) {
+		d.release(len(d.held))
 	}
 	if d.calls > 0 && ev.Reason == translate.FinishStop {
 		ev.Reason = translate.FinishToolCalls
 	}
-	return d.end(ev, emit)
+	d.end(ev)
 }

@@ -1,13 +1,9 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -29,37 +25,33 @@ func Decoder(e Engine, chat *request.Chat) translate.Decoder { return DecoderOf(
 
 // DecoderOf is like [Decoder]. decoder decodes the engine's answer.
 func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translate.Decoder {
-	if chat.Forced {
-		d := &forcedDecoder{}
-		d.inner, d.event = decoder, d.take
+	quirks, readsCalls := e.Quirks(), ReadsCalls(e, chat)
+	switch {
+	case chat.Forced:
+		limit := 0
 		if chat.Limit > 0 {
-			d.call.limit = request.MaxCallTokens
+			limit = request.MaxCallTokens
 		}
-		return keeping(d, chat)
-	}
-	readsCalls := ReadsCalls(e, chat)
-	if writer, ok := e.(CallWriter); ok && writer.WritesCalls() && chat.Either != nil {
-		d := &forcedDecoder{}
-		d.inner, d.event, d.call.tools = decoder, d.take, chat.Either.Tools
-		decoder = d
-	} else if readsCalls {
+		return checked(newForcedDecoder(decoder, nil, limit), chat)
+	case quirks.WritesCalls && chat.Either != nil:
+		decoder = newForcedDecoder(decoder, chat.Either.Tools, 0)
+	case readsCalls:
 		decoder = newCallTextDecoder(decoder)
 	}
-	_, limits := e.(CallLimiter)
-	if chat.NoTools && !limits {
-		decoder = &noCallDecoder{inner: decoder}
+	if chat.NoTools && !quirks.LimitsCalls {
+		decoder = newNoCallDecoder(decoder)
 	}
 	if len(chat.Stops) > 0 {
 		decoder = newStopDecoder(decoder, chat.Stops, chat.Logprobs)
 	}
-	if chat.SingleCall && (readsCalls || !limits) {
+	if chat.SingleCall && (readsCalls || !quirks.LimitsCalls) {
 		decoder = newSingleDecoder(decoder)
 	}
-	return keeping(decoder, chat)
+	return checked(decoder, chat)
 }
 
-// keeping returns a decoder of the same answer that ends with an error if the answer isn't what was promised.
-func keeping(decoder translate.Decoder, chat *request.Chat) translate.Decoder {
+// checked returns a decoder of the same answer that ends with an error if the answer isn't what was promised.
+func checked(decoder translate.Decoder, chat *request.Chat) translate.Decoder {
 	if chat.Promises.IsEmpty() {
 		return decoder
 	}
@@ -74,39 +66,76 @@ func EndAtStops(d translate.Decoder, stops []string) translate.Decoder {
 	return newStopDecoder(d, stops, false)
 }
 
-// bounded is the common part of the decoders below.
-type bounded struct {
+// Filter is a decoder that changes the events of another one.
+type Filter struct {
+	translate.Emitter
 	inner translate.Decoder
+	take  func(translate.Event)
+	each  func(translate.Event) error // pass, which is made a function once
+}
+
+// Init has take make what it emits of the events of another decoder.
+func (f *Filter) Init(inner translate.Decoder, take func(translate.Event)) {
+	f.inner, f.take, f.each = inner, take, f.pass
+}
+
+// Feed decodes p.
+func (f *Filter) Feed(p []byte, emit func(translate.Event) error) error {
+	f.Begin(emit)
+	return f.inner.Feed(p, f.each)
+}
+
+// Close ends the stream.
+func (f *Filter) Close(emit func(translate.Event) error) error {
+	f.Begin(emit)
+	return f.inner.Close(f.each)
+}
+
+func (f *Filter) pass(ev translate.Event) error {
+	f.take(ev)
+	return f.Err()
+}
+
+// Figures returns the usage and timings so far, as the other decoder knows them.
+func (f *Filter) Figures() (usage translate.Usage, timings translate.Timings) {
+	if m, ok := f.inner.(Measurer); ok {
+		return m.Figures()
+	}
+	return usage, timings
+}
+
+// bounded is a Filter that may end the answer.
+type bounded struct {
+	Filter
 	tally translate.Tally
 	last  []translate.Event // events before the Finish
 	ended bool
-	event func(ev translate.Event, emit func(translate.Event) error) error
+}
+
+func (b *bounded) init(inner translate.Decoder, take func(translate.Event)) {
+	b.Init(inner, func(ev translate.Event) {
+		if !b.ended {
+			b.tally.Add(ev)
+			take(ev)
+		}
+	})
 }
 
 func (b *bounded) Feed(p []byte, emit func(translate.Event) error) error {
 	if b.ended {
 		return nil
 	}
-	return b.inner.Feed(p, func(ev translate.Event) error { return b.pass(ev, emit) })
+	return b.Filter.Feed(p, emit)
 }
 
 func (b *bounded) Close(emit func(translate.Event) error) error {
 	if b.ended {
 		return nil
 	}
-	err := b.inner.Close(func(ev translate.Event) error { return b.pass(ev, emit) })
-	if errors.Is(err, translate.ErrCut) {
-		return nil
+	if err := b.Filter.Close(emit); !errors.Is(err, translate.ErrCut) {
+		return err
 	}
-	return err
-}
-
-func (b *bounded) pass(ev translate.Event, emit func(translate.Event) error) error {
-	if b.ended {
-		return nil
-	}
-	b.tally.Add(ev)
-	return b.event(ev, emit)
+	return nil
 }
 
 // hold keeps usage, timings and stop reason until the end, and reports whether ev is one of them.
@@ -121,22 +150,17 @@ func (b *bounded) hold(ev translate.Event) bool {
 }
 
 // end emits the events that are held back and the last event.
-func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) error {
+func (b *bounded) end(ev translate.Event) {
 	b.ended = true
 	for _, held := range append(b.last, ev) {
-		if err := emit(held); err != nil {
-			return err
-		}
+		b.Emit(held)
 	}
-	return nil
 }
 
 // Figures returns the usage and timings so far.
 func (b *bounded) Figures() (translate.Usage, translate.Timings) {
-	if m, ok := b.inner.(Measurer); ok {
-		if usage, timings := m.Figures(); usage.Completion > 0 {
-			return usage, timings
-		}
+	if usage, timings := b.Filter.Figures(); usage.Completion > 0 {
+		return usage, timings
 	}
 	return b.tally.Usage(), translate.Timings{}
 }
@@ -151,184 +175,11 @@ func (b *bounded) figures() []translate.Event {
 }
 
 // cut ends the answer although the engine would go on. figures are those of the piece that it ends with.
-func (b *bounded) cut(figures []translate.Event, reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
+func (b *bounded) cut(figures []translate.Event, reason translate.FinishReason, stop translate.Stop) {
 	b.last = figures
 	if stop.Reason != "" {
 		b.last = append(b.last, stop)
 	}
-	if err := b.end(translate.Finish{Reason: reason}, emit); err != nil {
-		return err
-	}
-	return translate.ErrCut
-}
-
-// stopDecoder ends an answer before the first stop string in its text.
-type stopDecoder struct {
-	bounded
-	stops    *stopFinder
-	logprobs bool
-
-	text   string            // waiting for its log probabilities
-	upTo   []translate.Event // figures when the waiting text came
-	tokens []json.RawMessage // log probabilities waiting for text that the finder holds back
-	told   int               // number of bytes of tokens that have been emitted
-}
-
-func newStopDecoder(inner translate.Decoder, stops []string, logprobs bool) *stopDecoder {
-	d := &stopDecoder{stops: newStopFinder(stops), logprobs: logprobs}
-	d.inner, d.event = inner, d.take
-	return d
-}
-
-// Feed decodes p. The log probabilities of a text come with it, or not at all: an engine that drafts has none of some tokens.
-func (d *stopDecoder) Feed(p []byte, emit func(translate.Event) error) error {
-	if err := d.bounded.Feed(p, emit); err != nil || d.ended {
-		return err
-	}
-	return d.flush(nil, emit)
-}
-
-func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
-	if probs, ok := ev.(translate.Logprobs); ok {
-		return d.flush(probs.Content, emit)
-	}
-	if err := d.flush(nil, emit); err != nil {
-		return err
-	}
-	if text, ok := ev.(translate.Text); ok {
-		d.text, d.upTo = text.Text, nil
-		if !d.logprobs {
-			return d.flush(nil, emit)
-		}
-		d.upTo = d.figures()
-		return nil
-	}
-	if d.hold(ev) {
-		return nil
-	}
-	switch ev.(type) {
-	case translate.Finish, translate.Fault:
-		if err := d.release(emit); err != nil {
-			return err
-		}
-		return d.end(ev, emit)
-	case translate.Reasoning, translate.CallStart, translate.CallArgs, translate.CallDone:
-		if err := d.release(emit); err != nil {
-			return err
-		}
-	}
-	return emit(ev)
-}
-
-// flush searches the waiting text for stop strings.
-func (d *stopDecoder) flush(logprobs json.RawMessage, emit func(translate.Event) error) error {
-	text := d.text
-	d.text = ""
-	if text == "" && logprobs == nil {
-		return nil
-	}
-	for _, token := range gjson.ParseBytes(logprobs).Array() {
-		d.tokens = append(d.tokens, json.RawMessage(token.Raw))
-	}
-	clear := d.stops.feed(text)
-	switch {
-	case d.stops.met != "":
-		return d.stopAt(clear, emit)
-	case len(d.stops.held) > 0: // the tokens of the held text are unknown
-		if clear == "" {
-			return nil
-		}
-		d.told += len(clear)
-		return emit(translate.Text{Text: clear})
-	default:
-		return d.tell(clear, emit)
-	}
-}
-
-// tell emits a text and the log probabilities of its tokens.
-func (d *stopDecoder) tell(text string, emit func(translate.Event) error) error {
-	if text != "" {
-		if err := emit(translate.Text{Text: text}); err != nil {
-			return err
-		}
-	}
-	d.told = 0
-	if len(d.tokens) == 0 {
-		return nil
-	}
-	all := []byte{'['}
-	for _, token := range d.tokens {
-		all = append(jsonbody.AppendComma(all), token...)
-	}
-	d.tokens = nil
-	return emit(translate.Logprobs{Content: append(all, ']')})
-}
-
-// release emits the held text, because the text ends or is interrupted.
-func (d *stopDecoder) release(emit func(translate.Event) error) error {
-	return d.tell(d.stops.rest(), emit)
-}
-
-// stopAt ends the answer before a stop string. Tokens that begin in the string or after it are left out.
-func (d *stopDecoder) stopAt(text string, emit func(translate.Event) error) error {
-	left := d.told + len(text)
-	for i, token := range d.tokens {
-		if left <= 0 {
-			d.tokens = d.tokens[:i]
-			break
-		}
-		left -= tokenLength(token)
-	}
-	if err := d.tell(text, emit); err != nil {
-		return err
-	}
-	figures := d.upTo
-	if figures == nil {
-		figures = d.figures()
-	}
-	return d.cut(figures, translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met}, emit)
-}
-
-// tokenLength returns the number of bytes of a token.
-func tokenLength(token []byte) int {
-	if bytes := gjson.GetBytes(token, "bytes"); bytes.IsArray() {
-		return len(bytes.Array())
-	}
-	return len(gjson.GetBytes(token, "token").Str)
-}
-
-// forcedDecoder decodes an answer with the schema of [request.ForcedFormat] to a call. That of a [request.Either] may be text.
-type forcedDecoder struct {
-	bounded
-	call callReader
-}
-
-func (d *forcedDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
-	if d.hold(ev) {
-		return nil
-	}
-	switch ev := ev.(type) {
-	case translate.Text:
-		if err := d.call.feed(ev.Text, emit); err != nil || !d.call.isTooLong() {
-			return err
-		}
-		if err := d.call.end(emit); err != nil {
-			return err
-		}
-		return d.cut(d.figures(), translate.FinishLength, translate.Stop{}, emit)
-	case translate.Logprobs:
-		return d.call.logprobs(ev, emit)
-	case translate.Finish:
-		if err := d.call.end(emit); err != nil {
-			return err
-		}
-		if ev.Reason == translate.FinishStop && d.call.state == afterCall {
-			ev.Reason = translate.FinishToolCalls
-		}
-		return d.end(ev, emit)
-	case translate.Fault:
-		return d.end(ev, emit)
-	default:
-		return emit(ev)
-	}
+	b.end(translate.Finish{Reason: reason})
+	b.Cut()
 }

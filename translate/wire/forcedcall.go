@@ -11,8 +11,9 @@ import (
 // maxCallHead is longer than any start of a call that the schema allows, in bytes.
 const maxCallHead = 4 << 10
 
-// callReader decodes an answer that is a call, piece by piece.
-type callReader struct {
+// forcedDecoder decodes an answer with the schema of [request.Chat.Force] to a call. That of a [request.Either] may be text.
+type forcedDecoder struct {
+	bounded
 	tools    []string // that can be called; nil: the schema allows no others
 	limit    int      // maximum number of pieces, about one for each token; 0 for no limit
 	pieces   int
@@ -24,6 +25,12 @@ type callReader struct {
 	escaped  bool                 // the next byte is escaped
 }
 
+func newForcedDecoder(inner translate.Decoder, tools []string, limit int) *forcedDecoder {
+	d := &forcedDecoder{tools: tools, limit: limit}
+	d.init(inner, d.event)
+	return d
+}
+
 // callState is the part of the answer that comes next.
 type callState uint8
 
@@ -33,66 +40,6 @@ const (
 	afterCall
 	noCall // it is text
 )
-
-// feed decodes a piece of the answer.
-func (r *callReader) feed(piece string, emit func(translate.Event) error) error {
-	r.pieces++
-	switch r.state {
-	case inCallHead:
-		return r.begin(piece, emit)
-	case inArguments:
-		return r.arguments(piece, emit)
-	case noCall:
-		return emit(translate.Text{Text: piece})
-	default:
-		return nil
-	}
-}
-
-func (r *callReader) begin(piece string, emit func(translate.Event) error) error {
-	r.head = append(r.head, piece...)
-	name, length := readCallHead(r.head)
-	switch {
-	case length == 0 && len(r.head) <= maxCallHead:
-		return nil
-	case length <= 0, r.tools != nil && !slices.Contains(r.tools, name):
-		return r.noCall(emit)
-	}
-	r.state = inArguments
-	if err := emit(translate.CallStart{Name: name}); err != nil {
-		return err
-	}
-	return r.arguments(string(r.head[length:]), emit)
-}
-
-// noCall emits what has been read of an answer that is text.
-func (r *callReader) noCall(emit func(translate.Event) error) error {
-	r.state = noCall
-	if len(r.head) > 0 {
-		if err := emit(translate.Text{Text: string(r.head)}); err != nil {
-			return err
-		}
-	}
-	for _, probs := range r.probs {
-		if err := emit(probs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// logprobs decodes log probabilities. Only text has any.
-func (r *callReader) logprobs(ev translate.Logprobs, emit func(translate.Event) error) error {
-	switch r.state {
-	case inCallHead:
-		r.probs = append(r.probs, ev)
-		return nil
-	case noCall:
-		return emit(ev)
-	default:
-		return nil
-	}
-}
 
 // callHead is the start of a call before its arguments, which are an object. A space stands for any white space, and * for the name.
 const callHead = ` { "name" : * , "arguments" : {`
@@ -144,53 +91,105 @@ func stringEnd(text []byte) int {
 	return -1
 }
 
-// isTooLong reports whether an unfinished call has reached its limit.
-func (r *callReader) isTooLong() bool {
-	return r.limit > 0 && r.pieces >= r.limit && r.state != afterCall
-}
-
-// end ends an answer, which may be incomplete. What isn't a call becomes text.
-func (r *callReader) end(emit func(translate.Event) error) error {
-	switch r.state {
-	case inArguments:
-		return emit(translate.CallDone{})
-	case inCallHead:
-		return r.noCall(emit)
+func (d *forcedDecoder) event(ev translate.Event) {
+	if d.hold(ev) {
+		return
+	}
+	switch ev := ev.(type) {
+	case translate.Text:
+		d.text(ev.Text)
+		if d.pieces++; d.limit > 0 && d.pieces >= d.limit && d.state != afterCall {
+			d.endCall()
+			d.cut(d.figures(), translate.FinishLength, translate.Stop{})
+		}
+	case translate.Logprobs: // only text has any
+		switch d.state {
+		case inCallHead:
+			d.probs = append(d.probs, ev)
+		case noCall:
+			d.Emit(ev)
+		}
+	case translate.Finish:
+		if d.endCall(); ev.Reason == translate.FinishStop && d.state == afterCall {
+			ev.Reason = translate.FinishToolCalls
+		}
+		d.end(ev)
+	case translate.Fault:
+		d.end(ev)
 	default:
-		return nil
+		d.Emit(ev)
 	}
 }
 
-func (r *callReader) arguments(piece string, emit func(translate.Event) error) error {
-	end, isOver := r.scan(piece)
-	if end > 0 {
-		if err := emit(translate.CallArgs{Text: piece[:end]}); err != nil {
-			return err
+// text decodes a piece of the answer.
+func (d *forcedDecoder) text(piece string) {
+	switch d.state {
+	case inArguments:
+		d.arguments(piece)
+	case noCall:
+		d.Emit(translate.Text{Text: piece})
+	case inCallHead:
+		d.head = append(d.head, piece...)
+		name, length := readCallHead(d.head)
+		switch {
+		case length == 0 && len(d.head) <= maxCallHead:
+		case length <= 0, d.tools != nil && !slices.Contains(d.tools, name):
+			d.noCall()
+		default:
+			d.state = inArguments
+			d.Emit(translate.CallStart{Name: name})
+			d.arguments(string(d.head[length:]))
 		}
 	}
-	if isOver {
-		r.state = afterCall
-		return emit(translate.CallDone{})
+}
+
+// noCall emits what has been read of an answer that is text.
+func (d *forcedDecoder) noCall() {
+	if d.state = noCall; len(d.head) > 0 {
+		d.Emit(translate.Text{Text: string(d.head)})
 	}
-	return nil
+	for _, probs := range d.probs {
+		d.Emit(probs)
+	}
+}
+
+// endCall ends a call, which may be incomplete. What isn't a call becomes text.
+func (d *forcedDecoder) endCall() {
+	switch d.state {
+	case inArguments:
+		d.Emit(translate.CallDone{})
+	case inCallHead:
+		d.noCall()
+	}
+}
+
+func (d *forcedDecoder) arguments(piece string) {
+	end, isOver := d.scan(piece)
+	if end > 0 {
+		d.Emit(translate.CallArgs{Text: piece[:end]})
+	}
+	if isOver {
+		d.state = afterCall
+		d.Emit(translate.CallDone{})
+	}
 }
 
 // scan returns the number of bytes that belong to the arguments, and whether the arguments end with them.
-func (r *callReader) scan(piece string) (n int, isOver bool) {
+func (d *forcedDecoder) scan(piece string) (n int, isOver bool) {
 	for i := range len(piece) {
 		switch c := piece[i]; {
-		case r.escaped:
-			r.escaped = false
-		case r.isString:
-			r.escaped, r.isString = c == '\\', c != '"'
+		case d.escaped:
+			d.escaped = false
+		case d.isString:
+			d.escaped, d.isString = c == '\\', c != '"'
 		case c == '"':
-			r.isString = true
+			d.isString = true
 		case c == '{', c == '[':
-			r.depth++
-		case c == '}' && r.depth == 0: // the closing brace of the answer
+			d.depth++
+		case c == '}' && d.depth == 0: // the closing brace of the answer
 			return i, true
 		case c == '}', c == ']':
-			if r.depth--; r.depth <= 0 {
+			if d.depth--; d.depth <= 0 {
 				return i + 1, true
 			}
 		}

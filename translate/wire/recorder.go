@@ -44,9 +44,7 @@ func (m ResumeMode) String() string {
 // Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, or can't parse the answer, the decoders around
 // the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until nobody tries again.
 type Recorder struct {
-	inner translate.Decoder
-	emit  func(translate.Event) error // of the current call
-	each  func(translate.Event) error // take, which is made a function once
+	Filter
 
 	said Said            // without its texts and figures
 	text strings.Builder // and Text
@@ -72,8 +70,8 @@ type figures struct{ usage, timings, stop translate.Event }
 
 // NewRecorder returns a Recorder around an engine's decoder.
 func NewRecorder(d translate.Decoder) *Recorder {
-	r := &Recorder{inner: d, state: Streaming}
-	r.each = r.take
+	r := &Recorder{state: Streaming}
+	r.Init(d, r.event)
 	return r
 }
 
@@ -138,11 +136,7 @@ func (r *Recorder) Said() Said {
 
 // Figures returns the engine's usage and timings so far. The usage is zero if the engine doesn't tell it.
 func (r *Recorder) Figures() (translate.Usage, translate.Timings) {
-	m, ok := r.inner.(Measurer)
-	if !ok {
-		return translate.Usage{}, translate.Timings{}
-	}
-	usage, timings := m.Figures()
+	usage, timings := r.Filter.Figures()
 	if usage.Completion == 0 {
 		return translate.Usage{}, timings
 	}
@@ -156,9 +150,7 @@ type current struct{ *Recorder }
 
 // Figures returns the engine's usage and timings so far.
 func (c current) Figures() (usage translate.Usage, timings translate.Timings) {
-	if m, ok := c.inner.(Measurer); ok {
-		usage, timings = m.Figures()
-	}
+	usage, timings = c.Filter.Figures()
 	if usage.Completion == 0 {
 		usage = c.tally.Usage()
 	}
@@ -170,119 +162,113 @@ func (r *Recorder) Feed(p []byte, emit func(translate.Event) error) error {
 	if r.state != Streaming {
 		return nil
 	}
-	r.emit = emit
-	return r.inner.Feed(p, r.each)
+	return r.Filter.Feed(p, emit)
 }
 
 // Close ends the engine's stream. An answer that is lost goes on, or is ended by another call after it was given up.
 func (r *Recorder) Close(emit func(translate.Event) error) error {
-	r.emit = emit
-	switch r.state {
-	case Streaming:
-		return r.inner.Close(r.each)
-	case Failed:
-		return r.end(translate.Fault{Err: r.fault})
-	case Full:
-		return r.endFull()
-	default:
-		return nil
+	if r.state == Streaming {
+		return r.Filter.Close(emit)
 	}
+	r.Begin(emit)
+	switch r.state {
+	case Failed:
+		r.end(translate.Fault{Err: r.fault})
+	case Full: // what the lost engine would have told, had it told why it ended
+		said := r.Said()
+		r.state, r.fault, r.held = Done, nil, figures{}
+		r.Emit(said.Usage)
+		if said.Timings != (translate.Timings{}) {
+			r.Emit(said.Timings)
+		}
+		r.Emit(translate.Finish{Reason: translate.FinishLength})
+	}
+	return r.Err()
 }
 
-func (r *Recorder) take(it translate.Event) error {
+func (r *Recorder) event(it translate.Event) {
 	r.tally.Add(it)
 	switch ev := it.(type) {
 	case translate.Prompt:
-		if r.mode != Restart { // the client has seen a prompt end
-			return nil
+		if r.mode == Restart { // otherwise the client has seen a prompt end
+			r.Emit(it)
 		}
 	case translate.Reasoning:
-		return r.thought(it, ev.Text)
-	case translate.Text:
-		return r.spoken(it, ev.Text)
-	case translate.Logprobs:
-		return r.probs(ev)
-	case translate.CallStart:
 		if r.isBehind() {
-			return r.diverge()
+			if ev.Text = r.again(&r.left.reasoning, ev.Text); ev.Text == "" {
+				return
+			}
+			it = ev
 		}
-		r.said.HasCalls = true
+		if ev.Text != "" {
+			r.said.IsMixed = r.said.IsMixed || r.text.Len() > 0
+			r.record(&r.mind, ev.Text)
+			r.Emit(it)
+		}
+	case translate.Text:
+		if r.isBehind() {
+			if ev.Text = r.again(&r.left.text, ev.Text); ev.Text == "" {
+				return
+			}
+			it = ev
+		}
+		if ev.Text != "" {
+			r.record(&r.text, ev.Text)
+			r.Emit(it)
+		}
+	case translate.Logprobs:
+		r.probs(ev)
 	case translate.Usage:
 		r.held.usage = it
-		return nil
 	case translate.Timings:
 		r.held.timings = it
-		return nil
 	case translate.Stop:
 		r.held.stop = it
-		return nil
+	case translate.CallStart:
+		if r.isBehind() {
+			r.diverge()
+			return
+		}
+		r.said.HasCalls = true
+		r.Emit(it)
 	case translate.Finish:
 		if r.isBehind() {
-			return r.diverge()
+			r.diverge()
+			return
 		}
-		return r.end(it)
+		r.end(it)
 	case translate.Fault:
 		if ev.Err.IsBrokenOff() || ev.Err.IsUnparsed() {
 			r.state, r.fault = Lost, ev.Err
-			return nil
+		} else {
+			r.end(it)
 		}
-		return r.end(it)
+	default:
+		r.Emit(it)
 	}
-	return r.emit(it)
 }
 
 // isBehind reports whether something that was said hasn't come again.
 func (r *Recorder) isBehind() bool { return r.left.reasoning != "" || r.left.text != "" }
 
 // diverge ends the answer of an engine that doesn't replay what was said.
-func (r *Recorder) diverge() error {
+func (r *Recorder) diverge() {
 	r.state, r.fault, r.held = Diverged, translate.BrokenOff(), figures{}
-	return translate.ErrCut
+	r.Cut()
 }
 
-// thought records a piece of thinking, and emits the event that brings it, or what of it is new.
-func (r *Recorder) thought(ev translate.Event, piece string) error {
-	if r.isBehind() {
-		rest, ok := again(&r.left.reasoning, piece)
-		if !ok || rest != "" && r.isBehind() {
-			return r.diverge()
-		}
-		piece, ev = rest, translate.Reasoning{Text: rest}
-	}
-	if piece == "" {
-		return nil
-	}
-	if r.text.Len() > 0 {
-		r.said.IsMixed = true
-	}
-	r.record(&r.mind, piece)
-	return r.emit(ev)
-}
-
-// spoken is thought for a piece of text.
-func (r *Recorder) spoken(ev translate.Event, piece string) error {
-	if r.isBehind() {
-		rest, ok := again(&r.left.text, piece)
-		if !ok || rest != "" && r.isBehind() {
-			return r.diverge()
-		}
-		piece, ev = rest, translate.Text{Text: rest}
-	}
-	if piece == "" {
-		return nil
-	}
-	r.record(&r.text, piece)
-	return r.emit(ev)
-}
-
-// again takes from left what a piece repeats of it, and returns the rest of the piece.
-func again(left *string, piece string) (rest string, ok bool) {
+// again takes from left what a piece replays of it, and returns the rest of the piece. A piece that says something else ends the answer.
+func (r *Recorder) again(left *string, piece string) (rest string) {
 	n := min(len(*left), len(piece))
-	if (*left)[:n] != piece[:n] {
-		return "", false
+	isSame := (*left)[:n] == piece[:n]
+	if isSame {
+		*left, rest = (*left)[n:], piece[n:]
 	}
-	*left = (*left)[n:]
-	return piece[n:], true
+	if !isSame || rest != "" && r.isBehind() {
+		r.diverge()
+		return ""
+	}
+	return rest
 }
 
 func (r *Recorder) record(to *strings.Builder, piece string) {
@@ -296,21 +282,21 @@ func (r *Recorder) record(to *strings.Builder, piece string) {
 	}
 }
 
-func (r *Recorder) probs(ev translate.Logprobs) error {
+func (r *Recorder) probs(ev translate.Logprobs) {
 	n := tokensIn(ev.Content)
 	if told := min(n, r.left.probs); told > 0 {
 		r.left.probs -= told
 		n -= told
 		if ev.Content = withoutFirst(ev.Content, told); n == 0 {
-			return nil
+			return
 		}
 	}
 	r.said.Probs += n
-	return r.emit(ev)
+	r.Emit(ev)
 }
 
 // end emits the figures of the whole answer and its last event.
-func (r *Recorder) end(last translate.Event) error {
+func (r *Recorder) end(last translate.Event) {
 	held := r.held
 	r.held = figures{}
 	if usage, ok := held.usage.(translate.Usage); ok && r.mode != Restart {
@@ -319,30 +305,11 @@ func (r *Recorder) end(last translate.Event) error {
 	if timings, ok := held.timings.(translate.Timings); ok && r.mode != Restart {
 		held.timings = r.joinedTimings(timings)
 	}
-	for _, ev := range [...]translate.Event{held.usage, held.timings, held.stop} {
-		if ev == nil {
-			continue
-		}
-		if err := r.emit(ev); err != nil {
-			return err
+	for _, ev := range [...]translate.Event{held.usage, held.timings, held.stop, last} {
+		if ev != nil {
+			r.Emit(ev)
 		}
 	}
-	return r.emit(last)
-}
-
-// endFull emits what a lost engine would have, had it told why it ended.
-func (r *Recorder) endFull() error {
-	said := r.Said()
-	r.state, r.fault, r.held = Done, nil, figures{}
-	if err := r.emit(said.Usage); err != nil {
-		return err
-	}
-	if said.Timings != (translate.Timings{}) {
-		if err := r.emit(said.Timings); err != nil {
-			return err
-		}
-	}
-	return r.emit(translate.Finish{Reason: translate.FinishLength})
 }
 
 // joined returns the usage of the whole answer. u is that of the current engine, of whose prompt what was said may be a part.
@@ -382,8 +349,3 @@ func (r *Recorder) joinedTimings(t translate.Timings) translate.Timings {
 	t.DraftAccepted += was.DraftAccepted
 	return t
 }
-
-var (
-	_ translate.Decoder = (*Recorder)(nil)
-	_ Measurer          = (*Recorder)(nil)
-)

@@ -48,9 +48,6 @@ type TextContinuer interface {
 	ContinueText(body *jsonbody.Body, c *request.Completion, prompt, candidate int, said *Said) (Upstream, bool)
 }
 
-// Greedy is an engine that takes the likeliest tokens where a request doesn't say how to choose them.
-type Greedy interface{ IsGreedy() }
-
 // Repeats reports whether an engine probably gives the same answer to a chat again: it takes the likeliest tokens, or chooses
 // them by a seed.
 func Repeats(e Engine, body *jsonbody.Body, chat *request.Chat) bool {
@@ -64,10 +61,7 @@ func RepeatsText(e Engine, body *jsonbody.Body, c *request.Completion) bool {
 
 func repeats(e Engine, body *jsonbody.Body, edit *jsonbody.Edit, seed int) bool {
 	temperature := gjson.ParseBytes(edit.Value(body, "temperature"))
-	if _, isGreedy := e.(Greedy); isGreedy && temperature.Type == gjson.Null {
-		return true
-	}
-	isLikeliest := temperature.Type == gjson.Number && temperature.Num <= 0
+	isLikeliest := temperature.Type == gjson.Number && temperature.Num <= 0 || temperature.Type == gjson.Null && e.Quirks().IsGreedy
 	return isLikeliest || seed != request.RandomSeed || gjson.ParseBytes(edit.Value(body, "top_k")).Num == 1
 }
 

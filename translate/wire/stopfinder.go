@@ -1,5 +1,14 @@
 package wire
 
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
 // stopFinder searches for stop strings in a text that comes in pieces. An engine would also find them in the model's thinking
 // and in its calls.
 //
@@ -80,4 +89,117 @@ func (f *stopFinder) rest() string {
 		return ""
 	}
 	return f.take(len(f.held))
+}
+
+// stopDecoder ends an answer before the first stop string in its text.
+type stopDecoder struct {
+	bounded
+	stops    *stopFinder
+	logprobs bool
+
+	text   string            // waiting for its log probabilities
+	upTo   []translate.Event // figures when the waiting text came
+	tokens []json.RawMessage // log probabilities waiting for text that the finder holds back
+	told   int               // number of bytes of tokens that have been emitted
+}
+
+func newStopDecoder(inner translate.Decoder, stops []string, logprobs bool) *stopDecoder {
+	d := &stopDecoder{stops: newStopFinder(stops), logprobs: logprobs}
+	d.init(inner, d.event)
+	return d
+}
+
+// Feed decodes p. The log probabilities of a text come with it, or not at all: an engine that drafts has none of some tokens.
+func (d *stopDecoder) Feed(p []byte, emit func(translate.Event) error) error {
+	if err := d.bounded.Feed(p, emit); err != nil || d.ended {
+		return err
+	}
+	d.flush(nil)
+	return d.Err()
+}
+
+func (d *stopDecoder) event(ev translate.Event) {
+	if probs, ok := ev.(translate.Logprobs); ok {
+		d.flush(probs.Content)
+		return
+	}
+	if d.flush(nil); d.ended || d.hold(ev) {
+		return
+	}
+	switch ev := ev.(type) {
+	case translate.Text:
+		if d.text, d.upTo = ev.Text, nil; d.logprobs {
+			d.upTo = d.figures()
+		} else {
+			d.flush(nil)
+		}
+		return
+	case translate.Finish, translate.Fault:
+		d.tell(d.stops.rest())
+		d.end(ev)
+		return
+	case translate.Reasoning, translate.CallStart, translate.CallArgs, translate.CallDone: // they interrupt the text
+		d.tell(d.stops.rest())
+	}
+	d.Emit(ev)
+}
+
+// flush searches the waiting text for stop strings.
+func (d *stopDecoder) flush(logprobs json.RawMessage) {
+	text := d.text
+	d.text = ""
+	if text == "" && logprobs == nil {
+		return
+	}
+	for _, token := range gjson.ParseBytes(logprobs).Array() {
+		d.tokens = append(d.tokens, json.RawMessage(token.Raw))
+	}
+	clear := d.stops.feed(text)
+	switch {
+	case d.stops.met != "":
+		d.stopAt(clear)
+	case len(d.stops.held) == 0:
+		d.tell(clear)
+	case clear != "": // the tokens of the held text are unknown
+		d.told += len(clear)
+		d.Emit(translate.Text{Text: clear})
+	}
+}
+
+// tell emits a text and the log probabilities of its tokens.
+func (d *stopDecoder) tell(text string) {
+	if text != "" {
+		d.Emit(translate.Text{Text: text})
+	}
+	if d.told = 0; len(d.tokens) == 0 {
+		return
+	}
+	all := []byte{'['}
+	for _, token := range d.tokens {
+		all = append(jsonbody.AppendComma(all), token...)
+	}
+	d.tokens = nil
+	d.Emit(translate.Logprobs{Content: append(all, ']')})
+}
+
+// stopAt ends the answer before a stop string. Tokens that begin in the string or after it are left out.
+func (d *stopDecoder) stopAt(text string) {
+	left := d.told + len(text)
+	for i, token := range d.tokens {
+		if left <= 0 {
+			d.tokens = d.tokens[:i]
+			break
+		}
+		if bytes := gjson.GetBytes(token, "bytes"); bytes.IsArray() {
+			left -= len(bytes.Array())
+		} else {
+			left -= len(gjson.GetBytes(token, "token").Str)
+		}
+	}
+	d.tell(text)
+	figures := d.upTo
+	if figures == nil {
+		figures = d.figures()
+	}
+	d.cut(figures, translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met})
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -24,7 +25,8 @@ type Unparser interface {
 // WithoutSaid returns a decoder of an unparsed answer that leaves out its beginning, up to the end of what the client has of it. If the
 // answer doesn't have that, it is left as it is.
 func WithoutSaid(d translate.Decoder, said *Said) translate.Decoder {
-	w := &withoutSaid{inner: d}
+	w := &withoutSaid{}
+	w.Init(d, w.event)
 	for _, text := range []string{said.Reasoning, said.Text} {
 		if text = strings.TrimSpace(text); text != "" {
 			w.said = append(w.said, text)
@@ -35,56 +37,145 @@ func WithoutSaid(d translate.Decoder, said *Said) translate.Decoder {
 
 // withoutSaid holds the text back until what was said has come.
 type withoutSaid struct {
-	inner translate.Decoder
-	said  []string // texts that are left to come, in order
-	held  string
-	from  int // position in held after the last of them
+	Filter
+	said []string // texts that are left to come, in order
+	held string
+	from int // position in held after the last of them
 }
 
-func (d *withoutSaid) Feed(p []byte, emit func(translate.Event) error) error {
-	return d.inner.Feed(p, func(ev translate.Event) error { return d.take(ev, emit) })
-}
-
-func (d *withoutSaid) Close(emit func(translate.Event) error) error {
-	return d.inner.Close(func(ev translate.Event) error { return d.take(ev, emit) })
-}
-
-// Figures returns those of the engine's decoder.
-func (d *withoutSaid) Figures() (u translate.Usage, t translate.Timings) {
-	if m, ok := d.inner.(Measurer); ok {
-		return m.Figures()
-	}
-	return u, t
-}
-
-func (d *withoutSaid) take(ev translate.Event, emit func(translate.Event) error) error {
-	text, ok := ev.(translate.Text)
+func (d *withoutSaid) event(ev translate.Event) {
 	if len(d.said) == 0 {
-		return emit(ev)
+		d.Emit(ev)
+		return
 	}
-	if !ok {
-		switch ev.(type) {
-		case translate.Usage, translate.Finish, translate.Fault: // it is something else
-			d.said = nil
-			if d.held != "" {
-				if err := emit(translate.Text{Text: d.held}); err != nil {
-					return err
-				}
+	switch ev := ev.(type) {
+	case translate.Usage, translate.Finish, translate.Fault: // the answer is something else
+		if d.said = nil; d.held != "" {
+			d.Emit(translate.Text{Text: d.held})
+		}
+		d.Emit(ev)
+	case translate.Text:
+		d.held += ev.Text
+		for len(d.said) > 0 {
+			at := strings.Index(d.held[d.from:], d.said[0])
+			if at < 0 {
+				return
 			}
+			d.from += at + len(d.said[0])
+			d.said = d.said[1:]
 		}
-		return emit(ev)
+		if rest := d.held[d.from:]; rest != "" {
+			d.Emit(translate.Text{Text: rest})
+		}
+	default:
+		d.Emit(ev)
 	}
-	d.held += text.Text
-	for len(d.said) > 0 {
-		at := strings.Index(d.held[d.from:], d.said[0])
+}
+
+// ThoughtLeaver is an engine that leaves the thoughts of some models in the text of their answers.
+type ThoughtLeaver interface {
+	// ThoughtEnd returns the mark that ends the thought with which the text of the answer to a chat begins; empty: it begins with none.
+	ThoughtEnd(body *jsonbody.Body, chat *request.Chat) string
+}
+
+// ThoughtEnd is that of an engine which may be a [ThoughtLeaver].
+func ThoughtEnd(e Engine, body *jsonbody.Body, chat *request.Chat) string {
+	if leaver, ok := e.(ThoughtLeaver); ok {
+		return leaver.ThoughtEnd(body, chat)
+	}
+	return ""
+}
+
+// ChatDecoder returns the decoder of an engine's answer to a chat, which takes a thought out of the text if the engine leaves it there.
+func ChatDecoder(e Engine, body *jsonbody.Body, chat *request.Chat) translate.Decoder {
+	decoder := e.Decoder()
+	if limited, ok := decoder.(Limited); ok {
+		limited.Limit(chat.TokenLimit(body))
+	}
+	if end := ThoughtEnd(e, body, chat); end != "" {
+		d := &leftThoughtDecoder{end: end}
+		d.Init(decoder, d.event)
+		return d
+	}
+	return decoder
+}
+
+// leftThoughtDecoder decodes an answer whose text begins with a thought. White space around the thought belongs neither to it nor to the text.
+type leftThoughtDecoder struct {
+	Filter
+	end    string // the mark
+	state  thoughtState
+	held   []byte // what may be the mark, or white space before it
+	tokens int    // of the thought, one for each piece of it
+}
+
+type thoughtState uint8
+
+const (
+	beforeThought thoughtState = iota
+	inThought
+	afterThought
+	inAnswer
+)
+
+// Figures returns the usage and timings so far.
+func (d *leftThoughtDecoder) Figures() (usage translate.Usage, timings translate.Timings) {
+	usage, timings = d.Filter.Figures()
+	usage.Reasoning += d.tokens
+	return usage, timings
+}
+
+func (d *leftThoughtDecoder) event(ev translate.Event) {
+	switch ev := ev.(type) {
+	case translate.Text:
+		d.text(ev.Text)
+		return
+	case translate.Prompt, translate.Logprobs:
+		d.Emit(ev)
+		return
+	}
+	if d.state < afterThought { // it has no end
+		d.think(len(bytes.TrimRight(d.held, whiteSpace)))
+		d.state = inAnswer
+	}
+	if usage, ok := ev.(translate.Usage); ok {
+		usage.Reasoning += d.tokens
+		ev = usage
+	}
+	d.Emit(ev)
+}
+
+func (d *leftThoughtDecoder) text(text string) {
+	if d.state < afterThought {
+		d.tokens++
+		d.held = append(d.held, text...)
+		at := bytes.Index(d.held, []byte(d.end))
 		if at < 0 {
-			return nil
+			d.think(len(d.held) - mayBegin(d.held, d.end))
+			return
 		}
-		d.from += at + len(d.said[0])
-		d.said = d.said[1:]
+		text = string(d.held[at+len(d.end):])
+		d.think(len(bytes.TrimRight(d.held[:at], whiteSpace)))
+		d.state = afterThought
 	}
-	if rest := d.held[d.from:]; rest != "" {
-		return emit(translate.Text{Text: rest})
+	if d.state == afterThought {
+		if text = strings.TrimLeft(text, whiteSpace); text == "" {
+			return
+		}
+		d.state = inAnswer
 	}
-	return nil
+	d.Emit(translate.Text{Text: text})
+}
+
+// think emits the first n held bytes as part of the thought.
+func (d *leftThoughtDecoder) think(n int) {
+	thought := string(d.held[:n])
+	d.held = append(d.held[:0], d.held[n:]...)
+	if d.state == beforeThought {
+		thought = strings.TrimLeft(thought, whiteSpace)
+	}
+	if thought != "" {
+		d.state = inThought
+		d.Emit(translate.Reasoning{Text: thought})
+	}
 }

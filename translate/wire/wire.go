@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [CallWriter], [CallLimiter], [TextCaller], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner], [Passer] and [ThoughtLeaver]. An engine that can't
+// [Specific], [Describer], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner], [Passer] and [ThoughtLeaver]. An engine that can't
 // do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
 // beyond its context is a [Bounder].
 type Engine interface {
@@ -28,6 +28,18 @@ type Engine interface {
 
 	// Fault parses a response whose status isn't 200.
 	Fault(status int, body []byte) *translate.Error
+	// Quirks returns what the engine does in its own way.
+	Quirks() Quirks
+}
+
+// Quirks are what an engine does in its own way. The zero value is that of one that does all that it is asked for.
+type Quirks struct {
+	WritesCalls  bool // the request for a chat with a [request.Either] has its format, so that calls are a part of the answer's text
+	CallsAreText bool // the model knows no calls, and is told how to write them in the text of its answer, where [Decoder] finds them
+	IsGreedy     bool // it takes the likeliest tokens where a request doesn't say how to choose them
+	// LimitsCalls says that it ends an answer after its first call, if the request has no parallel_tool_calls, and makes no call if there are no
+	// tools. Other engines' answers get there by [Decoder].
+	LimitsCalls bool
 }
 
 // Upstream is a POST request to an engine.
@@ -88,27 +100,9 @@ type EmbeddingChecker interface {
 	CheckEmbedding(e *request.Embedding) *translate.Error
 }
 
-// CallWriter is an engine that can't hold an answer to a format and look for calls in it.
-type CallWriter interface {
-	// WritesCalls reports whether the request for a chat with an [request.Either] has its format, so that calls are a part of the
-	// answer's text.
-	WritesCalls() bool
-}
-
-// CallLimiter is an engine that by itself ends an answer after its first call, if the request has no parallel_tool_calls, and makes no
-// call if there are no tools. Other engines' answers get there by [Decoder].
-type CallLimiter interface{ LimitsCalls() }
-
-// TextCaller is an engine whose model may know no calls. It is told how to write them in the text of its answer, where [Decoder] finds them.
-type TextCaller interface {
-	// CallsAreText reports whether the model writes its calls in the text.
-	CallsAreText() bool
-}
-
 // ReadsCalls reports whether the calls of an answer to a chat have to be found in its text.
 func ReadsCalls(e Engine, chat *request.Chat) bool {
-	caller, ok := e.(TextCaller)
-	return ok && caller.CallsAreText() && !chat.NoTools && !chat.Forced && chat.Either == nil
+	return e.Quirks().CallsAreText && !chat.NoTools && !chat.Forced && chat.Either == nil
 }
 
 // Counter is an engine that counts the tokens of a chat's prompt without answering it. A Bounder needn't be one.

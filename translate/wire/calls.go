@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// noCallDecoder makes text of calls, for a chat without tools: a client that offers none isn't prepared for a call. An engine that
+// looks for calls in any answer has taken them out of the text.
+type noCallDecoder struct {
+	Filter
+	calls map[int]*gatheredCall
+}
+
+// gatheredCall is a call that is being decoded.
+type gatheredCall struct {
+	name      string
+	arguments []byte
+}
+
+func newNoCallDecoder(inner translate.Decoder) *noCallDecoder {
+	d := &noCallDecoder{calls: map[int]*gatheredCall{}}
+	d.Init(inner, d.event)
+	return d
+}
+
+func (d *noCallDecoder) event(ev translate.Event) {
+	switch ev := ev.(type) {
+	case translate.CallStart:
+		d.calls[ev.Index] = &gatheredCall{name: ev.Name}
+	case translate.CallArgs:
+		if c := d.calls[ev.Index]; c != nil {
+			c.arguments = append(c.arguments, ev.Text...)
+		}
+	case translate.CallDone:
+		if c := d.calls[ev.Index]; c != nil {
+			delete(d.calls, ev.Index)
+			d.Emit(translate.Text{Text: c.text()})
+		}
+	case translate.Finish:
+		if ev.Reason == translate.FinishToolCalls {
+			ev.Reason = translate.FinishStop
+		}
+		d.Emit(ev)
+	default:
+		d.Emit(ev)
+	}
+}
+
+// text returns the call in the form in which most models write it.
+func (c *gatheredCall) text() string {
+	text := jsonbody.AppendString([]byte("<tool_call>\n{\"name\": "), c.name)
+	text = append(text, `, "arguments": `...)
+	if json.Valid(c.arguments) {
+		text = append(text, c.arguments...)
+	} else {
+		text = jsonbody.AppendString(text, string(c.arguments))
+	}
+	return string(append(text, "}\n</tool_call>"...))
+}
+
+// promisedDecoder checks a complete answer for what the engine wasn't held to. An answer that doesn't keep to it ends with an error. One that a limit or a stop
+// string ends isn't complete.
+type promisedDecoder struct {
+	bounded
+	promises *request.Promises
+	text     strings.Builder
+	calls    map[int]*gatheredCall
+	isCut    bool
+}
+
+func newPromisedDecoder(inner translate.Decoder, promises *request.Promises) *promisedDecoder {
+	d := &promisedDecoder{promises: promises, calls: map[int]*gatheredCall{}}
+	d.init(inner, d.event)
+	return d
+}
+
+func (d *promisedDecoder) event(ev translate.Event) {
+	switch ev := ev.(type) {
+	case translate.Text:
+		if d.promises.Answer != nil {
+			d.text.WriteString(ev.Text)
+		}
+	case translate.CallStart:
+		d.calls[ev.Index] = &gatheredCall{name: ev.Name}
+	case translate.CallArgs:
+		if call := d.calls[ev.Index]; call != nil && d.promises.Calls[call.name] != nil {
+			call.arguments = append(call.arguments, ev.Text...)
+		}
+	case translate.Stop:
+		d.isCut = d.isCut || ev.Reason == translate.StopString
+	case translate.Finish:
+		if mismatch := d.mismatch(ev.Reason); mismatch != nil {
+			d.end(translate.Fault{Err: mismatch})
+		} else {
+			d.end(ev)
+		}
+		return
+	case translate.Fault:
+		d.end(ev)
+		return
+	}
+	d.Emit(ev)
+}
+
+// mismatch returns the error of an answer that doesn't keep to what was promised.
+func (d *promisedDecoder) mismatch(reason translate.FinishReason) *translate.Error {
+	if reason == translate.FinishLength {
+		return nil
+	}
+	for i := range len(d.calls) {
+		call := d.calls[i]
+		if call == nil || d.promises.Calls[call.name] == nil {
+			continue
+		}
+		if mismatch := d.promises.Calls[call.name].Mismatch(call.arguments); mismatch != nil {
+			return mismatch
+		}
+	}
+	if len(d.calls) > 0 || d.promises.Answer == nil || d.isCut {
+		return nil
+	}
+	text := strings.TrimSpace(d.text.String())
+	if inner, ok := strings.CutPrefix(text, "```"); ok { // a code fence around it
+		text = strings.TrimSuffix(strings.TrimPrefix(inner, "json"), "```")
+	}
+	if !gjson.Valid(text) {
+		return nil // what is no JSON goes on with what the request began
+	}
+	return d.promises.Answer.Mismatch([]byte(text))
+}
+
+// singleDecoder ends an answer after its first call, for a client that wants no parallel calls. An engine may go on with another
+// call, or with text. Its end is waited for as long as it doesn't, since that has the exact usage.
+type singleDecoder struct {
+	bounded
+	begun bool // the first call has begun
+	call  int  // its index
+	done  bool // it is complete
+}
+
+func newSingleDecoder(inner translate.Decoder) *singleDecoder {
+	d := &singleDecoder{}
+	d.init(inner, d.event)
+	return d
+}
+
+func (d *singleDecoder) event(ev translate.Event) {
+	isMore := d.done // than the call
+	switch ev := ev.(type) {
+	case translate.CallStart:
+		if d.begun && !d.done {
+			return
+		}
+		if !d.begun {
+			d.begun, d.call = true, ev.Index
+		}
+	case translate.CallArgs:
+		if isMore = false; ev.Index != d.call {
+			return
+		}
+	case translate.CallDone:
+		if isMore = false; ev.Index != d.call {
+			return
+		}
+		d.done = true
+	case translate.Reasoning:
+	case translate.Text:
+		if d.done && strings.TrimSpace(ev.Text) == "" {
+			return
+		}
+	case translate.Finish, translate.Fault:
+		d.end(ev)
+		return
+	default:
+		isMore = false
+	}
+	if isMore {
+		d.cut(d.figures(), translate.FinishToolCalls, translate.Stop{})
+	} else {
+		d.Emit(ev)
+	}
+}
