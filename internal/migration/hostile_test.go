@@ -14,7 +14,7 @@ import (
 func swapped(t *testing.T, text string) (*Config, string) {
 	t.Helper()
 	dir := tree(t, files{"config.yaml": text, "m.gguf": "x", "d.gguf": "x", "p.gguf": "x", "t.jinja": "x"})
-	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists())
+	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(), linked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,6 @@ func swapped(t *testing.T, text string) (*Config, string) {
 
 // settingsOf returns the lines of the lm block that aren't about all models.
 func settingsOf(c *Config, dir string) string {
-	c.Finish()
 	_, text, _ := strings.Cut(c.Caddyfile("x"), "idle_ttl 0\n")
 	text, _, _ = strings.Cut(text, "\n\t}\n")
 	return strings.ReplaceAll(strings.ReplaceAll(text, dir, "DIR"), "\t", "")
@@ -55,7 +54,7 @@ func TestLlamaSwap_Models(t *testing.T) {
 		},
 		"times that are none": {
 			yaml: `models: {m: {cmd: "` + run + `", ttl: .inf}, n: {cmd: "` + run + `", ttl: 1e300}, o: {cmd: "` + run + `", ttl: 0.2}, p: {cmd: "` + run + `", ttl: -1}}`,
-			want: "model llama-swap/m {\nalias m\n}\nmodel llama-swap/n {\nalias n\nttl 52560000m\n}\nmodel llama-swap/o {\nalias o\nttl 1s\n}\nmodel llama-swap/p {\nalias p\n}",
+			want: "model llama-swap/m {\nalias m\n}\nmodel llama-swap/n {\nalias n\n}\nmodel llama-swap/o {\nalias o\nttl 1s\n}\nmodel llama-swap/p {\nalias p\n}",
 		},
 		"macros by alias and merge": {
 			yaml: "x: &ctx 2048\ny: &all {ctx: 1, cpu: 7}\nmacros: {<<: *all, ctx: *ctx}\nmodels:\n  m: &m\n    cmd: " + run + " -c ${ctx} --threads ${cpu}\n  n:\n    <<: *m\n    ttl: 60\n",
@@ -63,7 +62,7 @@ func TestLlamaSwap_Models(t *testing.T) {
 		},
 		"files that the sandbox has to allow": {
 			yaml: `models: {m: {cmd: "` + run + ` --lora a.gguf,/b.gguf --chat-template-file=t.jinja"}}`,
-			want: "engine llama_server {\nsandbox_read DIR/a.gguf /b.gguf DIR/t.jinja\n}\nmodel llama-swap/m {\nalias m\nargs --lora DIR/a.gguf,/b.gguf --chat-template-file=DIR/t.jinja\n}",
+			want: "engine llama_server {\nsandbox_read DIR/a.gguf /b.gguf DIR/t.jinja\n}\nmodel llama-swap/m {\nalias m\nargs --lora DIR/a.gguf,/b.gguf --chat-template-file DIR/t.jinja\n}",
 		},
 		"a draft model, and one that is missing": {
 			yaml: `models: {m: {cmd: "` + run + ` -md d.gguf --draft-max 8"}, n: {cmd: "` + run + ` -md gone.gguf"}}`,
@@ -71,7 +70,7 @@ func TestLlamaSwap_Models(t *testing.T) {
 		},
 		"a name for each set of parameters": {
 			yaml: `models: {m: {cmd: "` + run + `", filters: {setParamsByID: {"${MODEL_ID}:high": {a: 1}}}}}`,
-			want: "model llama-swap/m {\nalias m m:high\n}", notes: []string{"m: filters.setParamsByID has no equivalent"},
+			want: "model llama-swap/m {\nalias m m:high\n}", notes: []string{"m: there is no equivalent of filters.setParamsByID"},
 		},
 		"preloaded and pinned by an alias": {
 			yaml: "models: {m: {cmd: \"" + run + "\", aliases: [other]}}\nhooks: {on_startup: {preload: [other]}}\ngroups: {g: {persistent: true, members: [m, gone]}}",
@@ -79,11 +78,11 @@ func TestLlamaSwap_Models(t *testing.T) {
 		},
 		"secrets of the command": {
 			yaml: `models: {m: {cmd: "` + run + ` --hf-token hunter2 --api-key=hunter2 --sleep-idle-seconds 9"}, d: {cmd: "docker run -e T=${env.SECRET_TOKEN} x"}}`,
-			want: "model llama-swap/m {\nalias m\n}", notes: []string{"instead of --hf-token", "instead of --sleep-idle-seconds", "docker run)"},
+			want: "model llama-swap/m {\nalias m\n}", notes: []string{"instead of --hf-token", "instead of --sleep-idle-seconds", "taken over: docker"},
 		},
 		"what is said of a model": {
 			yaml: `models: {m: {cmd: "` + run + `", unlisted: true, name: N, proxy: "http://x", checkEndpoint: /x, cmdStop: s, surprise: 1}}`,
-			want: "model llama-swap/m {\nalias m\n}", notes: []string{"m: unlisted has", "m: name has", "m: surprise has"},
+			want: "model llama-swap/m {\nalias m\n}", notes: []string{"m: there is no equivalent of name, surprise, unlisted"},
 		},
 		"an unknown macro": {yaml: `models: {m: {cmd: "` + run + ` --threads ${cpus}"}}`, want: "model llama-swap/m {\nalias m\nargs --threads `${cpus}`\n}", notes: []string{"the macro in the argument ${cpus}"}},
 	} {
@@ -124,7 +123,7 @@ func TestLlamaSwap_Bombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := tree(t, files{"config.yaml": text})
-			c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists())
+			c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(), linked)
 			if err == nil && len(c.Models) > 0 {
 				t.Errorf("models are found: %v", c.Models)
 			}
@@ -145,12 +144,14 @@ func TestOllama_Damaged(t *testing.T) {
 	t.Parallel()
 	blob := func(text string) string { return "blobs/" + strings.Replace(digest(text), ":", "-", 1) }
 	const odd = `{"num_ctx":"4096","temperature":"hot","top_p":0.5,"stop":["1","null",""],"use_mmap":false,"min_p":null,"seed":true}`
-	const other = `{"num_ctx":8192,"top_k":1e400,"stop":"x"}`
-	long := strings.Repeat("x", maxOllama+1)
+	const other = `{"num_ctx":8192,"stop":"x"}`
+	const huge = `{"top_k":1e400}`
+	long := strings.Repeat("x", maxFile+1)
 	dir := tree(t, files{
-		blob("m"): "m", blob(odd): odd, blob(other): other, blob(long): long, blob("[]"): "[]", blob("null"): "null",
+		blob("m"): "m", blob(odd): odd, blob(other): other, blob(huge): huge, blob(long): long, blob("[]"): "[]", blob("null"): "null",
 		"manifests/registry.ollama.ai/library/m/odd":     manifest("model", digest("m"), "params", digest(odd), "messages", digest("msg"), "draft", digest("d")),
 		"manifests/registry.ollama.ai/library/m/other":   manifest("model", digest("m"), "params", digest(other)),
+		"manifests/registry.ollama.ai/library/m/huge":    manifest("model", digest("m"), "params", digest(huge)),
 		"manifests/registry.ollama.ai/library/m/lost":    manifest("model", digest("m"), "params", digest("nowhere"), "system", digest("nowhere")),
 		"manifests/registry.ollama.ai/library/m/long":    manifest("model", digest("m"), "params", digest(long), "system", digest(long)),
 		"manifests/registry.ollama.ai/library/m/list":    manifest("model", digest("m"), "params", digest("[]")),
@@ -167,14 +168,14 @@ func TestOllama_Damaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tlist_models all\n\t\tidle_ttl 5m\n"+
-		"\t\tmodel library/m {\n\t\t\talias m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\targs --top-p 0.5 --no-mmap\n\t\t}\n"+
+		"\t\tmodel library/m {\n\t\t\talias m:huge m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\targs --top-p 0.5\n\t\t}\n"+
 		"\t\tpreset m:odd {\n\t\t\tstop `\"1\"` `\"null\"`\n\t\t}\n\t\tpreset m:other {\n\t\t\tstop x\n\t\t}\n",
 		"http://:11434 {\n\tbind\n\tlm_api\n}\n",
 		[]string{
-			"m/link is passed over", "m:large: ", "m:nothing: it has no file", "m:list: its parameters can't be read", "m:long: its system prompt can't be read",
-			"m:lost: its parameters can't be read", "m:lost: its system prompt can't be read", "m:odd: the parameter temperature has no equivalent",
-			"m:odd: the parameter seed has no equivalent", "m:odd: its example messages", "m:odd: its draft model", "m:other: the parameter top_k",
-			"m:other: it is the same model as m:list, whose setting counts instead of: context_length 8192",
+			"m:large: ", "m:nothing: it has no file", "m:list: its parameters can't be read", "m:long: its system prompt can't be read",
+			"m:lost: its parameters can't be read", "m:lost: its system prompt can't be read", "m:odd: there is no equivalent of seed, temperature, use_mmap",
+			"m:odd: there is no equivalent of draft, messages", "m:huge: its parameters can't be read",
+			"library/m: it has two names with different settings, of which the first counts, and not: context_length 8192",
 		})
 }
 
@@ -192,7 +193,7 @@ func TestOllama_Environment(t *testing.T) {
 		"not at all":  {env: map[string]string{"OLLAMA_KEEP_ALIVE": "0"}, want: "idle_ttl 1s", port: 11434},
 		"in seconds":  {env: map[string]string{"OLLAMA_KEEP_ALIVE": "90", "OLLAMA_HOST": ":99999"}, want: "idle_ttl 90s", port: 11434},
 		"too long":    {env: map[string]string{"OLLAMA_KEEP_ALIVE": "99999999999999"}, want: "idle_ttl 52560000m", port: 11434},
-		"no duration": {env: map[string]string{"OLLAMA_KEEP_ALIVE": "long", "OLLAMA_MAX_QUEUE": "x"}, want: "idle_ttl 5m", port: 11434, note: "OLLAMA_KEEP_ALIVE long isn't a duration"},
+		"no duration": {env: map[string]string{"OLLAMA_KEEP_ALIVE": "long", "OLLAMA_MAX_QUEUE": "x"}, want: "idle_ttl 5m", port: 11434},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +234,7 @@ func TestLMStudio_Damaged(t *testing.T) {
 		"http://:1234 {\n\tbind\n\tlm_api\n}\n",
 		[]string{
 			"settings.json can't be read", "http-server-config.json can't be read", "b.gguf.json can't be read", "a/b/model.yaml can't be read",
-			"p/m: the setting llm.load.contextLength", "p/m: the setting llm.load.llama.vCacheQuantizationType", "p/m: the setting llm.load.llama.cpuThreadPoolSize",
+			"p/m: there is no equivalent of llm.load.contextLength, llm.load.llama.vCacheQuantizationType, llm.load.numParallelSessions",
 		})
 }
 

@@ -3,19 +3,25 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
 // Config is what was found, in our words.
 type Config struct {
 	ModelsDirs  []string   // folders whose models are used where they are
-	Links       []Link     // files that have to be linked into the models folder
 	Options     [][]string // options of lm, each with its arguments
 	SandboxRead []string   // files that engines need besides models
 	Models      []Model
@@ -23,12 +29,7 @@ type Config struct {
 	Port        int      // where the other program listens
 	NeedsToken  bool     // whether the other program asks for an API key
 	Notes       []string // what has no equivalent, and what to do about it
-}
-
-// Link is a file that becomes <publisher>/<repo>/<its name> in the models folder.
-type Link struct {
-	File, Publisher, Repo string
-	IsProjector           bool // of the model in the same folder
+	Usable      int      // models that can be taken over
 }
 
 // Model is the settings of a model.
@@ -54,29 +55,87 @@ type Found struct {
 // List returns the models in a folder.
 type List func(ctx context.Context, folder string) ([]Found, error)
 
+// NoModelsError says that a folder has no models of the other program.
+type NoModelsError struct{ reason string }
+
+func (e *NoModelsError) Error() string { return e.reason }
+
 func (c *Config) note(format string, args ...any) {
-	note := fmt.Sprintf(format, args...)
-	if !slices.Contains(c.Notes, note) {
+	if note := fmt.Sprintf(format, args...); !slices.Contains(c.Notes, note) {
 		c.Notes = append(c.Notes, note)
 	}
 }
 
-// set adds an option, unless it has no argument.
+// lacks notes settings that have no equivalent.
+func (c *Config) lacks(of string, settings []string) {
+	if len(settings) > 0 {
+		slices.Sort(settings)
+		c.note("%s: there is no equivalent of %s", of, strings.Join(settings, ", "))
+	}
+}
+
+// add adds a model. If there is one with its key, it gets the other names, and those options that it hasn't.
+func (c *Config) add(m Model) {
+	c.Usable++
+	i := slices.IndexFunc(c.Models, func(other Model) bool { return other.Key == m.Key })
+	if i < 0 {
+		i = len(c.Models)
+		c.Models = append(c.Models, Model{Key: m.Key})
+	}
+	to := &c.Models[i]
+	for _, alias := range m.Aliases {
+		isAlias := func(other string) bool { return strings.EqualFold(other, alias) }
+		j := slices.IndexFunc(c.Models, func(other Model) bool { return slices.ContainsFunc(other.Aliases, isAlias) })
+		switch {
+		case j >= 0 && j != i:
+			c.note("%s is a name of two models, and stays that of %s", alias, c.Models[j].Key)
+		case j < 0 && strings.TrimSpace(alias) != "" && !strings.HasSuffix(alias, `\`) && !strings.EqualFold(alias, m.Key):
+			to.Aliases = append(to.Aliases, alias)
+		}
+	}
+	for _, o := range m.Options {
+		j := slices.IndexFunc(to.Options, func(other []string) bool { return other[0] == o[0] })
+		switch {
+		case j < 0:
+			to.Options = append(to.Options, o)
+		case !slices.Equal(to.Options[j], o):
+			c.note("%s: it has two names with different settings, of which the first counts, and not: %s", m.Key, clip(strings.Join(o, " ")))
+		}
+	}
+}
+
 func (m *Model) set(name string, args ...string) {
 	m.Options = append(m.Options, append([]string{name}, args...))
 }
 
-// set adds a field with strings. The Caddyfile takes what is JSON as such, so a string that looks like JSON is written as JSON.
-func (p *Preset) set(name string, values ...string) {
+// args adds arguments of the engine.
+func (m *Model) args(args ...string) {
+	i := slices.IndexFunc(m.Options, func(o []string) bool { return o[0] == "args" })
+	switch {
+	case i >= 0:
+		m.Options[i] = append(m.Options[i], args...)
+	case len(args) > 0:
+		m.set("args", args...)
+	}
+}
+
+// preset adds a field to a preset. The Caddyfile takes what is JSON as such, so a string that looks like JSON is written as JSON.
+func (c *Config) preset(of, name string, values ...string) {
+	i := slices.IndexFunc(c.Presets, func(p Preset) bool { return p.Name == of })
+	if i < 0 {
+		i = len(c.Presets)
+		c.Presets = append(c.Presets, Preset{Name: of})
+		c.note(`%s: its system prompt and stop strings are in the preset of that name, which requests choose with the field "preset"`, of)
+	}
 	words := []string{name}
 	for _, value := range values {
-		if json.Valid([]byte(value)) && name != "system_prompt" {
+		if name != "system_prompt" && json.Valid([]byte(value)) {
 			encoded, _ := json.Marshal(value) // a string can be encoded
 			value = string(encoded)
 		}
 		words = append(words, value)
 	}
-	p.Fields = append(p.Fields, words)
+	c.Presets[i].Fields = append(c.Presets[i].Fields, words)
 }
 
 // servedOn notes that the other program served other machines.
@@ -87,181 +146,82 @@ func (c *Config) servedOn(program, host string) {
 	}
 }
 
-// args adds arguments of the engine.
-func (m *Model) args(args ...string) {
-	if len(args) == 0 {
-		return
+// maxFile bounds a file of another program's settings, in bytes.
+const maxFile = 1 << 20
+
+// read reads a file in JSON or YAML, by its name. It reports false if there is none; one that can't be read is noted.
+func (c *Config) read(path string, to any) bool {
+	text, err := boundedfile.Read(path, maxFile)
+	switch {
+	case err != nil:
+	case filepath.Ext(path) == ".yaml":
+		err = yaml.Unmarshal(text, to)
+	default:
+		err = json.Unmarshal([]byte(strings.TrimPrefix(string(text), "\ufeff")), to)
 	}
-	for i, o := range m.Options {
-		if o[0] == "args" {
-			m.Options[i] = append(o, args...)
-			return
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.note("%s can't be read, and what it says is left out: %v", path, err)
+	}
+	return err == nil
+}
+
+// texts returns the texts of a list, or of a single value. What is empty is left out.
+func texts(value any) (all []string) {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	for _, each := range list {
+		switch v := each.(type) {
+		case string:
+			if v != "" {
+				all = append(all, v)
+			}
+		case float64:
+			all = append(all, strconv.FormatFloat(v, 'f', -1, 64))
+		case int, bool:
+			all = append(all, fmt.Sprint(v))
 		}
 	}
-	m.set("args", args...)
+	return all
 }
 
-// caddyfileWriter writes a Caddyfile.
-type caddyfileWriter struct {
-	strings.Builder
-	depth int
+// numbers matches what is an argument of the engine.
+var numbers = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,20})?$`)
+
+// number returns a value that is a number; empty: it is none.
+func number(value any) string {
+	if all := texts(value); len(all) == 1 && numbers.MatchString(all[0]) {
+		return all[0]
+	}
+	return ""
 }
 
-func (w *caddyfileWriter) words(all []string) {
-	w.WriteString(strings.Repeat("\t", w.depth))
-	for i, word := range all {
-		if i > 0 {
-			w.WriteByte(' ')
-		}
-		w.WriteString(quoted(word))
+// isWhole reports whether a text is a whole number above 0.
+func isWhole(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n > 0
+}
+
+// maxSeconds is more than any model stays loaded, and few enough for a [time.Duration].
+const maxSeconds = 100 * 365 * 24 * 60 * 60
+
+// seconds writes a duration as Caddyfiles have it.
+func seconds(n float64) string {
+	switch whole := int(min(n, maxSeconds)); {
+	case n <= 0:
+		return "0"
+	case whole%60 == 0 && whole > 0:
+		return strconv.Itoa(whole/60) + "m"
+	default:
+		return strconv.Itoa(max(whole, 1)) + "s"
 	}
 }
 
-func (w *caddyfileWriter) line(all ...string) {
-	w.words(all)
-	w.WriteByte('\n')
-}
-
-// block writes a block, and in it what a function writes.
-func (w *caddyfileWriter) block(what func(), head ...string) {
-	w.words(head)
-	if len(head) > 0 {
-		w.WriteByte(' ')
+// clip shortens a text for a note.
+func clip(text string) string {
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:79]) + "…"
 	}
-	w.WriteString("{\n")
-	w.depth++
-	what()
-	w.depth--
-	w.WriteString(strings.Repeat("\t", w.depth) + "}\n")
-}
-
-// Caddyfile returns the configuration.
-func (c *Config) Caddyfile(from string) string {
-	w := new(caddyfileWriter)
-	fmt.Fprintf(w, "# Made by \"lmcaddy import --from %s\". \"lmcaddy run\" serves with it.\n", from)
-	w.block(func() {
-		w.line("grace_period", "15s")
-		w.block(func() {
-			for _, dir := range c.ModelsDirs {
-				w.line("models_dir", dir)
-			}
-			w.line("list_models", "all") // as the other programs do
-			for _, o := range c.Options {
-				w.line(o...)
-			}
-			if len(c.SandboxRead) > 0 {
-				w.block(func() { w.line(append([]string{"sandbox_read"}, c.SandboxRead...)...) }, "engine", "llama_server")
-			}
-			for _, m := range slices.SortedFunc(slices.Values(c.Models), func(a, b Model) int { return cmp.Compare(a.Key, b.Key) }) {
-				if len(m.Aliases)+len(m.Options) == 0 {
-					continue
-				}
-				w.block(func() {
-					if len(m.Aliases) > 0 {
-						w.line(append([]string{"alias"}, m.Aliases...)...)
-					}
-					for _, o := range m.Options {
-						w.line(o...)
-					}
-				}, "model", m.Key)
-			}
-			for _, p := range c.Presets {
-				w.block(func() {
-					for _, f := range p.Fields {
-						w.line(f...)
-					}
-				}, "preset", p.Name)
-			}
-		}, "lm")
-	})
-	w.WriteByte('\n')
-	w.block(func() {
-		w.WriteString("\tbind 127.0.0.1 # Only this machine can connect. Before other machines may, put lm_auth before lm_api.\n")
-		if c.NeedsToken {
-			w.line("lm_auth")
-		}
-		w.line("lm_api")
-	}, "http://:"+strconv.Itoa(c.Port))
-	return w.String()
-}
-
-// Finish makes the configuration one that is valid: no two models have the same alias, no model has an option twice, and each word
-// can be written.
-func (c *Config) Finish() {
-	c.dropUnwritable()
-	c.join()
-	owner := map[string]string{}
-	for i := range c.Models {
-		m := &c.Models[i]
-		m.Aliases = slices.DeleteFunc(m.Aliases, func(alias string) bool {
-			key, taken := owner[strings.ToLower(alias)]
-			if !taken {
-				owner[strings.ToLower(alias)] = m.Key
-			} else if key != m.Key {
-				c.note("%s is a name of two models, and stays that of %s", alias, key)
-			}
-			return taken || strings.EqualFold(alias, m.Key)
-		})
-		for j, alias := range m.Aliases {
-			m.Aliases[j] = literal(alias)
-		}
-	}
-}
-
-// literal is an alias that stands for itself alone, although it has characters of a pattern.
-func literal(alias string) string {
-	if !strings.ContainsAny(alias, "*?[") {
-		return alias
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(alias)
-}
-
-// Rename gives a model another key; an empty one removes it. A model that drafts for others is no longer theirs, then.
-func (c *Config) Rename(from, to string) {
-	for i := range c.Models {
-		m := &c.Models[i]
-		if m.Key == from {
-			m.Key = to
-		}
-		m.Options = slices.DeleteFunc(m.Options, func(o []string) bool {
-			if o[0] != "draft_model" || o[1] != from {
-				return false
-			}
-			o[1] = to
-			return to == ""
-		})
-	}
-	c.Models = slices.DeleteFunc(c.Models, func(m Model) bool { return m.Key == "" })
-}
-
-// join makes one model of those with the same key. The options of the first count.
-func (c *Config) join() {
-	var all []Model
-	for _, m := range c.Models {
-		i := slices.IndexFunc(all, func(a Model) bool { return a.Key == m.Key })
-		if i < 0 {
-			all = append(all, m)
-			continue
-		}
-		for _, o := range m.Options {
-			same := slices.IndexFunc(all[i].Options, func(other []string) bool { return other[0] == o[0] })
-			switch {
-			case same < 0:
-				all[i].Options = append(all[i].Options, o)
-			case !slices.Equal(all[i].Options[same], o):
-				c.note("%s: it is the same model as %s, whose setting counts instead of: %s", first(m.Aliases, m.Key),
-					first(all[i].Aliases, m.Key), clip(strings.Join(o, " ")))
-			}
-		}
-		all[i].Aliases = append(all[i].Aliases, m.Aliases...)
-	}
-	c.Models = all
-}
-
-// first is the first of some names, or another if there are none.
-func first(names []string, other string) string {
-	if len(names) == 0 {
-		return other
-	}
-	return names[0]
+	return text
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 type files map[string]string
@@ -43,10 +45,15 @@ func lists(found ...Found) List {
 	}
 }
 
+// linked is a Link that only looks whether there is the file.
+func linked(file, publisher, repo string) (string, error) {
+	_, err := os.Stat(file)
+	return catalog.Key(publisher, repo), err
+}
+
 // compare compares a configuration with the lines within its lm block, and the notes with parts of them.
 func compare(t *testing.T, c *Config, dir, lm, site string, notes []string) {
 	t.Helper()
-	c.Finish()
 	text := strings.ReplaceAll(c.Caddyfile("x"), dir, "DIR")
 	_, text, _ = strings.Cut(text, "\n")
 	want := "{\n\tgrace_period 15s\n\tlm {\n" + lm + "\t}\n}\n\n" + site
@@ -116,8 +123,8 @@ func TestOllama(t *testing.T) {
 		"\t\tpreset qwen3:latest {\n\t\t\tstop <|im_end|> `}`\n\t\t}\n",
 		"http://:11434 {\n\tbind\n\tlm_api\n}\n",
 		[]string{
-			"gone:1b: its file is missing", "tensors:latest: it is in a format", "adapted:latest: it has an adapter", "qwen3:4b: the parameter mirostat has no equivalent",
-			"qwen3:4b: the parameter num_gpu has no equivalent", "OLLAMA_KEEP_ALIVE idle_ttl", "evil:latest: it has no file", "cloud:latest: it has no file",
+			"gone:1b: its file is missing", "tensors:latest: it has no file", "adapted:latest: it has an adapter", "qwen3:4b: there is no equivalent of mirostat, num_gpu",
+			"OLLAMA_KEEP_ALIVE idle_ttl", "evil:latest: it has no file", "cloud:latest: it has no file",
 			"garbage:latest: its manifest can't be read",
 		})
 	if _, err := Ollama(t.Context(), t.TempDir(), noVariables, lists()); err == nil {
@@ -150,7 +157,7 @@ func TestLMStudio(t *testing.T) {
 		"\t\tmodel lmstudio-community/qwen3-4b {\n\t\t\tcontext_length 16384\n\t\t\tparallel 2\n\t\t\targs --cache-type-k q8_0 --temp 0.7\n\t\t}\n"+
 		"\t\tpreset lmstudio-community/qwen3-4b {\n\t\t\tsystem_prompt `Be brief.`\n\t\t}\n",
 		"http://:4321 {\n\tbind\n\tlm_api\n}\n",
-		[]string{"served on 0.0.0.0", "CORS", "mcp.json", "presets (1)", "pub/broken: it is cut off", "the setting llm.prediction.unknown has no equivalent"})
+		[]string{"served on 0.0.0.0", "CORS", "mcp.json", "presets", "pub/broken: it is cut off", "there is no equivalent of llm.prediction.unknown"})
 
 	plain := tree(t, files{"pub/m/a.gguf": "x"})
 	c, err = LMStudio(t.Context(), plain, lists(Found{Key: "pub/m", Path: "pub/m/a.gguf"}))
@@ -200,8 +207,16 @@ peers: {other: {proxy: "http://other"}}
 func TestLlamaSwap(t *testing.T) {
 	t.Setenv("LLAMA_CACHE", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
+	var links []string
+	link := func(file, publisher, repo string) (string, error) {
+		key, err := linked(file, publisher, repo)
+		if err == nil {
+			links = append(links, file+" "+publisher+"/"+repo)
+		}
+		return key, err
+	}
 	dir := tree(t, files{"config.yaml": swapYAML, "models/qwen.gguf": "x", "models/mmproj-qwen.gguf": "x"})
-	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(Found{Key: "ggml-org/gemma-3-1b-it", Path: "x.gguf"}))
+	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(Found{Key: "ggml-org/gemma-3-1b-it", Path: "x.gguf"}), link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,16 +228,14 @@ func TestLlamaSwap(t *testing.T) {
 		"\t\tmodel qwen/think {\n\t\t\talias qwen/think:high\n\t\t\tcontext_length 8192\n\t\t\tparallel 2\n\t\t\targs -ngl 99 --chat-template-kwargs `{\"enable_thinking\": true}`\n\t\t\tttl 1m\n\t\t}\n",
 		"http://:8080 {\n\tbind\n\tlm_auth\n\tlm_api\n}\n",
 		[]string{
-			"docker: it isn't run by llama-server with a model", "gone: its file /nowhere/x.gguf is missing", "open: its command can't be read", "CUDA_VISIBLE_DEVICES",
-			"fast one: filters.stripParams", "gpt-4o is a name of two models", "peers: there is no equivalent", "lmcaddy token create", "hub: instead of --api-key",
+			"docker: it isn't run by llama-server with a model", "gone: its file can't be used: stat /nowhere/x.gguf", "open: its command can't be read", "qwen/think: there is no equivalent of env",
+			"fast one: there is no equivalent of filters.stripParams", "gpt-4o is a name of two models", "there is no equivalent of peers", "lmcaddy token create", "hub: instead of --api-key",
 		})
-	want := []Link{
-		{dir + "/models/qwen.gguf", "llama-swap", "fast-one", false},
-		{dir + "/models/qwen.gguf", "llama-swap", "never", false},
-		{dir + "/models/qwen.gguf", "qwen", "think", false},
-		{dir + "/models/mmproj-qwen.gguf", "qwen", "think", true},
+	want := []string{
+		dir + "/models/qwen.gguf llama-swap/fast-one", dir + "/models/qwen.gguf llama-swap/never", dir + "/models/qwen.gguf qwen/think",
+		dir + "/models/mmproj-qwen.gguf qwen/think",
 	}
-	if diff := cmp.Diff(want, c.Links); diff != "" {
+	if diff := cmp.Diff(want, links); diff != "" {
 		t.Errorf("the links (-want +got):\n%s", diff)
 	}
 }
@@ -233,7 +246,7 @@ func TestLlamaSwap_Refuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := tree(t, files{"config.yaml": text})
-			if _, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists()); err == nil {
+			if _, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(), linked); err == nil {
 				t.Error("it was read")
 			}
 		})

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -9,12 +10,11 @@ import (
 
 // server is a command line of llama-server.
 type server struct {
-	program                                 string
-	model, projector, draft, repo, repoFile string
-	context, parallel                       int
-	isUnified                               bool // all slots share the context
-	rest                                    []string
-	dropped                                 []string
+	program                       string
+	model, projector, draft, repo string
+	context, parallel             int
+	isUnified                     bool // all slots share the context
+	rest, dropped                 []string
 }
 
 // These flags are lmcaddy's own business: where the engine listens, what it shows, and what it is called.
@@ -23,16 +23,19 @@ var (
 		"--metrics", "--slots", "--no-webui", "--webui", "--ui", "--no-ui", "--props", "--no-slots", "--jinja", "--verbose", "-v",
 		"--log-disable", "--offline",
 	}
-	droppedPairs = []string{
-		"--host", "--port", "--api-key", "--api-key-file", "-a", "--alias", "--path", "--ssl-key-file", "--ssl-cert-file", "--log-file",
-		"--slot-save-path", "-to", "--timeout", "--threads-http", "--api-prefix", "-hft", "--hf-token",
-		"--sleep-idle-seconds",
+	// droppedPairs are those with a value, and what to write into the Caddyfile instead; empty: nothing.
+	droppedPairs = map[string]string{
+		"--host": "", "--port": "", "-a": "", "--alias": "", "--path": "", "--log-file": "", "--slot-save-path": "", "-to": "", "--timeout": "",
+		"--threads-http": "", "--api-prefix": "", "-hff": "", "--hf-file": "",
+		"--api-key": "lm_auth in the site", "--api-key-file": "lm_auth in the site",
+		"--ssl-key-file": "https in the site's address", "--ssl-cert-file": "https in the site's address",
+		"-hft": "the option hub with its token", "--hf-token": "the option hub with its token",
+		"--sleep-idle-seconds": "the option ttl of the model",
 	}
 	// fileFlags are followed by a file, which the engine's sandbox has to let it read.
 	fileFlags = []string{
 		"--lora", "--control-vector", "--chat-template-file", "--grammar-file", "-jf", "--json-schema-file", "-lcs",
-		"--lookup-cache-static",
-		"-mv", "--model-vocoder",
+		"--lookup-cache-static", "-mv", "--model-vocoder",
 	}
 )
 
@@ -46,24 +49,22 @@ func parseServer(words []string) (*server, bool) {
 		return nil, false
 	}
 	s := &server{program: words[0]}
-	words = words[1:]
-	for len(words) > 0 {
-		word := words[0]
-		words = words[1:]
-		flag, value, hasValue := strings.Cut(word, "=")
-		if !hasValue || !strings.HasPrefix(flag, "--") {
-			flag, hasValue = word, false
+	var flags []string // each with its value as the next word
+	for _, word := range words[1:] {
+		if flag, value, hasValue := strings.Cut(word, "="); hasValue && strings.HasPrefix(flag, "--") {
+			flags = append(flags, flag, value)
+		} else {
+			flags = append(flags, word)
 		}
-		take := func() string {
-			if hasValue {
-				return value
+	}
+	for len(flags) > 0 {
+		flag := flags[0]
+		flags = flags[1:]
+		take := func() (value string) {
+			if len(flags) > 0 {
+				value, flags = flags[0], flags[1:]
 			}
-			if len(words) == 0 {
-				return ""
-			}
-			next := words[0]
-			words = words[1:]
-			return next
+			return value
 		}
 		switch flag {
 		case "-m", "--model":
@@ -74,8 +75,6 @@ func parseServer(words []string) (*server, bool) {
 			s.draft = take()
 		case "-hf", "-hfr", "--hf-repo":
 			s.repo = take()
-		case "-hff", "--hf-file":
-			s.repoFile = take()
 		case "-c", "--ctx-size":
 			s.context, _ = strconv.Atoi(take()) // 0 is the model's own length, which is the default here, too
 		case "-np", "--parallel":
@@ -83,13 +82,11 @@ func parseServer(words []string) (*server, bool) {
 		case "-kvu", "--kv-unified":
 			s.isUnified = true
 		default:
-			switch {
-			case slices.Contains(droppedPairs, flag):
+			if _, isDropped := droppedPairs[flag]; isDropped {
 				take()
 				s.dropped = append(s.dropped, flag)
-			case slices.Contains(droppedWords, flag):
-			default:
-				s.rest = append(s.rest, word)
+			} else if !slices.Contains(droppedWords, flag) {
+				s.rest = append(s.rest, flag)
 			}
 		}
 	}
@@ -110,26 +107,17 @@ func (s *server) settings(c *Config, id, folder string, m *Model) {
 		m.set("parallel", strconv.Itoa(s.parallel))
 	}
 	for i, word := range s.rest {
-		flag, value, isOne := strings.Cut(word, "=")
 		if strings.Contains(word, "${") {
 			c.note("%s: what stands for the macro in the argument %s isn't known: correct it in the Caddyfile", id, clip(word))
 		}
-		switch {
-		case isOne && slices.Contains(fileFlags, flag):
-			s.rest[i] = flag + "=" + c.readable(folder, value)
-		case i > 0 && slices.Contains(fileFlags, s.rest[i-1]):
+		if i > 0 && slices.Contains(fileFlags, s.rest[i-1]) {
 			s.rest[i] = c.readable(folder, word)
 		}
 	}
 	m.args(s.rest...)
 	for _, flag := range s.dropped {
-		switch {
-		case strings.HasPrefix(flag, "--ssl") || strings.HasPrefix(flag, "--api-key"):
-			c.note("%s: instead of %s, the site in the Caddyfile has TLS and lm_auth", id, flag)
-		case flag == "-hft" || flag == "--hf-token":
-			c.note("%s: instead of %s, the option hub of the Caddyfile has the token", id, flag)
-		case flag == "--sleep-idle-seconds":
-			c.note("%s: instead of %s, the option ttl of the model says when it is unloaded", id, flag)
+		if instead := droppedPairs[flag]; instead != "" {
+			c.note("%s: instead of %s, write %s", id, flag, instead)
 		}
 	}
 	if isPath := strings.ContainsAny(s.program, `/\`); isPath {
@@ -148,4 +136,71 @@ func (c *Config) readable(folder, files string) string {
 		}
 	}
 	return strings.Join(paths, ",")
+}
+
+// withoutComments drops the lines of a command that are comments, and joins lines that end with a backslash.
+func withoutComments(command string) string {
+	var b strings.Builder
+	for line := range strings.Lines(command) {
+		line = strings.TrimRight(line, "\r\n")
+		if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "#") {
+			b.WriteString(strings.TrimSuffix(trimmed, `\`) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// windowsPaths doubles the backslashes of paths, which a shell would take for escapes; \" stays an escaped quote.
+var windowsPaths = strings.NewReplacer(`\"`, `\"`, `\`, `\\`)
+
+// commandWords splits a command into words, as llama-swap does on an operating system.
+func commandWords(command, system string) ([]string, error) {
+	command = withoutComments(command)
+	if system == "windows" {
+		command = windowsPaths.Replace(command)
+	}
+	return split(command)
+}
+
+// split splits a command into words, as a shell does.
+func split(command string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	var quote rune
+	escaped := false
+	for _, r := range command {
+		switch {
+		case escaped:
+			if quote == '"' && r != '"' && r != '\\' && r != '$' && r != '`' {
+				word.WriteByte('\\')
+			}
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '"' || r == '\'':
+			quote, inWord = r, true
+		case strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, errors.New("a quote isn't closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
 }

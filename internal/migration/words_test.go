@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFinish_DropsWhatCannotBeWritten(t *testing.T) {
+func TestCaddyfile_LeavesOutWhatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	bad := []string{"{$HOME}", "a{$X:y}", "{env.SECRET}", "{file./etc/passwd}", "\x1b[31mred", "a\x00b", "a\rb", "`\\", "`\\\"{", "b`\\\"x"}
 	c := &Config{
@@ -20,15 +20,10 @@ func TestFinish_DropsWhatCannotBeWritten(t *testing.T) {
 		},
 		Presets: []Preset{{Name: "p", Fields: [][]string{{"stop", "{{", "</s>"}, {"system_prompt", "{env.SECRET}"}}}, {Name: "{$HOME}"}},
 	}
-	c.Finish()
-	if diff := cmp.Diff([]string{"/models"}, c.ModelsDirs); diff != "" {
-		t.Errorf("the folders (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Model{{Key: "a/b", Aliases: []string{"good", "{", `C:\x`}, Options: [][]string{{"ttl", "1m"}}}}, c.Models); diff != "" {
-		t.Errorf("the models (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Preset{{Name: "p", Fields: [][]string{{"stop", "{{", "</s>"}}}}, c.Presets); diff != "" {
-		t.Errorf("the presets (-want +got):\n%s", diff)
+	_, text, _ := strings.Cut(c.Caddyfile("x"), "list_models all\n")
+	text, _, _ = strings.Cut(strings.ReplaceAll(text, "\t", ""), "\n}\n}\n")
+	if diff := cmp.Diff("model a/b {\nalias good `{` `C:\\x`\nttl 1m\n}\npreset p {\nstop `{{` </s>", text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(c.Notes) != len(bad)+5 {
 		t.Errorf("%d notes:\n%s", len(c.Notes), strings.Join(c.Notes, "\n"))
@@ -44,7 +39,7 @@ func TestLlamaSwap_MacrosAreBounded(t *testing.T) {
 	text += "models:\n  bomb: {cmd: \"llama-server -m x.gguf ${m60}\", aliases: [\"${m50}\"], ttl: \"${m40}\"}\n"
 	text += "  fine: {cmd: \"llama-server -m x.gguf ${m1}\"}\n"
 	dir := tree(t, files{"config.yaml": text, "x.gguf": "x"})
-	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists())
+	c, err := LlamaSwap(t.Context(), filepath.Join(dir, "config.yaml"), lists(), linked)
 	if err != nil {
 		t.Fatal(err)
 	}

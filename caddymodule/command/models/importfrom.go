@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,40 +77,28 @@ func (f *importFrom) run(cmd *cobra.Command, args []string, dry, asJSON bool) er
 		return fmt.Errorf("%s already exists, and is not replaced: choose another file with --output, or look first with --dry-run",
 			f.output)
 	}
-	config, err := f.read(ctx, dir, args)
+	if _, err := os.Stat(filepath.Dir(f.output)); err != nil {
+		return fmt.Errorf("the Caddyfile can't be written: %w. Choose another file with --output", err)
+	}
+	done := importedFrom{From: f.program, Output: f.output, Links: []linkedFile{}, Notes: []string{}}
+	config, err := f.read(ctx, dir, args, done.linker(ctx, dir, dry))
 	if err != nil {
 		return err
 	}
-	done := importedFrom{From: f.program, Output: f.output, Links: []linkedFile{}, Notes: []string{}}
-	isEmpty := len(config.Models) == 0 && !hasModels(ctx, dir, config)
-	if !dry && !isEmpty {
-		undo, err := reserve(f.output)
-		if err != nil {
-			return err
-		}
-		defer func() { undo(done.Done) }()
-		if err := makeLinks(ctx, dir, config); err != nil {
-			return err
-		}
-		isEmpty = len(config.Models) == 0 && len(config.ModelsDirs) == 0
-	}
-	for _, link := range config.Links {
-		done.Links = append(done.Links, linkedFile{link.File, linkPath(dir, link)})
-	}
-	config.Finish()
-	done.Notes = append(done.Notes, config.Notes...)
-	if !isEmpty {
-		if done.Caddyfile, err = checked(config.Caddyfile(f.program)); err != nil {
+	if config.Usable > 0 {
+		done.Caddyfile = config.Caddyfile(f.program)
+		if err := check(done.Caddyfile); err != nil {
 			return fmt.Errorf("what was found in the settings of %s can't be written as a Caddyfile: %w", f.program, err)
 		}
 	}
-	if !dry && !isEmpty {
+	done.Notes = append(done.Notes, config.Notes...)
+	if !dry && config.Usable > 0 {
 		if err := os.WriteFile(f.output, []byte(done.Caddyfile), 0o600); err != nil {
 			return err
 		}
 		done.Done = true
 	}
-	if err := done.write(cmd, config.Port, dry, asJSON); err != nil || !isEmpty {
+	if err := done.write(cmd, config.Port, dry, asJSON); err != nil || config.Usable > 0 {
 		return err
 	}
 	return fmt.Errorf("no model of %s can be taken over, so nothing was written: the notes say why", f.program)
@@ -142,79 +129,48 @@ func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) err
 	return err
 }
 
-// hasModels reports whether there are models in the folders that are used where they are.
-func hasModels(ctx context.Context, dir home.Dir, config *migration.Config) bool {
-	return slices.ContainsFunc(config.ModelsDirs, func(folder string) bool {
-		found, err := listFound(dir)(ctx, folder)
-		return err != nil || slices.ContainsFunc(found, func(f migration.Found) bool { return f.Err == nil })
-	})
-}
-
-// checked returns a Caddyfile that a server can start with.
-func checked(text string) (string, error) {
+// check returns an error unless a server can start with a Caddyfile.
+func check(text string) error {
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
 	if err == nil {
 		_, err = caddymodule.Describe(config)
 	}
-	return text, err
-}
-
-// reserve makes an empty file, before anything else is done. The function that it returns removes it again, unless it was written.
-func reserve(path string) (func(isWritten bool), error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("the Caddyfile can't be written: %w. Choose another file with --output", err)
-	}
-	return func(isWritten bool) {
-		if !isWritten {
-			_ = os.Remove(path) // it is empty
-		}
-	}, file.Close()
+	return err
 }
 
 // read reads the settings of the other program, at the first of its usual places that has models.
-func (f *importFrom) read(ctx context.Context, dir home.Dir, args []string) (*migration.Config, error) {
+func (f *importFrom) read(ctx context.Context, dir home.Dir, args []string, link migration.Link) (*migration.Config, error) {
 	user, err := os.UserHomeDir()
 	if err != nil {
 		return nil, err
 	}
-	var usual []string
-	switch f.program {
-	case "ollama":
-		usual = migration.OllamaFolders(user)
-	case "lmstudio":
+	usual := migration.OllamaFolders(user, os.Getenv)
+	if f.program == "lmstudio" {
 		usual = []string{migration.LMStudioFolder(user)}
 	}
 	if len(args) > 0 {
 		usual = []string{home.Absolute(args[0])}
 	}
-	var empty error
+	none := fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH", strings.Join(usual, ", and no "), f.program)
 	for _, place := range usual {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		config, err := f.readAt(ctx, place, listFound(dir))
+		var config *migration.Config
+		switch f.program {
+		case "ollama":
+			config, err = migration.Ollama(ctx, place, os.Getenv, listFound(dir))
+		case "lmstudio":
+			config, err = migration.LMStudio(ctx, place, listFound(dir))
+		default:
+			config, err = migration.LlamaSwap(ctx, place, listFound(dir), link)
+		}
 		if _, isEmpty := errors.AsType[*migration.NoModelsError](err); !isEmpty {
 			return config, err
 		}
-		empty = cmp.Or(empty, err)
+		none = err
 	}
-	if empty != nil {
-		return nil, empty
-	}
-	return nil, fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH",
-		strings.Join(usual, ", and no "), f.program)
-}
-
-func (f *importFrom) readAt(ctx context.Context, place string, list migration.List) (*migration.Config, error) {
-	switch f.program {
-	case "ollama":
-		return migration.Ollama(ctx, place, os.Getenv, list)
-	case "lmstudio":
-		return migration.LMStudio(ctx, place, list)
-	default:
-		return migration.LlamaSwap(ctx, place, list)
-	}
+	return nil, none
 }
 
 // listFound returns a function that lists the models in a folder, with those that can't be used, by the keys that they have beside
@@ -234,61 +190,30 @@ func listFound(dir home.Dir) migration.List {
 	}
 }
 
-func linkPath(dir home.Dir, link migration.Link) string {
-	return filepath.Join(dir.Models(), link.Publisher, link.Repo, filepath.Base(link.File))
-}
-
-// makeLinks links files into the models folder. A file that can't be a model becomes a note.
-func makeLinks(ctx context.Context, dir home.Dir, config *migration.Config) error {
-	if len(config.Links) == 0 {
-		return nil
-	}
-	if err := dir.Make(); err != nil {
-		return err
-	}
-	models := catalogOf(dir.Models())
-	for _, link := range config.Links {
-		key, path := catalog.Key(link.Publisher, link.Repo), linkPath(dir, link)
-		if !same(link.File, path) { // else linked by an earlier run
-			what := catalog.Import{
-				Source: link.File, Models: dir.Models(), Publisher: link.Publisher, Repo: link.Repo,
-				How: catalog.SymLink,
-			}
-			_, err := models.Import(ctx, what)
-			if refused, ok := errors.AsType[*catalog.ImportError](err); ok {
-				config.Notes = append(config.Notes, refused.Error())
-				if !link.IsProjector {
-					config.Rename(key, "")
-				}
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("linking %s to %s: %w", link.File, path, err)
-			}
+// linker returns a function that links a file into the models folder, unless an earlier run has.
+func (i *importedFrom) linker(ctx context.Context, dir home.Dir, dry bool) migration.Link {
+	return func(file, publisher, repo string) (string, error) {
+		path := filepath.Join(dir.Models(), publisher, repo, filepath.Base(file))
+		source, err := os.Stat(file)
+		if err != nil {
+			return "", err
 		}
-	}
-	return nameLinked(ctx, models, dir, config)
-}
-
-// nameLinked gives models the keys that their files have among those in the models folder.
-func nameLinked(ctx context.Context, at *catalog.Catalog, dir home.Dir, config *migration.Config) error {
-	models, err := at.Models(ctx)
-	for _, link := range config.Links {
-		path := linkPath(dir, link)
-		i := slices.IndexFunc(models, func(m catalog.Model) bool { return m.Path == path })
-		if i >= 0 && !link.IsProjector {
-			config.Rename(catalog.Key(link.Publisher, link.Repo), models[i].Key)
+		if there, err := os.Stat(path); dry || err == nil && os.SameFile(source, there) {
+			i.Links = append(i.Links, linkedFile{file, path})
+			return catalog.Key(publisher, repo), nil
 		}
+		if err := dir.Make(); err != nil {
+			return "", err
+		}
+		what := catalog.Import{Source: file, Models: dir.Models(), Publisher: publisher, Repo: repo, How: catalog.SymLink}
+		done, err := bring(ctx, what)
+		if err != nil {
+			return "", err
+		}
+		i.Links = append(i.Links, linkedFile{file, path})
+		if done.Model == nil { // a projector
+			return catalog.Key(publisher, repo), nil
+		}
+		return *done.Model, nil
 	}
-	return err
-}
-
-// same reports whether two paths lead to one file.
-func same(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
 }
