@@ -53,6 +53,9 @@ type sums struct {
 	Files []Sum `json:"files"`
 }
 
+// WorkPrefix begins the names of folders in run/ in which backups have copies of the database.
+const WorkPrefix = "backup-"
+
 // database is the name of the SQLite file in a home.
 const database = "lmcaddy.db"
 

@@ -55,11 +55,6 @@ type How struct {
 // Restore replaces the state of a home by what is in an archive. The caller has locked the home. Models and engines that the
 // archive doesn't have stay. On an error the home is as it was, unless it is a *[HalfwayError].
 func Restore(ctx context.Context, dir home.Dir, from io.Reader, how How) (r Restored, err error) {
-	alone, err := lockAlone(dir)
-	if err != nil {
-		return r, err
-	}
-	defer alone()
 	a, err := open(ctx, from)
 	if err != nil {
 		return r, err
@@ -90,7 +85,7 @@ func Restore(ctx context.Context, dir home.Dir, from io.Reader, how How) (r Rest
 	if r.Engines, err = selected(dir); err != nil {
 		return r, err
 	}
-	if err := errors.Join(checkModels(dir, names, how.Replaces), checkReplaceable(dir)); err != nil {
+	if err := checkModels(dir, names, how.Replaces); err != nil {
 		return r, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -99,7 +94,7 @@ func Restore(ctx context.Context, dir home.Dir, from io.Reader, how How) (r Rest
 	if err := commit(dir, names); err != nil {
 		return r, err
 	}
-	return r, finish(dir)
+	return r, Finish(dir)
 }
 
 // stage extracts the archive to the hidden folders.
@@ -228,17 +223,14 @@ func IsHalfway(dir home.Dir) bool {
 	return err == nil
 }
 
-// Finish completes a restore that was interrupted, or removes what it left behind if it had changed nothing yet, and what backups have
-// left. The caller has locked the home. A home without a restore is left alone.
+// Finish completes a restore that was interrupted, or removes what it left behind if it had changed nothing yet, and the copies of the
+// database that killed backups have left: they may have in them what has been deleted since. The caller has locked the home. A home
+// without a restore is left alone.
 func Finish(dir home.Dir) error {
-	if alone, err := lockAlone(dir); err == nil {
-		removeWork(dir)
-		alone()
+	copies, _ := fs.Glob(os.DirFS(dir.Run()), WorkPrefix+"*") // the pattern is valid
+	for _, name := range copies {
+		_ = os.RemoveAll(filepath.Join(dir.Run(), name))
 	}
-	return finish(dir)
-}
-
-func finish(dir home.Dir) error {
 	text, err := os.ReadFile(filepath.Join(string(dir), filepath.FromSlash(planned)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return tidy(dir)

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
@@ -61,9 +62,9 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 		case err != nil:
 			return explainSpace(err)
 		}
-		if n := len(s.LeftOut); n > 0 {
+		if len(s.LeftOut) > 0 {
 			terminal.Printf(cmd.ErrOrStderr(),
-				"%s not in the backup, since not every system allows such names, or links lead nowhere: %q\n", areNot(n), s.LeftOut)
+				"Not in the backup, since not every system allows such names, or links lead nowhere: %q\n", s.LeftOut)
 		}
 		if *asJSON {
 			return kit.WriteJSON(cmd.OutOrStdout(), s)
@@ -76,13 +77,6 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 		_, err = terminal.Printf(out, "%s: %s, %s\n", name, kit.Count(len(s.Files), "file"), kit.Size(s.Size))
 		return err
 	}
-}
-
-func areNot(files int) string {
-	if files == 1 {
-		return "1 file is"
-	}
-	return fmt.Sprintf("%d files are", files)
 }
 
 // explainSpace says what to do about a full disk.
@@ -104,8 +98,6 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 	}
 	s.File = file
 	switch {
-	case file == "":
-		err = errors.New("name a new file for the backup, such as lmcaddy.tar.zst")
 	case file != standardStream:
 		s.File = home.Absolute(file)
 		err = checkTarget(dir, s.File)
@@ -122,11 +114,11 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 	} else if !errors.As(err, new(*node.InUse)) {
 		return s, err
 	}
-	work, err := backup.Begin(dir)
+	work, err := os.MkdirTemp(dir.Run(), backup.WorkPrefix) // for the copy of the database; only this user can read it
 	if err != nil {
 		return s, err
 	}
-	defer func() { err = errors.Join(err, work.End()) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	s.Header = backup.Header{
 		Version: cmp.Or(caddy.CustomVersion, "development"), Created: time.Now().UTC().Truncate(time.Second),
 		Models: models,
@@ -136,7 +128,7 @@ func save(ctx context.Context, cmd *cobra.Command, file string, models bool) (s 
 		fmt.Fprintln(cmd.ErrOrStderr(), "The last configuration keeps conversations, tokens and usage in PostgreSQL. "+
 			"Those aren't in this backup: back them up with pg_dump.")
 	}
-	copied := filepath.Join(work.Folder, "lmcaddy.db")
+	copied := filepath.Join(work, "lmcaddy.db")
 	s.Schema, err = store.Copy(ctx, dir.Database(), copied)
 	switch {
 	case err == nil:
@@ -172,7 +164,7 @@ func (s *saved) write(ctx context.Context, cmd *cobra.Command, dir home.Dir, opt
 	if s.File == standardStream {
 		return write(cmd.OutOrStdout())
 	}
-	return backup.Create(s.File, write)
+	return atomicfile.WriteFile(s.File, 0o600, write)
 }
 
 // counter counts what is written.
@@ -196,7 +188,7 @@ func checkTarget(dir home.Dir, file string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s isn't a file: name a new one, or - for standard output", file)
 	default:
-		return &backup.Exists{Path: file}
+		return fmt.Errorf("%s already exists: choose another name, or remove it first", file)
 	}
 	folder := filepath.Dir(file)
 	switch info, err := os.Stat(folder); {

@@ -76,7 +76,7 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 		return r, fmt.Errorf("the home folder %s belongs to %s, who couldn't read what root writes there: "+
 			"type \"sudo -u %s LMCADDY_HOME=%s lmcaddy restore - < FILE\"", dir, owner, owner, dir)
 	}
-	in, err := openBackup(ctx, cmd, file)
+	in, err := openBackup(cmd, file)
 	if err != nil {
 		return r, err
 	}
@@ -94,73 +94,22 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 }
 
 // openBackup opens a file, or standard input.
-func openBackup(ctx context.Context, cmd *cobra.Command, file string) (io.ReadCloser, error) {
+func openBackup(cmd *cobra.Command, file string) (io.ReadCloser, error) {
 	if file == standardStream {
 		if terminal.Is(cmd.InOrStdin()) {
 			return nil, errors.New("a backup isn't read from the terminal: name its file, or send it to standard input")
 		}
-		return &patient{ctx: ctx, open: func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }}, nil
-	}
-	if file == "" {
-		return nil, errors.New("name a file that \"lmcaddy backup\" has written")
+		return io.NopCloser(cmd.InOrStdin()), nil
 	}
 	file = home.Absolute(file)
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %s: name one that \"lmcaddy backup\" has written", file)
-	case err != nil:
-		return nil, err
-	case info.IsDir():
+	case err == nil && info.IsDir():
 		return nil, fmt.Errorf("%s is a folder: name a file that \"lmcaddy backup\" has written", file)
-	case info.Mode().IsRegular():
-		return os.Open(file)
 	}
-	return &patient{ctx: ctx, open: func() (io.ReadCloser, error) { return os.Open(file) }}, nil // such as a pipe
-}
-
-// patient reads what may never come, until its context ends. What is being read then goes on in the background.
-type patient struct {
-	ctx  context.Context
-	open func() (io.ReadCloser, error)
-	from io.ReadCloser
-}
-
-func (p *patient) Read(into []byte) (int, error) {
-	type result struct {
-		from io.ReadCloser
-		text []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func(from io.ReadCloser) {
-		var err error
-		if from == nil {
-			from, err = p.open()
-		}
-		if err != nil {
-			done <- result{nil, nil, err}
-			return
-		}
-		text := make([]byte, len(into))
-		n, err := from.Read(text)
-		done <- result{from, text[:n], err}
-	}(p.from)
-	select {
-	case <-p.ctx.Done():
-		return 0, p.ctx.Err()
-	case r := <-done:
-		p.from = r.from
-		return copy(into, r.text), r.err
-	}
-}
-
-// Close closes what was opened.
-func (p *patient) Close() error {
-	if p.from == nil {
-		return nil
-	}
-	return p.from.Close()
+	return os.Open(file)
 }
 
 // checkDatabase returns an error unless this program can use a database.
