@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { marked } from "marked";
 import { Blocks, bounds } from "../src/chat/blocks.ts";
 import { safeLink, textOf, visible } from "../src/chat/text.ts";
 
@@ -20,7 +21,34 @@ const kinds = (text) =>
 			: b.kind,
 	);
 
+const pieces = [
+	..."- one\n- two\n|1. a\n2. b\n|- [x] done\n|\t- tab\n|  - in\n|- ```\n  in\n  ```\n|\n|\n\n|```js\nlet a = 1;\n```\n|~~~\n```\n~~~\n|```\nopen\n|> quote\n> more\n|> ```\n> x\n".split("|"),
+	..."<div>\n<b>x</b>\n</div>\n|<!-- c\n|-->\n|<br>\n|After *that*\n|two\nlines\n|===\n|---\n|# h\n|    code\n|   more\n|text  \n|\\\n|\r\n|&amp; <kbd>x</kbd>\n|`a|*|-|`|1.| |x\n".split("|"),
+	..."[x] and [y][x]\n@[x]: https://example.com/\n@'t'\n@[x]:\n@[q]: /u \"t\n@end\"\n@| a | b |\n|---|---|\n| 1 | 2 |\n@| c |\n@|---|\n".split("@"),
+];
+
+/** The HTML that marked makes of blocks, which are in the bounds. */
+const html = (blocks) => marked.parser(blocks.flatMap((b) => (b.kind === "code" ? [{ type: "code", raw: "", lang: b.lang, text: b.text }] : b.tokens)));
+
+test("wherever a text is cut on its way, it becomes what marked makes of all of it", () => {
+	let seed = 1;
+	const random = (n) => Math.floor(((seed = (seed * 48271) % 0x7fffffff) / 0x7fffffff) * n);
+	for (let i = 0; i < 3000; i++) {
+		const text = Array.from({ length: 1 + random(7) }, () => pieces[random(pieces.length)]).join("");
+		const blocks = new Blocks();
+		for (let at = 0; at < text.length; ) {
+			at += 1 + random(8);
+			const tail = blocks.feed(text.slice(0, at));
+			// What is defined later isn't known yet, and half a line end is none.
+			if (!/\]:|\r$/.test(text.slice(0, at))) assert.equal(html([...blocks.closed, ...tail]), marked.parse(text.slice(0, at)), JSON.stringify(text.slice(0, at)));
+		}
+		blocks.end(text);
+		assert.equal(html(blocks.closed), marked.parse(text), JSON.stringify(text));
+	}
+});
+
 test("text is cut into blocks where Markdown allows it", () => {
+	assert.deepEqual(kinds("- one\n- two\n\n```js\nlet a = 1;\n```\n\nAfter"), ["list", "code", "paragraph"]);
 	assert.deepEqual(kinds("# One\n\ntwo\nthree\n\n- a\n\n  still a\n- b\n\nfour\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"), [
 		"heading",
 		"paragraph",
@@ -53,11 +81,11 @@ test("what was cut once stays, wherever the text is cut on its way", () => {
 
 test("the open block is shown as it grows", () => {
 	const blocks = new Blocks();
-	assert.equal(blocks.feed(""), null);
-	assert.equal(blocks.feed("some *te").kind, "tokens");
+	assert.deepEqual(blocks.feed(""), []);
+	assert.equal(blocks.feed("some *te")[0].kind, "tokens");
 	assert.equal(blocks.feed("some *text*\n\n```py"), blocks.feed("some *text*\n\n```py"));
-	assert.equal(blocks.feed("some *text*\n\n```python").kind, "code");
-	assert.equal(blocks.feed("some *text*\n\n```python\nprint(1").text, "print(1");
+	assert.equal(blocks.feed("some *text*\n\n```python").at(-1).kind, "code");
+	assert.equal(blocks.feed("some *text*\n\n```python\nprint(1").at(-1).text, "print(1");
 	assert.equal(blocks.closed.length, 1);
 });
 

@@ -1,43 +1,49 @@
 // Cuts Markdown that grows into blocks, so that only the last one has to be parsed again, and bounds what is parsed: an answer may be
-// anything, also something that is made to keep a parser busy.
+// anything, also something that is made to keep a parser busy. A block is a token of marked's at the top level: the lexer alone decides
+// where one ends.
 
 import { Lexer } from "marked";
-import type { Token } from "marked";
+import type { Links, Token, Tokens } from "marked";
 
-export type Block = { kind: "tokens"; tokens: Token[] } | { kind: "code"; lang: string; text: string } | { kind: "plain"; text: string };
+export type Block =
+	| { kind: "tokens"; tokens: Token[]; raw: string }
+	| { kind: "code"; lang: string; text: string }
+	| { kind: "plain"; text: string };
 
 /** Bounds. What is beyond them is shown as plain text. */
 export const bounds = {
 	block: 8 << 10, // characters of a block; the parser's time may grow with their square
+	code: 1 << 20, // characters of a block of code
 	line: 4 << 10, // characters of a line
 	nesting: 24, // quotes and lists in each other
 	tokens: 20_000, // of an answer
 	blocks: 3_000, // of an answer
+	definitions: 500, // of links in an answer
 	milliseconds: 1_000, // of parsing for an answer
 };
-
-type Open = { kind: "text" | "list" | "code" | "plain"; lines: string[]; size: number; fence: string; lang: string };
-
-const fenceStart = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const listStart = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
-const tableRule = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
 /** The blocks of an answer. Its text may only grow. */
 export class Blocks {
 	readonly closed: Block[] = [];
 	#read = 0; // of the text: whole lines
-	#open: Open = start("text");
+	#open = ""; // the lines after the closed blocks
+	#due = bounds.block; // characters of open lines at which they are cut
+	#fence: Fence | null = null; // the open lines are code
+	#links: Links = Object.create(null) as Links; // that closed blocks define
 	#tokens = 0;
 	#milliseconds = 0;
-	#tail: { text: string; block: Block } | null = null; // the open block, as it was parsed last
+	#tail: { text: string; blocks: Block[] } | null = null; // the open lines, as they were parsed last
 
-	/** Takes the whole text, and returns the block that isn't complete yet, if there is one. */
-	feed(text: string): Block | null {
+	/** Takes the whole text, and returns the blocks that aren't complete yet. */
+	feed(text: string): Block[] {
 		const end = text.lastIndexOf("\n") + 1;
-		while (this.#read < end) {
-			const next = text.indexOf("\n", this.#read);
-			this.#line(text.slice(this.#read, next));
-			this.#read = next + 1;
+		if (this.#read < end) {
+			while (this.#read < end) {
+				const next = text.indexOf("\n", this.#read);
+				this.#line(text.slice(this.#read, next).replace(/\r$/, ""));
+				this.#read = next + 1;
+			}
+			if (!this.#fence) this.#cut(false);
 		}
 		return this.#rest(text.slice(this.#read));
 	}
@@ -45,125 +51,187 @@ export class Blocks {
 	/** Takes the whole text, which grows no more. */
 	end(text: string) {
 		this.feed(text);
-		if (this.#read < text.length) this.#line(text.slice(this.#read));
+		const rest = text.slice(this.#read);
 		this.#read = text.length;
-		this.#close();
+		if (rest !== "") this.#line(rest, "");
+		this.#cut(true);
+		if (this.#fence) this.#closeFence();
+		this.#link();
 	}
 
-	#line(line: string) {
-		const open = this.#open;
-		if (open.kind === "code") {
-			if (isFenceEnd(line, open.fence)) this.#close();
-			else if (open.size > 1 << 20) this.#close(start("code", open.fence, open.lang)).lines.push(line);
-			else this.#push(line);
-			return;
-		}
-		const fence = fenceStart.exec(line);
-		if (fence && open.kind !== "list") {
-			this.#close(start("code", fence[1], fence[2]?.trim()));
-			return;
-		}
-		if (isHostile(line) || this.#isSpent()) {
-			if (open.kind !== "plain") this.#close(start("plain"));
-			this.#push(line);
-			if (this.#open.size > 16 << 10) this.#close(this.#isSpent() ? start("plain") : undefined);
-			return;
-		}
-		if (open.kind === "plain") {
-			this.#close(start(listStart.test(line) ? "list" : "text"));
-		} else if (open.size + line.length > bounds.block) {
-			this.#close(continuation(open));
-		} else if (this.#isBoundary(line)) {
-			this.#close(start(listStart.test(line) ? "list" : "text"));
-		} else if (open.lines.length === 0 && listStart.test(line)) {
-			open.kind = "list";
-		}
-		this.#push(line);
-	}
-
-	/** Reports whether a block begins with a line: after an empty one, unless a list goes on. */
-	#isBoundary(line: string): boolean {
-		const lines = this.#open.lines;
-		if (lines.length === 0 || line.trim() === "" || lines.at(-1)?.trim() !== "") return false;
-		return this.#open.kind === "text" ? !/^(?: {4}|\t)/.test(line) : !/^[ \t]/.test(line) && !listStart.test(line);
-	}
-
-	#push(line: string) {
-		this.#open.lines.push(line);
-		this.#open.size += line.length + 1;
-	}
-
-	#close(next = start("text")): Open {
-		const open = this.#open;
-		this.#open = next;
-		this.#tail = null;
-		if (open.kind !== "code" && open.lines.every((l) => l.trim() === "")) return next;
-		const block = this.#parse(open, open.lines.join("\n"));
-		const last = this.closed[this.closed.length - 1];
-		if (block.kind === "plain" && last?.kind === "plain" && last.text.length + block.text.length < 16 << 10) {
-			this.closed[this.closed.length - 1] = { kind: "plain", text: last.text + "\n" + block.text };
+	#line(line: string, end = "\n") {
+		if (!this.#fence && (isHostile(line) || this.#isSpent())) this.#cut(true);
+		if (this.#fence) {
+			this.#fence.raw += line + end;
+			if (this.#fence.end.test(line)) this.#closeFence();
+			else if (this.#fence.raw.length > bounds.code) this.#fence = fenceOf(this.#closeFence());
+		} else if (isHostile(line) || this.#isSpent()) {
+			this.#closePlain(line);
 		} else {
-			this.closed.push(block);
+			this.#open += line + end;
+			if (this.#open.length >= this.#due) this.#cut(false);
 		}
-		return next;
 	}
 
-	#rest(line: string): Block | null {
-		// Whatever follows in this line, it begins a block. A list may still go on.
-		if (this.#open.kind === "text" && this.#isBoundary(line)) this.#close();
-		const open = this.#open;
-		if (open.kind !== "code" && line === "" && open.lines.every((l) => l.trim() === "")) return null;
-		const text = open.lines.length > 0 ? open.lines.join("\n") + (line ? "\n" + line : "") : line;
-		if (this.#tail?.text === text) return this.#tail.block;
-		const fence = open.kind === "code" ? null : fenceStart.exec(line);
-		let block: Block;
-		if (fence && open.kind !== "list" && open.lines.every((l) => l.trim() === "")) block = { kind: "code", lang: fence[2]?.trim() ?? "", text: "" };
-		else if (isHostile(line) || (text.length > bounds.block && open.kind !== "code")) block = { kind: "plain", text };
-		else block = this.#parse(open, text);
-		this.#tail = { text, block };
-		return block;
+	/** Closes the blocks that no later line changes, or all of them. A block of code that is open stays open. */
+	#cut(all: boolean) {
+		if (this.#open === "") return;
+		const tokens = this.#lex(this.#open);
+		if (!tokens) {
+			this.#closePlain(this.#open.replace(/\n$/, ""));
+			this.#open = "";
+		} else {
+			const last = tokens.at(-1);
+			let stable = stableIn(tokens);
+			const isCode = last?.type === "code" && (all || stable === tokens.length - 1);
+			this.#fence = isCode ? fenceOf(last.raw) : null;
+			if (all) stable = this.#fence ? tokens.length - 1 : tokens.length;
+			for (const token of tokens.slice(0, stable)) this.#close(token);
+			// A list may leave out the spaces at its end.
+			this.#open = this.#fence || all ? "" : this.#open.slice(rawOf(tokens.slice(0, stable)).length);
+			if (this.#open.length > bounds.block) this.#open = this.#shorten(tokens.slice(stable));
+		}
+		this.#due = this.#open.length + bounds.block / 2;
+		this.#tail = null;
+	}
+
+	/** Closes what became too long, and returns the lines that go on from it: a list's last item, or a table's head. */
+	#shorten(tokens: Token[]): string {
+		const at = tokens.findLastIndex((t) => t.type !== "space");
+		const last = tokens[at] as Tokens.Generic | undefined;
+		for (const token of tokens.slice(0, at)) this.#close(token);
+		if (!last) return "";
+		if (last.type === "list" && last.items.length > 1) {
+			const { items } = last as Tokens.List;
+			const end = rawOf([items.at(-1) as Token, ...tokens.slice(at + 1)]);
+			if (end.length < bounds.block) {
+				this.#close({ ...last, items: items.slice(0, -1), raw: last.raw.slice(0, -(items.at(-1)?.raw.length ?? 0)) });
+				return end;
+			}
+		}
+		this.#close(last);
+		return last.type === "table" ? last.raw.split("\n", 2).join("\n") + "\n" : "";
+	}
+
+	#close(token: Token) {
+		if (token.type === "space") return;
+		this.#define([token], 0);
+		if (token.type === "def") return;
+		if (this.#isSpent()) return this.#closePlain(token.raw.trimEnd());
+		this.#tokens += count([token], 0);
+		this.closed.push(blockOf(token));
+	}
+
+	#closeFence(): string {
+		const raw = this.#fence?.raw ?? "";
+		this.#fence = null;
+		this.#tail = null;
+		this.closed.push(codeIn(raw));
+		return raw.slice(0, raw.indexOf("\n") + 1);
+	}
+
+	#closePlain(text: string) {
+		const last = this.closed.at(-1);
+		this.#tail = null;
+		if (last?.kind === "plain" && last.text.length + text.length < 16 << 10) {
+			this.closed[this.closed.length - 1] = { kind: "plain", text: last.text + "\n" + text };
+		} else if (text.trim() !== "") {
+			this.closed.push({ kind: "plain", text });
+		}
+	}
+
+	/** Notes the links that tokens define: the first definition counts. */
+	#define(tokens: Token[], depth: number) {
+		for (const token of tokens) {
+			const t = token as Tokens.Generic;
+			if (t.type === "def" && !(t.tag in this.#links) && Object.keys(this.#links).length < bounds.definitions) {
+				this.#links[t.tag as string] = { href: t.href as string, title: t.title as string };
+			}
+			if (depth < 4 * bounds.nesting) this.#define((t.items as Token[] | undefined) ?? (t.type === "blockquote" || t.type === "list_item" ? (t.tokens ?? []) : []), depth + 1);
+		}
+	}
+
+	/** Parses again what may refer to a link that is defined after it. */
+	#link() {
+		if (Object.keys(this.#links).length === 0) return;
+		for (const [i, block] of this.closed.entries()) {
+			if (block.kind !== "tokens" || !block.raw.includes("[")) continue;
+			const tokens = this.#lex(block.raw);
+			if (tokens) this.closed[i] = { ...block, tokens };
+		}
+	}
+
+	#rest(line: string): Block[] {
+		if (!this.#fence && isHostile(line)) this.#cut(true);
+		const text = (this.#fence?.raw ?? this.#open) + line.replace(/\r$/, "");
+		if (text.trim() === "") return [];
+		if (this.#tail?.text === text) return this.#tail.blocks;
+		let blocks: Block[];
+		if (this.#fence) blocks = [codeIn(text)];
+		else if (isHostile(line)) blocks = [{ kind: "plain", text }];
+		else blocks = this.#lex(text)?.filter((t) => t.type !== "space" && t.type !== "def").map(blockOf) ?? [{ kind: "plain", text }];
+		this.#tail = { text, blocks };
+		return blocks;
 	}
 
 	#isSpent(): boolean {
 		return this.#tokens > bounds.tokens || this.closed.length > bounds.blocks || this.#milliseconds > bounds.milliseconds;
 	}
 
-	#parse(open: Open, text: string): Block {
-		if (open.kind === "code") return { kind: "code", lang: open.lang, text };
-		if (open.kind === "plain" || this.#isSpent()) return { kind: "plain", text };
+	/** Returns the tokens of a text, or null if it is too much. */
+	#lex(text: string): Token[] | null {
+		if (this.#isSpent()) return null;
 		const began = performance.now();
 		try {
-			const tokens: Token[] = Lexer.lex(text, { gfm: true });
-			const number = count(tokens, 0);
-			if (this.#open !== open) this.#tokens += number; // it is complete
-			return number > bounds.tokens ? { kind: "plain", text } : { kind: "tokens", tokens };
+			const lexer = new Lexer({ gfm: true });
+			Object.assign(lexer.tokens.links, this.#links);
+			const tokens: Token[] = lexer.lex(text);
+			return count(tokens, 0) > bounds.tokens ? null : tokens;
 		} catch {
-			return { kind: "plain", text }; // nested too deeply
+			return null; // nested too deeply
 		} finally {
 			this.#milliseconds += performance.now() - began;
 		}
 	}
 }
 
-function start(kind: Open["kind"], fence = "", lang = ""): Open {
-	return { kind, lines: [], size: 0, fence, lang };
+/** A block of code whose end hasn't come. */
+interface Fence {
+	raw: string;
+	end: RegExp; // the line that ends it
 }
 
-/** Returns the block that goes on where one became too long: a table keeps its head. */
-function continuation(open: Open): Open {
-	const next = start(open.kind);
-	const [head = "", rule = ""] = open.lines;
-	if (open.lines.length > 2 && head.includes("|") && tableRule.test(rule)) {
-		next.lines = [head, rule];
-		next.size = head.length + rule.length + 2;
-	}
-	return next;
+/** Returns the fence that begins a text, unless that has its end. */
+function fenceOf(raw: string): Fence | null {
+	const mark = /^ {0,3}(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})/.exec(raw)?.[1];
+	if (!mark) return null;
+	const end = new RegExp(`^ {0,3}${mark}${mark.charAt(0)}* *$`);
+	const lines = raw.split("\n");
+	return lines.length > 2 && lines.slice(1).some((l) => end.test(l)) ? null : { raw, end };
 }
 
-function isFenceEnd(line: string, fence: string): boolean {
-	const trimmed = line.trim();
-	return trimmed.length >= fence.length && /^ {0,3}[`~]/.test(line) && trimmed === fence.charAt(0).repeat(trimmed.length);
+function codeIn(raw: string): Block {
+	const [token] = new Lexer({ gfm: true }).blockTokens(raw) as [Tokens.Code];
+	return { kind: "code", lang: token.lang ?? "", text: token.text };
 }
+
+function blockOf(token: Token): Block {
+	return token.type === "code" ? { kind: "code", lang: (token as Tokens.Code).lang ?? "", text: (token as Tokens.Code).text } : { kind: "tokens", tokens: [token], raw: token.raw };
+}
+
+/**
+ * Returns how many of the tokens of whole lines stay as they are whatever follows: those before the last one, but for a paragraph on which
+ * it depends what the next line is, and for what may become the title of a link's definition, which can take many lines.
+ */
+function stableIn(tokens: Token[]): number {
+	let stable = tokens.findLastIndex((t) => t.type !== "space");
+	const before = tokens[stable - 1];
+	if (before?.type === "paragraph" && /^(?:html|table|list)$/.test(tokens[stable]?.type ?? "")) stable--;
+	const definition = tokens.findIndex((t) => t.type !== "def" && /^ {0,3}\[[^\n]*\]:[^]*["'(]/.test(t.raw));
+	return Math.max(0, definition < 0 ? stable : Math.min(stable, definition));
+}
+
+const rawOf = (tokens: Token[]): string => tokens.map((t) => t.raw).join("");
 
 /** Reports whether a line is too long or too deeply nested to be parsed. */
 function isHostile(line: string): boolean {

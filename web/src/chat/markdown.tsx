@@ -2,6 +2,7 @@
 // links lead to web pages or mail addresses only.
 
 import type { Token, Tokens } from "marked";
+import { h } from "preact";
 import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
 import { useRef } from "preact/hooks";
@@ -18,7 +19,7 @@ export function Markdown({ text, done }: { text: string; done: boolean }) {
 		parsed.current = { blocks: new Blocks(), text: "", isComplete: false };
 	}
 	const { blocks, isComplete } = parsed.current;
-	let tail: Block | null = null;
+	let tail: Block[] = [];
 	if (!done) tail = blocks.feed(text);
 	else if (!isComplete) blocks.end(text);
 	parsed.current.text = text;
@@ -26,10 +27,9 @@ export function Markdown({ text, done }: { text: string; done: boolean }) {
 	const { closed } = blocks;
 	return (
 		<div class="md" dir="auto">
-			{closed.map((b, i) => (
+			{[...closed, ...tail].map((b, i) => (
 				<Shown key={i} block={b} />
 			))}
-			{tail && <Shown key={closed.length} block={tail} />}
 		</div>
 	);
 }
@@ -104,8 +104,29 @@ function Code({ lang, text }: { lang: string; text: string }) {
 	);
 }
 
+/** The tags that are more than text: those of inline elements without attributes, which can't do anything. */
+const elements = new Set(["b", "code", "del", "em", "i", "ins", "kbd", "mark", "s", "small", "strong", "sub", "sup", "u"]);
+
+/** Inline tokens as nodes. A tag that isn't closed among them is shown as it is written. */
 function inline(tokens: Token[] | undefined): ComponentChildren {
-	return tokens?.map(node);
+	const open: { name: string; tag: string; before: ComponentChildren[] }[] = [];
+	let nodes: ComponentChildren[] = [];
+	for (const token of tokens ?? []) {
+		const [, slash, name = ""] = (token.type === "html" && /^<(\/?)([a-z]+)>$/i.exec(token.raw)) || [];
+		const element = name.toLowerCase();
+		if (!elements.has(element)) {
+			nodes.push(node(token));
+		} else if (!slash) {
+			open.push({ name: element, tag: token.raw, before: nodes });
+			nodes = [];
+		} else if (open.at(-1)?.name === element) {
+			nodes = [...(open.pop()?.before ?? []), h(element, null, nodes)];
+		} else {
+			nodes.push(token.raw);
+		}
+	}
+	for (let tag = open.pop(); tag; tag = open.pop()) nodes = [...tag.before, tag.tag, ...nodes];
+	return nodes;
 }
 
 function node(token: Token): ComponentChildren {
@@ -153,8 +174,10 @@ function node(token: Token): ComponentChildren {
 					<Icon name="image" /> {visible(textOf(t.text)) || "image"}
 				</Link>
 			);
+		case "html":
+			return /^(?:<br *\/?>\s*)+$/i.test(t.raw) ? <br /> : visible(t.raw);
 		default:
-			return visible(t.raw); // HTML, and whatever else there may be
+			return visible(t.raw);
 	}
 }
 
