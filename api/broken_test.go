@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // firstProcess is a script for the engine's first process; the later ones are healthy.
@@ -138,7 +139,7 @@ func (s *server) hangs() bool {
 		hung[ev.PID] = hung[ev.PID] || ev.Kind == fakeengine.Hung || ev.Kind == fakeengine.Stuck || fakeengine.At("hang")(ev)
 	}
 	return slices.ContainsFunc(s.node.Overview().Instances, func(in supervisor.Info) bool {
-		return hung[in.PID] && in.Status == supervisor.Ready
+		return hung[in.PID] && in.Status == schedule.Ready
 	})
 }
 

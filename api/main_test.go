@@ -19,7 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	}
 	n := lock.Open(slog.New(slog.DiscardHandler))
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
-	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Sandbox: supervisor.Off}}}
+	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Sandbox: schedule.Off}}}
 	config := endpoint.Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, &settings)

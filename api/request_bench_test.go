@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // BenchmarkRequest is what a short request costs from its arrival to the end of its answer, with a fake engine and without the client's
@@ -57,7 +57,7 @@ func apiForBenchmark(b *testing.B, inspect int) *API {
 	}
 	n := lock.Open(slog.New(slog.DiscardHandler))
 	fake := fakeengine.Install(b, nil)
-	settings := node.Settings{JIT: true, Inspect: inspect, Engines: map[string]node.EngineSettings{"llama_server": {Path: fake.Path, Sandbox: supervisor.Off}}}
+	settings := node.Settings{JIT: true, Inspect: inspect, Engines: map[string]node.EngineSettings{"llama_server": {Path: fake.Path, Sandbox: schedule.Off}}}
 	if err := n.Push(1, settings); err != nil {
 		b.Fatal(err)
 	}

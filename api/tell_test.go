@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestErrors_NameNoPath(t *testing.T) {
@@ -26,7 +26,7 @@ func TestErrors_OfAnEngineThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, nil, func(_ *endpoint.Config, settings *node.Settings) {
-		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Sandbox: supervisor.Off}
+		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Sandbox: schedule.Off}
 	})
 	if got := s.chat(""); got.status != 503 || strings.Contains(got.body, dir) || !strings.Contains(got.body, "llama-server") {
 		t.Errorf("%d %s", got.status, got.body)

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -78,10 +79,10 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
-	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForOthers, supervisor.ForIdleness}
-	unloadReasons   = []supervisor.Reason{
-		supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody,
-		supervisor.ForSignal,
+	evictionReasons = []schedule.Reason{schedule.ForRoom, schedule.ForOthers, schedule.ForIdleness}
+	unloadReasons   = []schedule.Reason{
+		schedule.ForRequest, schedule.ForSettings, schedule.ForSharing, schedule.ForNobody,
+		schedule.ForSignal,
 	}
 )
 

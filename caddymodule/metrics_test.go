@@ -26,6 +26,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 	"github.com/lmcaddy/lmcaddy/warm/warmtest"
 )
@@ -121,8 +122,8 @@ func TestCollector_Golden(t *testing.T) {
 		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets, Phases: map[supervisor.Phase]histogram.Histogram{
 			supervisor.PhaseLaunch: histogramOf(histogram.Waits, 0.02), supervisor.PhaseLoad: histogramOf(histogram.Waits, 1.48),
 		}},
-		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[supervisor.Reason]uint64{
-			supervisor.ForRoom: 3, supervisor.ForIdleness: 4, supervisor.ForRequest: 5, supervisor.ForSettings: 6, supervisor.ForNobody: 7, supervisor.ForSignal: 8, supervisor.ForSilence: 1,
+		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[schedule.Reason]uint64{
+			schedule.ForRoom: 3, schedule.ForIdleness: 4, schedule.ForRequest: 5, schedule.ForSettings: 6, schedule.ForNobody: 7, schedule.ForSignal: 8, schedule.ForSilence: 1,
 		}},
 	}})
 	wantGolden(t, "metrics.golden", scrape(t, registry))

@@ -9,13 +9,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // noon is when the reports of the tests are made.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func specOf(key string, change func(*supervisor.Spec)) *supervisor.Spec {
-	s := &supervisor.Spec{Model: catalog.Model{Key: key}, ContextLength: 8192, Parallel: 4, TTL: time.Hour}
+func specOf(key string, change func(*schedule.Spec)) *schedule.Spec {
+	s := &schedule.Spec{Model: catalog.Model{Key: key}, ContextLength: 8192, Parallel: 4, TTL: time.Hour}
 	if change != nil {
 		change(s)
 	}
@@ -24,30 +26,30 @@ func specOf(key string, change func(*supervisor.Spec)) *supervisor.Spec {
 
 // everything is an overview that has one of everything in it.
 func everything() supervisor.Overview {
-	build := supervisor.Build{Engine: "llama.cpp", Version: "b11669"}
+	build := process.Build{Engine: "llama.cpp", Version: "b11669"}
 	return supervisor.Overview{
-		Limits: supervisor.Limits{Instances: 8, Memory: 27 << 30, Queue: 512},
-		GPUs:   []supervisor.GPUUse{{GPU: supervisor.GPU{Name: "CUDA0", Total: 24 << 30, Budget: 20 << 30}, Held: 2 << 30}},
+		Limits: schedule.Limits{Instances: 8, Memory: 27 << 30, Queue: 512},
+		GPUs:   []supervisor.GPUUse{{GPU: schedule.GPU{Name: "CUDA0", Total: 24 << 30, Budget: 20 << 30}, Held: 2 << 30}},
 		Instances: []supervisor.Info{
 			{
-				ID: "a/idle", Spec: specOf("a/idle", nil), Status: supervisor.Ready, LoadTime: 1500 * time.Millisecond,
+				ID: "a/idle", Spec: specOf("a/idle", nil), Status: schedule.Ready, LoadTime: 1500 * time.Millisecond,
 				LoadedAt: noon.Add(-2 * time.Hour), LastUsed: noon.Add(-10 * time.Second), Expires: noon.Add(time.Hour - 10*time.Second),
-				Memory: 4 << 30, OnGPUs: []supervisor.DeviceMemory{{Device: "CUDA0", Bytes: 3 << 30}}, Resident: 1 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
+				Memory: 4 << 30, OnGPUs: []schedule.DeviceMemory{{Device: "CUDA0", Bytes: 3 << 30}}, Resident: 1 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
 			},
 			{
-				ID: "a/idle:2", Spec: specOf("a/idle", func(s *supervisor.Spec) { s.TTL, s.Pinned = 0, true }), Status: supervisor.Ready, InUse: 3,
+				ID: "a/idle:2", Spec: specOf("a/idle", func(s *schedule.Spec) { s.TTL, s.Pinned = 0, true }), Status: schedule.Ready, InUse: 3,
 				LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
 				Memory: 4 << 30, Resident: 1 << 30, PID: 102, Address: "127.0.0.1:4002", Build: build,
 			},
 			{
-				ID: "b/busy", Spec: specOf("b/busy", func(s *supervisor.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: supervisor.Ready,
+				ID: "b/busy", Spec: specOf("b/busy", func(s *schedule.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: schedule.Ready,
 				InUse: 1, Renewing: true, LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
 				Memory: 2 << 30, Resident: 2 << 30, PID: 103, Address: "127.0.0.1:4003", Build: build,
 			},
-			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: supervisor.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Address: "127.0.0.1:4004", Build: build},
-			{ID: "d/starting", Spec: specOf("d/starting", nil), Status: supervisor.Starting, LastUsed: noon, Memory: 512 << 20},
+			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: schedule.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Address: "127.0.0.1:4004", Build: build},
+			{ID: "d/starting", Spec: specOf("d/starting", nil), Status: schedule.Starting, LastUsed: noon, Memory: 512 << 20},
 			{
-				ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: supervisor.Draining, Leaving: supervisor.ForRoom, InUse: 1,
+				ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: schedule.Draining, Leaving: schedule.ForRoom, InUse: 1,
 				LoadTime: time.Second, LoadedAt: noon.Add(-time.Hour), LastUsed: noon.Add(-time.Minute), Memory: 1 << 30, PID: 105, Address: "127.0.0.1:4005", Build: build,
 			},
 		},
@@ -66,7 +68,7 @@ func everything() supervisor.Overview {
 
 func TestReport_JSON(t *testing.T) {
 	t.Parallel()
-	devices := []node.Device{{Name: supervisor.CPU, Total: 64 << 30, Free: 32 << 30}, {Name: "CUDA0", IsGPU: true, Total: 24 << 30}}
+	devices := []node.Device{{Name: schedule.CPU, Total: 64 << 30, Free: 32 << 30}, {Name: "CUDA0", IsGPU: true, Total: 24 << 30}}
 	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
 		body, err := json.MarshalIndent(manage.DescribeOverview(o, devices, noon), "", "  ")
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/shirou/gopsutil/v3/mem"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Device is a part of the machine that runs models.
@@ -22,7 +22,7 @@ type Device struct {
 
 // Devices returns the processor, and the devices that the installed engines have found. Sizes are in bytes.
 func (n *Node) Devices() []Device {
-	cpu := Device{Name: supervisor.CPU, Total: MachineMemory()}
+	cpu := Device{Name: schedule.CPU, Total: MachineMemory()}
 	if m, err := mem.VirtualMemory(); err == nil && !isLimited() {
 		cpu.Free = int64(min(m.Available, math.MaxInt64))
 	}

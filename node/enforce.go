@@ -1,6 +1,6 @@
 package node
 
-import "github.com/lmcaddy/lmcaddy/supervisor"
+import "github.com/lmcaddy/lmcaddy/supervisor/schedule"
 
 // enforce applies the settings of the highest generation. The caller holds n.mu.
 func (n *Node) enforce() {
@@ -54,8 +54,8 @@ func (n *Node) enforce() {
 	})
 }
 
-func (n *Node) limits(s *Settings, found *foundDevices) supervisor.Limits {
-	l := supervisor.Limits{
+func (n *Node) limits(s *Settings, found *foundDevices) schedule.Limits {
+	l := schedule.Limits{
 		Instances: s.MaxLoaded, Memory: n.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
 	}
 	if !s.Warm.Off {
@@ -75,7 +75,7 @@ func (n *Node) apply() {
 	defer n.applying.Unlock()
 	s := n.settings.Load()
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
-	specs, restarts := map[uint64]*supervisor.Spec{}, map[string]*supervisor.Spec{}
+	specs, restarts := map[uint64]*schedule.Spec{}, map[string]*schedule.Spec{}
 	overview := n.supervisor.Overview()
 	for _, in := range overview.Instances {
 		if spec := n.renewed(in.Spec, s); spec != nil {
@@ -93,7 +93,7 @@ func (n *Node) apply() {
 
 // renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
 // Spec can't be made.
-func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
+func (n *Node) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
 	from, ok := old.Recipe.(recipe)
 	if !ok || from.settings == s {
 		return nil
@@ -112,7 +112,7 @@ func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
 
 // catchUp applies the settings again if an instance was loaded with older ones: they may have changed just after the load
 // was requested.
-func (n *Node) catchUp(spec *supervisor.Spec) {
+func (n *Node) catchUp(spec *schedule.Spec) {
 	if from, ok := spec.Recipe.(recipe); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
 		n.background.Go(n.apply)
 	}

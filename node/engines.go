@@ -11,6 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
 	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	mlxwire "github.com/lmcaddy/lmcaddy/translate/mlxlm"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -18,7 +20,7 @@ import (
 
 // Engine combines the two halves of an engine: the description of its process, and its wire format.
 type Engine struct {
-	supervisor.Engine
+	process.Engine
 	Wire wire.Engine
 }
 
@@ -31,19 +33,19 @@ func Engines() []Engine {
 }
 
 // remoteEngine stands for the engine of models that are only on remotes. Nothing can be chosen of their loads.
-var remoteEngine = &engine{Engine: Engine{Engine: supervisor.Engine{Name: "remote"}}}
+var remoteEngine = &engine{Engine: Engine{Engine: process.Engine{Name: "remote"}}}
 
 // engine is an [Engine] with its process.
 type engine struct {
 	Engine
-	setup   supervisor.Setup
-	process supervisor.Program
+	setup   process.Setup
+	process process.Program
 }
 
 // choices returns the options that the engine offers for loading a model.
-func (e *engine) choices(m *catalog.Model) supervisor.Choices {
+func (e *engine) choices(m *catalog.Model) process.Choices {
 	if e.Choices == nil {
-		return supervisor.Choices{}
+		return process.Choices{}
 	}
 	return e.Choices(m)
 }
@@ -57,9 +59,9 @@ func (e *engine) runs(m *catalog.Model) error {
 }
 
 // fixed returns the options that arguments already decide.
-func (e *engine) fixed(args []string) supervisor.Fixed {
+func (e *engine) fixed(args []string) process.Fixed {
 	if e.Fixed == nil {
-		return supervisor.Fixed{}
+		return process.Fixed{}
 	}
 	return e.Fixed(args)
 }
@@ -79,7 +81,7 @@ func (n *Node) setEngines(all []Engine) {
 	n.engines, n.inOrder = map[string]*engine{}, nil
 	n.ofFormat = map[catalog.Format]*engine{}
 	for _, described := range all {
-		e := &engine{Engine: described, setup: supervisor.Setup{
+		e := &engine{Engine: described, setup: process.Setup{
 			Path:     func() string { return n.settings.Load().Engines[described.Name].Path },
 			Command:  func() []string { return n.settings.Load().Engines[described.Name].Command },
 			Runtimes: n.home.Runtimes(),
@@ -109,9 +111,9 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 
 // Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it
 // isn't, as far as is known.
-func Lacks(e Engine, process supervisor.Program) func(*catalog.Model) string {
+func Lacks(e Engine, program process.Program) func(*catalog.Model) string {
 	var knows func(*catalog.Model) string
-	if knower, ok := process.(supervisor.Knower); ok {
+	if knower, ok := program.(process.Knower); ok {
 		knows = knower.Knows()
 	}
 	return func(m *catalog.Model) string {
@@ -140,7 +142,7 @@ func (n *Node) engineOf(m *catalog.Model) *engine {
 }
 
 // engineOfSpec returns the engine that a Spec is for.
-func (n *Node) engineOfSpec(spec *supervisor.Spec) *engine {
+func (n *Node) engineOfSpec(spec *schedule.Spec) *engine {
 	if spec.Remote != nil {
 		return remoteEngine
 	}
@@ -148,12 +150,12 @@ func (n *Node) engineOfSpec(spec *supervisor.Spec) *engine {
 }
 
 // Choices returns the options that were available when an instance was loaded.
-func (n *Node) Choices(in supervisor.Info) supervisor.Choices {
+func (n *Node) Choices(in supervisor.Info) process.Choices {
 	return n.engineOfSpec(in.Spec).choices(&in.Spec.Model)
 }
 
-func (n *Node) processes() map[string]supervisor.Program {
-	all := map[string]supervisor.Program{}
+func (n *Node) processes() map[string]process.Program {
+	all := map[string]process.Program{}
 	for name, e := range n.engines {
 		all[name] = e.process
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
 // llamaServer is settings of llama-server alone.
@@ -27,7 +27,7 @@ func TestEngine_ContextLength(t *testing.T) {
 		{0, 1000, 8192, 1000},
 		{0, 100000, 8192, 8192},
 	} {
-		e := engine{Engine: Engine{Engine: supervisor.Engine{ContextStep: tt.step}}}
+		e := engine{Engine: Engine{Engine: process.Engine{ContextStep: tt.step}}}
 		if got := e.contextLength(tt.want, tt.maximum); got != tt.got {
 			t.Errorf("%d of at most %d, in steps of %d: %d, want %d", tt.want, tt.maximum, tt.step, got, tt.got)
 		}
@@ -38,16 +38,16 @@ func TestEngine_ContextLength(t *testing.T) {
 func TestFormatsNow(t *testing.T) {
 	t.Parallel()
 	there := false
-	find := func(supervisor.Setup) (string, error) {
+	find := func(process.Setup) (string, error) {
 		if there {
 			return "engine", nil
 		}
 		return "", errors.New("it isn't installed")
 	}
 	n := &Node{inOrder: []*engine{
-		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"a"}, Find: find}}},
-		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"b", "c"}, Find: find}}},
-		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"d"}}}},
+		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"a"}, Find: find}}},
+		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"b", "c"}, Find: find}}},
+		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"d"}}}},
 	}}
 	for _, want := range [][]catalog.Format{{"a", "d"}, {"a", "b", "c", "d"}} {
 		if got := n.formatsNow(); !slices.Equal(got, want) {

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -100,7 +101,7 @@ func (n *Node) outlived(name string) (supervisor.Info, bool) {
 	of := map[string]supervisor.Info{}
 	var models []catalog.Model
 	for _, in := range n.supervisor.Instances() {
-		if m := in.Spec.Model; !m.IsRemote && in.Status == supervisor.Ready && of[m.Key].Spec == nil {
+		if m := in.Spec.Model; !m.IsRemote && in.Status == schedule.Ready && of[m.Key].Spec == nil {
 			of[m.Key] = in
 			models = append(models, m)
 		}

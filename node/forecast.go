@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // Forecast is what a load would take and do if it were requested now.
 type Forecast struct {
-	Spec    *supervisor.Spec // what would be loaded, in full size
-	Choices supervisor.Choices
+	Spec    *schedule.Spec // what would be loaded, in full size
+	Choices process.Choices
 	Batch   int // tokens of a prompt that are evaluated at a time; 0: unknown
-	Outlook supervisor.Outlook
+	Outlook schedule.Outlook
 
 	// Parts are the parts of Spec.Memory that the engine's estimate has, without the draft model; zero if there is none.
 	Parts catalog.Memory
@@ -37,7 +38,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 	}
 	e := n.engines[spec.Engine]
 	f := Forecast{Spec: spec, Choices: e.choices(&spec.Model), Rough: true}
-	if b, ok := e.process.(supervisor.Batcher); ok {
+	if b, ok := e.process.(process.Batcher); ok {
 		f.Batch = b.BatchSize(spec)
 	}
 	if e.Estimate != nil {
@@ -46,7 +47,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 		}
 	}
 	if spec.Draft != nil {
-		f.Draft = n.memoryOf(&supervisor.Spec{
+		f.Draft = n.memoryOf(&schedule.Spec{
 			Engine: spec.Engine, Model: *spec.Draft,
 			ContextLength: spec.ContextLength, Parallel: spec.Parallel,
 		}).total

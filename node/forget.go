@@ -8,7 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -46,18 +46,18 @@ func (n *Node) DeleteConversation(ctx context.Context, owner, id string) error {
 // supervisor is told first: it stops saving what the store of states would then have to delete.
 func (n *Node) forgetConversations(families []string) {
 	for _, id := range families {
-		n.supervisor.Forget(supervisor.Forgot{Conversation: id})
+		n.supervisor.Forget(schedule.Forgot{Conversation: id})
 		n.Warm.DeleteConversation(id)
 	}
 }
 
 func (n *Node) forgetOwner(id string) {
-	n.supervisor.Forget(supervisor.Forgot{Owner: id})
+	n.supervisor.Forget(schedule.Forgot{Owner: id})
 	n.Warm.DeleteOwner(id)
 }
 
 func (n *Node) forgetModel(key string) {
-	n.supervisor.Forget(supervisor.Forgot{Key: key})
+	n.supervisor.Forget(schedule.Forgot{Key: key})
 	n.Warm.DeleteModel(key)
 }
 
@@ -68,7 +68,7 @@ func (n *Node) forgetCold(s *Settings) {
 			continue
 		}
 		if m, err := n.lookup(n.ctx, name); err == nil {
-			n.supervisor.Forget(supervisor.Forgot{Key: m.Key})
+			n.supervisor.Forget(schedule.Forgot{Key: m.Key})
 			n.ClearWarm(func(key, _ string) bool { return key == m.Key })
 		}
 	}

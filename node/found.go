@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // FoundEngine is what would be started of an engine for a model that is loaded now.
@@ -29,7 +29,7 @@ func (n *Node) FindEngines() []FoundEngine {
 		switch settings := n.settings.Load().Engines[name]; {
 		case e.NoSandbox != "":
 			found.Sandbox = process.SandboxOff + ": " + e.NoSandbox
-		case settings.Sandbox == supervisor.Off:
+		case settings.Sandbox == schedule.Off:
 			found.Sandbox = process.SandboxOff
 		}
 		all = append(all, found)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/echoengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestFindEngines(t *testing.T) {
@@ -26,7 +26,7 @@ func TestFindEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := openWithEcho(t)
-	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path, Sandbox: supervisor.Off}}}); err != nil {
+	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path, Sandbox: schedule.Off}}}); err != nil {
 		t.Fatal(err)
 	}
 	got := n.FindEngines()

@@ -15,7 +15,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/echoengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -84,20 +85,20 @@ func TestOpen_AFurtherEngine(t *testing.T) {
 		t.Errorf("its wire is %T", n.Wire(target.Model))
 	}
 	// It offers no choices, so nothing of these counts.
-	options := node.LoadOptions{ContextLength: 5, BatchSize: 6, Experts: 99, FlashAttention: supervisor.On, Draft: "echo/canyon"}
+	options := node.LoadOptions{ContextLength: 5, BatchSize: 6, Experts: 99, FlashAttention: schedule.On, Draft: "echo/canyon"}
 	in, err := n.Load(t.Context(), target.Model, options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := in.Spec
-	if s.Engine != "echo" || s.ContextLength != 777 || s.Parallel != 1 || s.BatchSize != 0 || s.Experts != 0 || s.FlashAttention != supervisor.Auto ||
+	if s.Engine != "echo" || s.ContextLength != 777 || s.Parallel != 1 || s.BatchSize != 0 || s.Experts != 0 || s.FlashAttention != schedule.Auto ||
 		s.Draft != nil || s.PromptCache != 0 || s.Checkpoints != 0 || in.Batch != 0 {
 		t.Errorf("spec %+v, batch %d", s, in.Batch)
 	}
-	if want := int64(supervisor.RuntimeMemory + 29 + 1<<20); s.Memory != want {
+	if want := int64(schedule.RuntimeMemory + 29 + 1<<20); s.Memory != want {
 		t.Errorf("memory %d, want %d: it is as the engine estimates", s.Memory, want)
 	}
-	if n.Choices(in) != (supervisor.Choices{}) {
+	if n.Choices(in) != (process.Choices{}) {
 		t.Errorf("choices %+v", n.Choices(in))
 	}
 	lease, err := n.Acquire(t.Context(), target, node.Demand{})
@@ -133,7 +134,7 @@ func TestOpen_AFurtherEngineWithoutAnEstimate(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
-	if want := int64(supervisor.RuntimeMemory + 29 + 2); err != nil || in.Spec.Memory != want {
+	if want := int64(schedule.RuntimeMemory + 29 + 2); err != nil || in.Spec.Memory != want {
 		t.Errorf("memory %d, want %d; error %v", in.Spec.Memory, want, err)
 	}
 }
@@ -171,7 +172,7 @@ func TestOpen_AModelThatItsEngineCannotRun(t *testing.T) {
 	t.Parallel()
 	choosy := echo
 	choosy.Runs = func(m *catalog.Model) error { return errors.New("The model " + m.Key + " is too quiet.") }
-	choosy.Find = func(supervisor.Setup) (string, error) { return "", errors.New("it was looked for") }
+	choosy.Find = func(process.Setup) (string, error) { return "", errors.New("it was looked for") }
 	n := openWith(t, choosy)
 	if err := n.Push(1, node.Settings{JIT: true, Models: map[string]node.ModelSettings{"echo/canyon": {Preload: true}}}); err != nil {
 		t.Fatal(err)
@@ -213,8 +214,8 @@ func TestOpen_AnEngineWithACommand(t *testing.T) {
 	}
 	commanded := echo
 	commanded.Command, commanded.NoSandbox = true, "it is an echo"
-	commanded.Find = func(s supervisor.Setup) (string, error) { return s.Command()[0], nil }
-	commanded.New = func(s supervisor.Setup) supervisor.Program {
+	commanded.Find = func(s process.Setup) (string, error) { return s.Command()[0], nil }
+	commanded.New = func(s process.Setup) process.Program {
 		s.Path = func() string { return s.Command()[0] }
 		return echo.New(s)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/vram"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // deviceTimeout bounds the time that an engine may take to list its devices.
@@ -23,15 +23,15 @@ type foundDevices map[string]engineDevices
 // engineDevices is what an engine has found.
 type engineDevices struct {
 	build string // the path of the executable that was asked
-	supervisor.DeviceReport
+	process.DeviceReport
 	refused bool     // GPUs that it sees only without the sandbox aren't used
 	lost    []string // names of GPUs that this process has seen, and that are gone
 	fault   string   // what is wrong, and what to do; empty: nothing
 }
 
 // gpus returns the engine's GPUs with memory of their own.
-func (d *engineDevices) gpus() []supervisor.Device {
-	return slices.DeleteFunc(slices.Clone(d.Usable), func(d supervisor.Device) bool { return d.IsCPU() || d.Unified })
+func (d *engineDevices) gpus() []process.Device {
+	return slices.DeleteFunc(slices.Clone(d.Usable), func(d process.Device) bool { return d.IsCPU() || d.Unified })
 }
 
 // lookAtDevices asks the installed engines which devices they can use, in the sandbox of a launch and outside.
@@ -52,7 +52,7 @@ func (n *Node) lookAtDevices() {
 		es := settings.Engines[name]
 		sandbox := es.Sandbox
 		if e.NoSandbox != "" {
-			sandbox = supervisor.Off
+			sandbox = schedule.Off
 		}
 		before := found[name]
 		d := engineDevices{build: build.Path, DeviceReport: process.FindDevices(ctx, e.process, build, before.build != build.Path,
@@ -69,11 +69,11 @@ func (n *Node) lookAtDevices() {
 		found[name] = d
 	}
 	// before a Spec names the devices; what has failed before still has
-	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*supervisor.Spec{})
-	var free []supervisor.GPUMemory
+	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*schedule.Spec{})
+	var free []schedule.GPUMemory
 	for _, d := range found {
 		for _, g := range d.gpus() {
-			free = append(free, supervisor.GPUMemory{Device: g.Name, Total: g.Memory, Free: g.Free})
+			free = append(free, schedule.GPUMemory{Device: g.Name, Total: g.Memory, Free: g.Free})
 		}
 	}
 	if len(free) > 0 {
@@ -94,7 +94,7 @@ func lost(before, now *engineDevices) []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(name string) bool {
-		return slices.ContainsFunc(now.Outside, func(d supervisor.Device) bool { return d.Name == name })
+		return slices.ContainsFunc(now.Outside, func(d process.Device) bool { return d.Name == name })
 	})
 }
 
@@ -119,7 +119,7 @@ func (n *Node) hasLost() bool {
 }
 
 // lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.
-func (n *Node) lookAgain(spec *supervisor.Spec) {
+func (n *Node) lookAgain(spec *schedule.Spec) {
 	if len(spec.Devices) == 0 && !spec.NoGPU || n.ctx.Err() != nil {
 		return
 	}
@@ -128,14 +128,14 @@ func (n *Node) lookAgain(spec *supervisor.Spec) {
 
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused
 // means that its models are on the processor.
-func JudgeDevices(engine string, r *supervisor.DeviceReport, sandbox supervisor.Toggle, isExposed bool) (fault string, refused bool) {
+func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggle, isExposed bool) (fault string, refused bool) {
 	if len(r.Hidden) == 0 {
 		return "", false
 	}
 	lost := strings.Join(r.Hidden, ", ")
 	slow := fmt.Sprintf("The engine %s can't use %s in its sandbox, so models run on the processor, many times slower. ", engine, lost)
 	switch {
-	case sandbox == supervisor.On:
+	case sandbox == schedule.On:
 		return slow + "Name what its driver needs by sandbox_read in its engine block, or replace `sandbox on` by `sandbox off` there.", true
 	case isExposed:
 		return slow + "It isn't run without the sandbox by itself, since others than the users of this machine are served: to use the GPU, add `sandbox off` to its engine block.", true
@@ -173,9 +173,9 @@ func (n *Node) devicesOf(ctx context.Context, e *engine) engineDevices {
 }
 
 // place sets where a model may be, and whether its engine is confined. The error is one of the supervisor's.
-func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms ModelSettings) error {
+func (n *Node) place(ctx context.Context, spec *schedule.Spec, e *engine, ms ModelSettings) error {
 	es := n.settings.Load().Engines[e.Name]
-	spec.Unconfined = es.Sandbox == supervisor.Off
+	spec.Unconfined = es.Sandbox == schedule.Off
 	if !e.choices(&spec.Model).Devices {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms M
 			if len(names) > 0 {
 				has = strings.Join(names, ", ")
 			}
-			return supervisor.Error{Kind: supervisor.LoadFailed, Message: fmt.Sprintf(
+			return schedule.Error{Kind: schedule.LoadFailed, Message: fmt.Sprintf(
 				"The model %s could not be loaded: the configuration puts it on the device %s, which the engine %s doesn't find. It has: %s.",
 				spec.Model.Key, name, e.Name, has)}
 		}
@@ -219,22 +219,22 @@ func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms M
 }
 
 // gpus returns the GPUs with memory of their own, as instances are counted against them. One that several engines name counts once.
-func (s *Settings) gpus(found *foundDevices) []supervisor.GPU {
+func (s *Settings) gpus(found *foundDevices) []schedule.GPU {
 	if found == nil {
 		return nil
 	}
-	var all []supervisor.GPU
+	var all []schedule.GPU
 	for _, name := range slices.Sorted(maps.Keys(*found)) {
 		d := (*found)[name]
 		for _, d := range d.gpus() {
-			if slices.ContainsFunc(all, func(g supervisor.GPU) bool { return g.Name == d.Name }) {
+			if slices.ContainsFunc(all, func(g schedule.GPU) bool { return g.Name == d.Name }) {
 				continue
 			}
 			budget, ok := s.GPUMemory.ByName[d.Name]
 			if !ok {
 				budget = s.GPUMemory.Each
 			}
-			all = append(all, supervisor.GPU{Name: d.Name, Total: d.Memory, Budget: budget.of(d.Memory), Context: d.Context})
+			all = append(all, schedule.GPU{Name: d.Name, Total: d.Memory, Budget: budget.of(d.Memory), Context: d.Context})
 		}
 	}
 	return all
@@ -275,13 +275,13 @@ func (n *Node) modelRoom() int64 {
 }
 
 // gpuMemory returns what is free of the GPUs. Drivers are asked that answer quickly, or else, if it is urgent, the engines.
-func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []supervisor.GPUMemory {
+func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUMemory {
 	found := n.devices.Load()
 	if found == nil {
 		return nil
 	}
 	drivers := vram.Read(ctx)
-	var all []supervisor.GPUMemory
+	var all []schedule.GPUMemory
 	for _, name := range slices.Sorted(maps.Keys(*found)) {
 		d := (*found)[name]
 		known := match(d.gpus(), drivers)
@@ -298,12 +298,12 @@ func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []supervisor.GPUMem
 
 // match returns what drivers say of an engine's GPUs: the reports of GPUs of the same name and size, or nearly so, in their order. If
 // there are more reports than GPUs, as where variables hide some from the engine, nobody knows which is which.
-func match(gpus []supervisor.Device, reports []vram.GPU) []supervisor.GPUMemory {
+func match(gpus []process.Device, reports []vram.GPU) []schedule.GPUMemory {
 	const tolerance = 0.03 // an engine may not count what the driver keeps for itself
-	isOf := func(r *vram.GPU, d *supervisor.Device) bool {
+	isOf := func(r *vram.GPU, d *process.Device) bool {
 		return math.Abs(float64(r.Total-d.Memory)) <= tolerance*float64(d.Memory) && (r.Name == "" || strings.Contains(d.Title, r.Name))
 	}
-	var all []supervisor.GPUMemory
+	var all []schedule.GPUMemory
 	for i := range gpus {
 		d := &gpus[i]
 		same := slices.DeleteFunc(slices.Clone(reports), func(r vram.GPU) bool { return !isOf(&r, d) })
@@ -317,22 +317,22 @@ func match(gpus []supervisor.Device, reports []vram.GPU) []supervisor.GPUMemory 
 			}
 		}
 		if len(same) == number && before < len(same) {
-			all = append(all, supervisor.GPUMemory{Device: d.Name, Total: same[before].Total, Free: same[before].Free})
+			all = append(all, schedule.GPUMemory{Device: d.Name, Total: same[before].Total, Free: same[before].Free})
 		}
 	}
 	return all
 }
 
 // askForMemory returns what an engine itself says of its GPUs.
-func (n *Node) askForMemory(ctx context.Context, e *engine, d *engineDevices) []supervisor.GPUMemory {
+func (n *Node) askForMemory(ctx context.Context, e *engine, d *engineDevices) []schedule.GPUMemory {
 	build, err := e.process.Probe(ctx)
 	if err != nil {
 		return nil
 	}
-	var all []supervisor.GPUMemory
+	var all []schedule.GPUMemory
 	for _, now := range process.ListDevices(ctx, e.process, build) {
-		if slices.ContainsFunc(d.gpus(), func(known supervisor.Device) bool { return known.Name == now.Name }) {
-			all = append(all, supervisor.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
+		if slices.ContainsFunc(d.gpus(), func(known process.Device) bool { return known.Name == now.Name }) {
+			all = append(all, schedule.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
 		}
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/vram"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // gpu is a script of an engine with a GPU. The engine can't write its journal in a sandbox, so its devices are seen only outside.
@@ -57,7 +58,7 @@ func load(t *testing.T, n *Node, fake *fakeengine.Engine, o LoadOptions) (superv
 func TestGPU_AModelIsOnIt(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, gpu(nil))
-	n := withGPU(t, fake, Settings{GPUMemory: GPUMemory{Each: Budget{Bytes: 4 << 30}}}, EngineSettings{Sandbox: supervisor.Off})
+	n := withGPU(t, fake, Settings{GPUMemory: GPUMemory{Each: Budget{Bytes: 4 << 30}}}, EngineSettings{Sandbox: schedule.Off})
 	in, args := load(t, n, fake, LoadOptions{})
 	if in.Placed() != "CUDA0" || in.IsSplit() || !strings.Contains(args, "--device CUDA0 --fit on --fit-target ") {
 		t.Errorf("it is on %q, by %s", in.Placed(), args)
@@ -75,7 +76,7 @@ func TestGPU_AModelIsOnIt(t *testing.T) {
 func TestGPU_ItsCodeIsCompiledDuringTheFirstLoad(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, gpu(nil))
-	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: supervisor.Off})
+	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: schedule.Off})
 	asked := func() (n int) {
 		for _, ev := range fake.Events() {
 			if ev.Kind == fakeengine.Request && ev.Path == "/completion" {
@@ -115,7 +116,7 @@ func TestGPU_WhatTheConfigurationChooses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fake := fakeengine.Install(t, gpu(nil))
-			n := withGPU(t, fake, Settings{Models: map[string]ModelSettings{"lmcaddy/tinychat": tt.model}}, EngineSettings{Sandbox: supervisor.Off, Args: tt.args})
+			n := withGPU(t, fake, Settings{Models: map[string]ModelSettings{"lmcaddy/tinychat": tt.model}}, EngineSettings{Sandbox: schedule.Off, Args: tt.args})
 			if tt.loadFails != "" {
 				target, err := n.Find(t.Context(), "lmcaddy/tinychat")
 				if err != nil {
@@ -143,16 +144,16 @@ func TestGPU_ASandboxThatHidesIt(t *testing.T) {
 		t.Fatalf("this machine has no sandbox: %s", process.SandboxState())
 	}
 	for name, tt := range map[string]struct {
-		sandbox   supervisor.Toggle
+		sandbox   schedule.Toggle
 		isExposed bool
 		uses      bool
 		says      string
 	}{
-		"unset":               {supervisor.Auto, false, true, "so it runs without one"},
-		"unset, for others":   {supervisor.Auto, true, false, "add `sandbox off` to its engine block"},
-		"on":                  {supervisor.On, false, false, "sandbox_read"},
-		"off":                 {supervisor.Off, false, true, ""},
-		"off, and for others": {supervisor.Off, true, true, ""},
+		"unset":               {schedule.Auto, false, true, "so it runs without one"},
+		"unset, for others":   {schedule.Auto, true, false, "add `sandbox off` to its engine block"},
+		"on":                  {schedule.On, false, false, "sandbox_read"},
+		"off":                 {schedule.Off, false, true, ""},
+		"off, and for others": {schedule.Off, true, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +195,7 @@ func TestGPU_IsGoneAndComesBack(t *testing.T) {
 	}
 	write()
 	fake := fakeengine.Install(t, gpu(func(s *fakeengine.Script) { s.Devices[0].Reads = driver }))
-	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: supervisor.Off})
+	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: schedule.Off})
 	first, _ := load(t, n, fake, LoadOptions{})
 	if first.Placed() != "CUDA0" {
 		t.Fatalf("it is on %q", first.Placed())
@@ -222,7 +223,7 @@ func TestGPU_IsGoneAndComesBack(t *testing.T) {
 func TestGPU_AnEngineThatFindsLessRoom(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, gpu(func(s *fakeengine.Script) { s.Load.Reduced = true }))
-	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: supervisor.Off})
+	n := withGPU(t, fake, Settings{}, EngineSettings{Sandbox: schedule.Off})
 	in, _ := load(t, n, fake, LoadOptions{})
 	if diff := cmp.Diff("27 of 33 layers on CUDA0 (90 % of the weights)", in.Placed()); diff != "" || !in.IsSplit() {
 		t.Error(diff)
@@ -243,7 +244,7 @@ func TestGPU_TheContextFollowsItsRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fake := fakeengine.Install(t, gpu(nil))
-			n := withGPU(t, fake, Settings{GPUMemory: GPUMemory{Each: Budget{Bytes: tt.budget}}}, EngineSettings{Sandbox: supervisor.Off})
+			n := withGPU(t, fake, Settings{GPUMemory: GPUMemory{Each: Budget{Bytes: tt.budget}}}, EngineSettings{Sandbox: schedule.Off})
 			target, err := n.Find(t.Context(), "lmcaddy/tinychat")
 			if err != nil {
 				t.Fatal(err)
@@ -265,25 +266,25 @@ const contextBytes = 604 << 20
 // Reports of drivers are of the engine's GPUs only where there is no doubt which is which.
 func TestMatch(t *testing.T) {
 	t.Parallel()
-	device := func(name, title string, gib int64) supervisor.Device {
-		return supervisor.Device{Name: name, Title: title, Memory: gib << 30}
+	device := func(name, title string, gib int64) process.Device {
+		return process.Device{Name: name, Title: title, Memory: gib << 30}
 	}
 	report := func(name string, gib, free int64) vram.GPU {
 		return vram.GPU{Name: name, Total: gib<<30 + 9, Free: free}
 	}
 	big, small := report("NVIDIA H200", 140, 1), report("NVIDIA T4", 15, 2)
 	for name, tt := range map[string]struct {
-		gpus    []supervisor.Device
+		gpus    []process.Device
 		reports []vram.GPU
-		want    []supervisor.GPUMemory
+		want    []schedule.GPUMemory
 	}{
-		"one":                       {[]supervisor.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{big}, []supervisor.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
-		"another one is hidden":     {[]supervisor.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{small, big}, []supervisor.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
-		"in another order":          {[]supervisor.Device{device("Vulkan0", "NVIDIA T4", 15), device("Vulkan1", "NVIDIA H200", 140)}, []vram.GPU{big, small}, []supervisor.GPUMemory{{Device: "Vulkan0", Total: small.Total, Free: 2}, {Device: "Vulkan1", Total: big.Total, Free: 1}}},
-		"two alike":                 {[]supervisor.Device{device("CUDA0", "NVIDIA T4", 15), device("CUDA1", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, []supervisor.GPUMemory{{Device: "CUDA0", Total: small.Total, Free: 2}, {Device: "CUDA1", Total: small.Total, Free: 3}}},
-		"one of two alike":          {[]supervisor.Device{device("CUDA0", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, nil},
-		"of a driver without names": {[]supervisor.Device{device("ROCm0", "AMD Radeon", 16)}, []vram.GPU{report("", 16, 4)}, []supervisor.GPUMemory{{Device: "ROCm0", Total: 16<<30 + 9, Free: 4}}},
-		"no report":                 {[]supervisor.Device{device("SYCL0", "Intel Arc", 16)}, []vram.GPU{big}, nil},
+		"one":                       {[]process.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{big}, []schedule.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
+		"another one is hidden":     {[]process.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{small, big}, []schedule.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
+		"in another order":          {[]process.Device{device("Vulkan0", "NVIDIA T4", 15), device("Vulkan1", "NVIDIA H200", 140)}, []vram.GPU{big, small}, []schedule.GPUMemory{{Device: "Vulkan0", Total: small.Total, Free: 2}, {Device: "Vulkan1", Total: big.Total, Free: 1}}},
+		"two alike":                 {[]process.Device{device("CUDA0", "NVIDIA T4", 15), device("CUDA1", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, []schedule.GPUMemory{{Device: "CUDA0", Total: small.Total, Free: 2}, {Device: "CUDA1", Total: small.Total, Free: 3}}},
+		"one of two alike":          {[]process.Device{device("CUDA0", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, nil},
+		"of a driver without names": {[]process.Device{device("ROCm0", "AMD Radeon", 16)}, []vram.GPU{report("", 16, 4)}, []schedule.GPUMemory{{Device: "ROCm0", Total: 16<<30 + 9, Free: 4}}},
+		"no report":                 {[]process.Device{device("SYCL0", "Intel Arc", 16)}, []vram.GPU{big}, nil},
 	} {
 		if diff := cmp.Diff(tt.want, match(tt.gpus, tt.reports)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 const (
@@ -59,7 +60,7 @@ type health struct {
 func (n *Node) Health(preloads bool) []Trouble {
 	o := n.supervisor.Overview()
 	found := slices.Clone(n.lastingTroubles())
-	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == supervisor.Ready && in.Away == "" })
+	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == schedule.Ready && in.Away == "" })
 	for i := range found {
 		if found[i].Code == TroubleNoEngine {
 			found[i].Fatal = !hasReady
@@ -69,7 +70,7 @@ func (n *Node) Health(preloads bool) []Trouble {
 		found = append(found, Trouble{Code: TroubleGPU, Message: fault})
 	}
 	for _, in := range o.Instances {
-		if in.Status == supervisor.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
+		if in.Status == schedule.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
 			found = append(found, Trouble{
 				Code:    TroubleGPU,
 				Message: fmt.Sprintf("The model %s runs on the processor, which is many times slower, although there is a GPU.", in.ID),

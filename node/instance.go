@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // usualTemplate is the usual number of tokens that a model's template adds to a prompt.
@@ -21,7 +22,7 @@ const usualTemplate = 64
 // as many tokens as its body has bytes. If the request doesn't limit the completion, nothing is assumed about its length.
 func (d *Demand) Needs(need access.Need) {
 	completion := max(0, need.Completion)
-	d.Context = supervisor.ContextNeed{
+	d.Context = schedule.ContextNeed{
 		Likely: need.Bytes/(access.BytesPerToken*max(1, need.Prompts)) + completion,
 		Safe:   need.Bytes + usualTemplate + completion,
 	}
@@ -49,7 +50,7 @@ func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 		return false
 	}
 	return slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool {
-		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" &&
+		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == schedule.Ready && in.Away == "" &&
 			!slices.Contains(d.Tried, in.Gen)
 	})
 }
@@ -116,7 +117,7 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
 		return
 	}
-	n.respecify(in.Gen, func(s *supervisor.Spec) {
+	n.respecify(in.Gen, func(s *schedule.Spec) {
 		from, _ := s.Recipe.(recipe)
 		from.options.TTL = &ttl
 		s.TTL, s.Recipe = ttl, from
@@ -130,7 +131,7 @@ func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
 		return remotes.Pin(ctx, &in, pinned)
 	}
-	n.respecify(in.Gen, func(s *supervisor.Spec) {
+	n.respecify(in.Gen, func(s *schedule.Spec) {
 		from, ok := s.Recipe.(recipe)
 		if !ok {
 			return
@@ -144,7 +145,7 @@ func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 }
 
 // respecify changes the Spec of an instance. It waits for new settings that are being applied, whose Specs were made of the old one.
-func (n *Node) respecify(gen uint64, change func(*supervisor.Spec)) {
+func (n *Node) respecify(gen uint64, change func(*schedule.Spec)) {
 	n.applying.Lock()
 	defer n.applying.Unlock()
 	n.supervisor.Respecify(gen, change)

@@ -10,6 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -100,7 +102,7 @@ func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 // Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest. Its key, instance
 // and spec are those of the [Target] that is acquired; its prompt is made with [Node.PromptKey].
 type Demand struct {
-	supervisor.Demand
+	schedule.Demand
 
 	ContextLength int                  // tokens of context, if this request loads the model; 0: the settings' choice
 	Notify        *supervisor.Notifier // receives the progress of the wait; may be nil
@@ -182,12 +184,12 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 
 // ModelState is a model with its instances.
 type ModelState struct {
-	*catalog.Model                    // must not be modified
-	Instances      []supervisor.Info  // those that are loaded
-	Choices        supervisor.Choices // the options that their engine offers
-	Aliases        []string           // other names that the settings give it
-	Places         []supervisor.Info  // on remotes, loaded or not
-	ContextLength  int                // see SetContexts
+	*catalog.Model                   // must not be modified
+	Instances      []supervisor.Info // those that are loaded
+	Choices        process.Choices   // the options that their engine offers
+	Aliases        []string          // other names that the settings give it
+	Places         []supervisor.Info // on remotes, loaded or not
+	ContextLength  int               // see SetContexts
 
 	// Lacks says why the engine can't load it, for people and without a full stop: the engine is too old. Empty: it can, as far as is known.
 	Lacks string

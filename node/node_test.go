@@ -18,7 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestMain(m *testing.M) {
@@ -133,13 +133,13 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	n := open(t, withModel(t))
 	settings := Settings{
-		Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off}),
+		Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off}),
 		Models:  map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
 	}
 	push(t, n, 1, settings)
 	eventually(t, "the model is loaded", func() bool {
 		all := n.Overview().Instances
-		return len(all) == 1 && all[0].Status == supervisor.Ready
+		return len(all) == 1 && all[0].Status == schedule.Ready
 	})
 	first := n.Overview().Instances[0]
 	if first.Spec.ContextLength != 768 || first.Spec.Parallel != 3 || len(first.Spec.Args) != 2 {
@@ -162,7 +162,7 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
-	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off})})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := open(t, dir)
-	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off})})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)

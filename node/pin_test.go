@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // TestPin_AmidNewSettings: what is pinned or unpinned while new settings are being applied stays so.
@@ -13,7 +13,7 @@ func TestPin_AmidNewSettings(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, nil)
 	n := open(t, withModel(t))
-	settings := Settings{Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off}), IdleTTL: time.Hour}
+	settings := Settings{Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off}), IdleTTL: time.Hour}
 	push(t, n, 1, settings)
 	in, _ := load(t, n, fake, LoadOptions{})
 	pinned := false

@@ -13,8 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/node/record"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
@@ -92,7 +92,7 @@ type EngineSettings struct {
 	Args     []string // added to the arguments of every instance
 
 	// On: it never runs without one; Off: always; Auto: without one if it can't use its GPU in it, on this machine alone
-	Sandbox  supervisor.Toggle
+	Sandbox  schedule.Toggle
 	Readable []string // additional files and folders that it may read and execute in its sandbox
 }
 

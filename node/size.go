@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Defaults for loading a model.
@@ -31,7 +31,7 @@ type footprint struct {
 // size sets the context, the slots and the memory of a Spec. Values of 0 are chosen so that the model fits: first the
 // longest context for one request, then as many slots as possible. It fits if it can be wholly on GPUs, or else, if the engine has none for
 // it, in the machine's memory.
-func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
+func (n *Node) size(spec *schedule.Spec, context, parallel int) {
 	e, most := n.engines[spec.Engine], spec.Model.MaxContextLength
 	can := e.choices(&spec.Model)
 	if !can.ContextLength {
@@ -71,7 +71,7 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 }
 
 // fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.
-func (n *Node) fill(spec *supervisor.Spec, budget int64) {
+func (n *Node) fill(spec *schedule.Spec, budget int64) {
 	f := n.estimate(spec, spec.ContextLength, spec.Parallel)
 	spec.Memory, spec.Offload, spec.Checkpoints, spec.PromptCache, spec.Reserve = f.total, f.offload, 0, 0, 0
 	n.checkpoints(spec, budget)
@@ -85,14 +85,14 @@ func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 
 // smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with a shorter context, then with
 // half of the prompt cache, then without one. A number of slots, a context or a cache size that was given stays.
-func (n *Node) smaller(spec *supervisor.Spec, fewerSlots, shorter bool) {
+func (n *Node) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
 	budget, e := n.budget.Load(), n.engines[spec.Engine]
 	if budget <= 0 && len(spec.Devices) == 0 {
 		return
 	}
 	own := *spec
 	add := func() {
-		spec.Smaller = append(spec.Smaller, supervisor.Size{
+		spec.Smaller = append(spec.Smaller, schedule.Size{
 			ContextLength: own.ContextLength, Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints,
 			Memory: own.Memory, Offload: own.Offload, Reserve: own.Reserve,
 		})
@@ -119,7 +119,7 @@ func (n *Node) smaller(spec *supervisor.Spec, fewerSlots, shorter bool) {
 
 // checkpoints sets the number of context checkpoints for a model whose context can't be truncated, because it has a sliding
 // window or is recurrent. They may take as much memory as the prompt cache.
-func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
+func (n *Node) checkpoints(spec *schedule.Spec, budget int64) {
 	e := n.engines[spec.Engine]
 	if e.Estimate == nil || e.MaxCheckpoints == 0 || budget <= 0 {
 		return
@@ -148,24 +148,24 @@ func promptCache(fixed *int64, budget, model, here int64) int64 {
 }
 
 // estimate returns the memory that a model takes with a context and slots, without its prompt cache.
-func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) footprint {
+func (n *Node) estimate(spec *schedule.Spec, context, parallel int) footprint {
 	sized := *spec
 	sized.ContextLength, sized.Parallel = context, parallel
 	f := n.memoryOf(&sized)
 	if spec.Draft != nil {
-		draft := n.memoryOf(&supervisor.Spec{
+		draft := n.memoryOf(&schedule.Spec{
 			Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,
 			Devices: spec.Devices,
 		})
 		f.total, f.offload = f.total+draft.total, f.offload+draft.offload
 	}
-	f.total += supervisor.RuntimeMemory
+	f.total += schedule.RuntimeMemory
 	return f
 }
 
 // memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the
 // files plus a tenth.
-func (n *Node) memoryOf(spec *supervisor.Spec) footprint {
+func (n *Node) memoryOf(spec *schedule.Spec) footprint {
 	m := &spec.Model
 	size := m.SizeBytes + m.SizeBytes/10
 	memory := catalog.Memory{Weights: size}
@@ -181,7 +181,7 @@ func (n *Node) memoryOf(spec *supervisor.Spec) footprint {
 		return f
 	}
 	f.offload = f.total
-	if spec.OffloadKV == supervisor.Off {
+	if spec.OffloadKV == schedule.Off {
 		f.offload -= memory.KVCache
 	}
 	if layers := memory.Layers; spec.GPULayers != nil && layers > 0 {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // TestLoad_NoMoreSlotsThanABatchHasTokens: llama-server aborts where a batch hasn't a token for each slot.
@@ -21,7 +21,7 @@ func TestLoad_NoMoreSlotsThanABatchHasTokens(t *testing.T) {
 			t.Parallel()
 			n := open(t, withModel(t))
 			push(t, n, 1, Settings{
-				JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off}),
+				JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off}),
 				Models: map[string]ModelSettings{"lmcaddy/tinychat": {Parallel: tt.parallel}},
 			})
 			target, err := n.Find(t.Context(), "tinychat")

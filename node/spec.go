@@ -9,19 +9,21 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
-// are ignored, see [supervisor.Choices].
+// are ignored, see [process.Choices].
 type LoadOptions struct {
 	ID             string // of the instance; empty: the key, or key:2 and so on
 	ContextLength  int    // in tokens; rounded up, and limited to the model's maximum
 	Parallel       int    // concurrent requests
 	BatchSize      int    // in tokens
 	Experts        int
-	FlashAttention supervisor.Toggle
-	OffloadKV      supervisor.Toggle
+	FlashAttention schedule.Toggle
+	OffloadKV      schedule.Toggle
 	Draft          string         // the draft model, by any of its names
 	TTL            *time.Duration // 0: never
 	Owner          string         // see [access.Identity]; empty: none
@@ -64,7 +66,7 @@ func (n *Node) basisOf(m *catalog.Model) basis {
 // madeSpec is a cached Spec, valid as long as the basis is the same.
 type madeSpec struct {
 	basis
-	spec *supervisor.Spec
+	spec *schedule.Spec
 }
 
 // Reserve reserves tokens of the identity's daily limit for a request to a model; see [access.Quota.Reserve].
@@ -88,7 +90,7 @@ func (n *Node) Reserve(
 }
 
 // firstUse returns the Spec of a model that is loaded on first use.
-func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*supervisor.Spec, error) {
+func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*schedule.Spec, error) {
 	if n.hasLost() && !slices.ContainsFunc(n.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key }) {
 		n.seekLost()
 	}
@@ -101,7 +103,7 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 	if d.Draft != "" {
 		key += "\n" + d.Draft
 	}
-	var spec *supervisor.Spec
+	var spec *schedule.Spec
 	if v, ok := n.specs.Load(key); ok {
 		if made := v.(madeSpec); made.basis == now {
 			spec = made.spec
@@ -129,21 +131,21 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 
 // spec returns the Spec to load a model with. Each value comes from the request, else from the model's settings, else from
 // the engine's, else it is chosen so that the model fits. The error is a [*translate.Error] or one of Find's.
-func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
+func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*schedule.Spec, error) {
 	s := n.settings.Load()
 	ms := n.settingsOf(s, m.Key)
 	if o.Pinned != nil {
 		ms.Pinned = *o.Pinned
 	}
 	if m.IsRemote {
-		return &supervisor.Spec{Model: m, Parallel: 1, Remote: new(supervisor.Remote)}, nil
+		return &schedule.Spec{Model: m, Parallel: 1, Remote: new(schedule.Remote)}, nil
 	}
 	e := n.engineOf(&m)
 	if err := e.runs(&m); err != nil {
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())
 	}
 	es := s.Engines[e.Name]
-	spec := &supervisor.Spec{
+	spec := &schedule.Spec{
 		Engine: e.Name,
 		Model:  m,
 		Args:   slices.Concat(es.Args, ms.Args),
@@ -170,7 +172,7 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 }
 
 // choose copies the options that the engine offers for the model to the Spec. The errors are those of spec.
-func (n *Node) choose(ctx context.Context, spec *supervisor.Spec, can supervisor.Choices, o LoadOptions) error {
+func (n *Node) choose(ctx context.Context, spec *schedule.Spec, can process.Choices, o LoadOptions) error {
 	if can.BatchSize && o.BatchSize > 0 {
 		spec.BatchSize = max(o.BatchSize, can.LeastBatch)
 	}

@@ -17,7 +17,8 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/traits"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -160,20 +161,20 @@ func (e *engine) renders(m *catalog.Model, args []string) bool {
 	if _, ok := e.Wire.(wire.Renderer); ok {
 		return true
 	}
-	_, ok := e.process.(supervisor.Renderer)
+	_, ok := e.process.(process.Renderer)
 	return ok && m.Template != "" && e.fixed(args).Template == ""
 }
 
 // learn finds out what the template of a model makes of requests, beside the launch of its engine or once the engine answers. It returns
 // what is done then; nil: that is known, or can't be found out. Another version of the engine may make something else of it.
-func (n *Node) learn(process context.Context, spec *supervisor.Spec, b supervisor.Build) func(supervisor.Ask) {
+func (n *Node) learn(processCtx context.Context, spec *schedule.Spec, b process.Build) func(process.Ask) {
 	e := n.engineOfSpec(spec)
 	if !e.renders(&spec.Model, spec.Args) || n.templates.now().all[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
 		return nil
 	}
 	if renderer, ok := e.Wire.(wire.Renderer); ok {
-		return func(ask supervisor.Ask) {
-			n.learnFrom(process, spec, b, func(ctx context.Context, learn learnBy) error {
+		return func(ask process.Ask) {
+			n.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
 				var dictate traits.Dictate
 				if by, ok := renderer.(wire.Dictator); ok {
 					dictate = func(c traits.Chat, text string) (string, error) {
@@ -192,21 +193,21 @@ func (n *Node) learn(process context.Context, spec *supervisor.Spec, b superviso
 	learning := make(chan struct{})
 	n.background.Go(func() {
 		defer close(learning)
-		n.learnFrom(process, spec, b, func(ctx context.Context, learn learnBy) error {
-			return e.process.(supervisor.Renderer).Rendering(ctx, spec, b, func(r supervisor.Render) error {
+		n.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
+			return e.process.(process.Renderer).Rendering(ctx, spec, b, func(r process.Render) error {
 				return learn(func(c traits.Chat) (string, bool, error) { return r(c.Messages, c.Tools, c.Arguments) }, nil)
 			})
 		})
 	})
-	return func(supervisor.Ask) { <-learning }
+	return func(process.Ask) { <-learning }
 }
 
 // learnBy learns by having an engine render chats, and answer some.
 type learnBy func(traits.Render, traits.Dictate) error
 
 // learnFrom learns from what by calls its argument with.
-func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b supervisor.Build, by func(context.Context, learnBy) error) {
-	ctx, cancel := context.WithTimeout(process, learnWithin)
+func (n *Node) learnFrom(processCtx context.Context, spec *schedule.Spec, b process.Build, by func(context.Context, learnBy) error) {
+	ctx, cancel := context.WithTimeout(processCtx, learnWithin)
 	defer cancel()
 	log := n.log.With("part", "templates", "model", spec.Model.Key)
 	begun := time.Now()
@@ -219,7 +220,7 @@ func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b super
 		err = n.templates.set(templateKey(n.engineOfSpec(spec), &spec.Model, spec.Args), learnt{b.Version, spec.Model.Template, found})
 	}
 	switch {
-	case process.Err() != nil: // it was told to stop meanwhile
+	case processCtx.Err() != nil: // it was told to stop meanwhile
 	case err != nil:
 		log.Warn("what the model's chat template makes of requests could not be found out: requests are sent as they come", "error", err)
 	default:
@@ -228,7 +229,7 @@ func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b super
 }
 
 // render has an engine render a chat.
-func render(ctx context.Context, by wire.Renderer, ask supervisor.Ask, c traits.Chat) (prompt string, ok bool, _ error) {
+func render(ctx context.Context, by wire.Renderer, ask process.Ask, c traits.Chat) (prompt string, ok bool, _ error) {
 	u := by.Render(c.Messages, c.Tools, c.Arguments)
 	status, answer, err := ask(ctx, u.Path, u.Body)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // TestTemplates_AreLearntOnce for each version of the engine, and for each set of arguments that change them.
@@ -162,7 +162,7 @@ func openAt(t *testing.T, dir home.Dir, fake *fakeengine.Engine, settings ModelS
 	t.Helper()
 	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 	push(t, n, 1, Settings{
-		Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off}),
+		Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off}),
 		Models:  map[string]ModelSettings{"lmcaddy/tinychat": settings},
 	})
 	return n

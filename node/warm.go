@@ -7,7 +7,8 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -53,7 +54,7 @@ func (n *Node) warnIdleWarm(s *Settings) {
 			continue
 		}
 		e := n.engineOf(&m)
-		_, saves := e.process.(supervisor.Saver)
+		_, saves := e.process.(process.Saver)
 		switch {
 		case ms.Warm != nil && !saves:
 			n.log.Warn("warm has no effect for a model: its engine can't save states of conversations; leave it out",
@@ -73,7 +74,7 @@ func (n *Node) warnIdleWarm(s *Settings) {
 
 // warnUnsavable warns if the installed engine, or one with these arguments, saves no states, unless no engine of the kind does.
 func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
-	saver, ok := e.process.(supervisor.Saver)
+	saver, ok := e.process.(process.Saver)
 	if !ok {
 		return
 	}
@@ -82,7 +83,7 @@ func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
 		return // it isn't installed
 	}
 	can := func(args ...string) bool {
-		return saver.CanSave(&supervisor.Spec{Engine: e.Name, Model: catalog.Model{Type: catalog.TypeLLM}, Args: args}, build)
+		return saver.CanSave(&schedule.Spec{Engine: e.Name, Model: catalog.Model{Type: catalog.TypeLLM}, Args: args}, build)
 	}
 	switch {
 	case !can():

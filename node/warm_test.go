@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // A setting because of which no states are kept, or that has no effect, is told about; one that works isn't.
@@ -55,7 +55,7 @@ func TestWarm_WarnsOfWhatDoesNothing(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			tt.engine.Path, tt.engine.Sandbox = fakeengine.Install(t, tt.script).Path, supervisor.Off
+			tt.engine.Path, tt.engine.Sandbox = fakeengine.Install(t, tt.script).Path, schedule.Off
 			s := Settings{
 				Log: slog.New(slog.NewTextHandler(&log, nil)), Engines: llamaServer(tt.engine), Models: tt.models, Warm: WarmSettings{Off: tt.off},
 			}
@@ -110,7 +110,7 @@ func TestSpec_Slots(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, owner := range []string{"", "ann"} { // the second Spec is made of a cached one
-				spec, err := n.firstUse(t.Context(), &target.Model, Demand{Demand: supervisor.Demand{Owner: owner}})
+				spec, err := n.firstUse(t.Context(), &target.Model, Demand{Demand: schedule.Demand{Owner: owner}})
 				if err != nil {
 					t.Fatal(err)
 				}

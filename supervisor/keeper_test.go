@@ -80,11 +80,13 @@ func TestWarm_AllConversationsAreSaved(t *testing.T) {
 // What nobody wants saved, or what is too little, isn't.
 func TestWarm_WhatIsNotSaved(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*home, *Demand){
-		"unsaved":      func(_ *home, d *Demand) { d.Unsaved = true },
-		"no chain":     func(_ *home, d *Demand) { d.Prompt = nil },
-		"switched off": func(h *home, _ *Demand) { h.Configure(schedule.Limits{SaveTokens: 300}, nil) },
-		"too little":   func(h *home, _ *Demand) { h.Configure(schedule.Limits{SaveTokens: 5000, SaveAfter: later}, nil) },
+	for name, change := range map[string]func(*home, *schedule.Demand){
+		"unsaved":      func(_ *home, d *schedule.Demand) { d.Unsaved = true },
+		"no chain":     func(_ *home, d *schedule.Demand) { d.Prompt = nil },
+		"switched off": func(h *home, _ *schedule.Demand) { h.Configure(schedule.Limits{SaveTokens: 300}, nil) },
+		"too little": func(h *home, _ *schedule.Demand) {
+			h.Configure(schedule.Limits{SaveTokens: 5000, SaveAfter: later}, nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

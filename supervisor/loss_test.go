@@ -91,8 +91,8 @@ func TestLoss_ASlowEngineLivesOn(t *testing.T) {
 	}}, Options{Options: process.Options{Stall: func() time.Duration { return most }}}, nil)
 	spec := fakeSpec("m", 2)
 	spec.Args = []string{"-b", "2"}
-	silent := acquire(t, s, Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
-	slow := acquire(t, s, Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
+	silent := acquire(t, s, schedule.Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
+	slow := acquire(t, s, schedule.Demand{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	go func() {

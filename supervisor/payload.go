@@ -17,7 +17,7 @@ type Payload struct {
 	Memory http1.RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
 	// Demand is what the request demands, of which other nodes of a cluster are told; nil: nothing.
-	Demand *Demand
+	Demand *schedule.Demand
 
 	pin    *pin   // the slot that it is pinned to; nil: none
 	moving func() // called as a large one is sent, by the transport; may be nil

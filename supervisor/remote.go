@@ -39,8 +39,8 @@ var errSilent = errors.New("the remote has sent nothing for too long")
 type link struct {
 	supervisor *Supervisor
 	server     Server
-	demand     *Demand     // of the request
-	silent     atomic.Bool // an answer has stalled
+	demand     *schedule.Demand // of the request
+	silent     atomic.Bool      // an answer has stalled
 }
 
 // Post sends a JSON body to the remote.

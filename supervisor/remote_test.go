@@ -83,7 +83,7 @@ func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Super
 	t.Cleanup(s.Close)
 	spec := &schedule.Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &schedule.Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
 	s.Place("r", []*schedule.Spec{spec}, "")
-	lease, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}, nil)
+	lease, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +151,11 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 		t.Errorf("the loss is %s, want %s", loss.Kind, process.Unreachable)
 	}
 	var refused schedule.Error
-	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}, nil); !errors.As(err, &refused) || refused.Kind != schedule.RemoteAway {
+	if _, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil); !errors.As(err, &refused) || refused.Kind != schedule.RemoteAway {
 		t.Errorf("the next request gets %v, want that the remote is away", err)
 	}
 	s.Place("r", []*schedule.Spec{spec}, "")
-	again, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}, nil)
+	again, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil)
 	if err != nil {
 		t.Fatalf("after it is back: %v", err)
 	}

@@ -21,7 +21,7 @@ const (
 var errLost = errors.New("the engine ended while the state of a prompt was restored")
 
 // warm restores states into the slots of a lease, as far as that pays. The error is that of the context, or errLost.
-func (l *Lease) warm(ctx context.Context, d *Demand) error {
+func (l *Lease) warm(ctx context.Context, d *schedule.Demand) error {
 	keeper := l.keeper()
 	if keeper == nil || len(d.Prompt) == 0 {
 		return nil

@@ -84,7 +84,7 @@ func New(engines map[string]process.Program, options Options, log *slog.Logger) 
 
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
 // Release the lease. The notifier, which may be nil, is told of the progress of the wait. The error is an [Error] or that of the context.
-func (s *Supervisor) Acquire(ctx context.Context, d Demand, notifier *Notifier) (*Lease, error) {
+func (s *Supervisor) Acquire(ctx context.Context, d schedule.Demand, notifier *Notifier) (*Lease, error) {
 	d.Slots = max(1, d.Slots)
 	for deaths := 0; ; deaths++ {
 		lease, err := s.lease(ctx, &d, notifier)
@@ -102,7 +102,7 @@ func (s *Supervisor) Acquire(ctx context.Context, d Demand, notifier *Notifier) 
 }
 
 // lease waits for slots.
-func (s *Supervisor) lease(ctx context.Context, d *Demand, notifier *Notifier) (*Lease, error) {
+func (s *Supervisor) lease(ctx context.Context, d *schedule.Demand, notifier *Notifier) (*Lease, error) {
 	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitSlots, Demand: *d})
 	if err != nil {
 		return nil, err

@@ -54,11 +54,11 @@ func fakeSpec(key string, parallel int) *schedule.Spec {
 	return &schedule.Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
-func want(key string, parallel int) Demand {
-	return Demand{Key: key, Slots: 1, Spec: fakeSpec(key, parallel), MayLoad: true}
+func want(key string, parallel int) schedule.Demand {
+	return schedule.Demand{Key: key, Slots: 1, Spec: fakeSpec(key, parallel), MayLoad: true}
 }
 
-func acquire(t *testing.T, s *Supervisor, d Demand) *Lease {
+func acquire(t *testing.T, s *Supervisor, d schedule.Demand) *Lease {
 	t.Helper()
 	lease, err := s.Acquire(t.Context(), d, nil)
 	if err != nil {

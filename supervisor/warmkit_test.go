@@ -114,12 +114,12 @@ func saying(name string) string {
 }
 
 // saidBy is a demand for a prompt with messages of an owner.
-func (h *home) saidBy(owner string, messages ...string) Demand {
+func (h *home) saidBy(owner string, messages ...string) schedule.Demand {
 	m := prefix.New(0)
 	for _, s := range messages {
 		m.Message([]byte(saying(s)))
 	}
-	return Demand{Key: "m", Slots: 1, Spec: h.spec, MayLoad: true, Owner: owner, Prompt: m.Chain()}
+	return schedule.Demand{Key: "m", Slots: 1, Spec: h.spec, MayLoad: true, Owner: owner, Prompt: m.Chain()}
 }
 
 // reply is an answer.

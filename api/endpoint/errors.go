@@ -22,7 +22,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -86,7 +86,7 @@ func translated(c *Call, err error) *translate.Error {
 		known   *translate.Error
 		missing *catalog.NotFoundError
 		broken  *node.BrokenModelError
-		refused supervisor.Error
+		refused schedule.Error
 		fetched *hub.Error
 		kept    *catalog.RemoveError
 		used    *node.InUseError
@@ -208,25 +208,25 @@ func IsDiskFull(err error) bool {
 	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-func asRefused(c *Call, e supervisor.Error, about *NotLeased) *translate.Error {
+func asRefused(c *Call, e schedule.Error, about *NotLeased) *translate.Error {
 	switch e.Kind {
-	case supervisor.NotLoaded:
+	case schedule.NotLoaded:
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
-	case supervisor.NoInstance:
+	case schedule.NoInstance:
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
-	case supervisor.NotOurs:
+	case schedule.NotOurs:
 		return translate.Invalid("not_supported", "instance_id", e.Message)
-	case supervisor.RemoteAway:
+	case schedule.RemoteAway:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unreachable", Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
-	case supervisor.IDTaken:
+	case schedule.IDTaken:
 		return idTaken(e.Message)
-	case supervisor.Closing:
+	case schedule.Closing:
 		return ShuttingDown(e.Message)
-	case supervisor.NoFiles:
+	case schedule.NoFiles:
 		return NoFiles(c, e)
-	case supervisor.QueueFull:
+	case schedule.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
-	case supervisor.NeverFits:
+	case schedule.NeverFits:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
 		key := ""

@@ -6,6 +6,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // answerEstimate answers a load with estimate_only: what it would take and do. Nothing is loaded.
@@ -64,14 +65,14 @@ func plannedConfig(f *node.Forecast, o node.LoadOptions) resource.LoadConfig {
 	if f.Choices.BatchSize {
 		c.BatchSize = new(f.Batch)
 	}
-	if f.Choices.FlashAttention && f.Spec.FlashAttention != supervisor.Auto { // else the engine chooses when it loads
-		c.FlashAttention = new(f.Spec.FlashAttention == supervisor.On)
+	if f.Choices.FlashAttention && f.Spec.FlashAttention != schedule.Auto { // else the engine chooses when it loads
+		c.FlashAttention = new(f.Spec.FlashAttention == schedule.On)
 	}
 	if f.Choices.Experts {
 		c.Experts = new(supervisor.Info{Spec: f.Spec}.Experts())
 	}
 	if f.Choices.OffloadKV {
-		c.OffloadKV = new(f.Spec.OffloadKV != supervisor.Off)
+		c.OffloadKV = new(f.Spec.OffloadKV != schedule.Off)
 	}
 	return c
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -21,7 +23,7 @@ type unloaded struct {
 }
 
 // configOf has what can be chosen of a load of the instance's model.
-func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
+func configOf(in supervisor.Info, can process.Choices) resource.LoadConfig {
 	c := resource.LoadConfig{ContextLength: in.Spec.ContextLength}
 	if can.Parallel && node.IsParallelGiven(in) {
 		c.Parallel = new(in.Spec.Parallel)
@@ -36,7 +38,7 @@ func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 		c.Experts = new(in.Experts())
 	}
 	if can.OffloadKV {
-		c.OffloadKV = new(in.Spec.OffloadKV != supervisor.Off && !in.IsOnProcessor())
+		c.OffloadKV = new(in.Spec.OffloadKV != schedule.Off && !in.IsOnProcessor())
 	}
 	return c
 }
@@ -108,11 +110,11 @@ func unload(c *endpoint.Call) error {
 	if c.IsRestricted() {
 		_, err := c.Find(name)
 		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-			return supervisor.UnknownInstance(name)
+			return schedule.UnknownInstance(name)
 		}
 	}
 	if id = c.Node.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
-		return supervisor.UnknownInstance(name)
+		return schedule.UnknownInstance(name)
 	}
 	if err := c.Node.Unload(c.Request.Context(), id); err != nil {
 		return err
@@ -221,7 +223,7 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 	}
 	for _, field := range []struct {
 		name string
-		to   *supervisor.Toggle
+		to   *schedule.Toggle
 	}{
 		{"flash_attention", &o.FlashAttention},
 		{"offload_kv_cache_to_gpu", &o.OffloadKV},
@@ -231,7 +233,7 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 			return o, bad
 		}
 		if jsonbody.IsGiven(body.Value(field.name)) {
-			*field.to = supervisor.ToggleOf(on)
+			*field.to = schedule.ToggleOf(on)
 		}
 	}
 	pinned, bad := body.Bool("pinned")

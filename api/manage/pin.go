@@ -7,6 +7,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -63,7 +64,7 @@ func instancesToPin(c *endpoint.Call, body *jsonbody.Body) ([]supervisor.Info, e
 	for _, in := range c.Node.Instances() {
 		isNamed := target.Instance == "" || target.Instance == in.ID
 		isHere := in.Spec.Remote == nil || target.Model.IsRemote || target.Instance != ""
-		if isNamed && isHere && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == supervisor.ForRoom) {
+		if isNamed && isHere && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == schedule.ForRoom) {
 			found = append(found, in)
 		}
 	}
@@ -81,12 +82,12 @@ func instanceToPin(c *endpoint.Call, name string) ([]supervisor.Info, error) {
 	if c.IsRestricted() {
 		_, err := c.Find(name)
 		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-			return nil, supervisor.UnknownInstance(name)
+			return nil, schedule.UnknownInstance(name)
 		}
 	}
 	in := endpoint.Instance(c, c.Node.InstanceID(c.Request.Context(), name))
 	if in.ID == "" || !c.Identity.MayUse(in.Spec.Model.FullKey()) {
-		return nil, supervisor.UnknownInstance(name)
+		return nil, schedule.UnknownInstance(name)
 	}
 	return []supervisor.Info{in}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // TestPS_OfModels: of an overview, only what is about the models that a token may use is left, and the original isn't changed.
@@ -24,7 +25,7 @@ func TestPS_OfModels(t *testing.T) {
 		Waiting: map[string]int{"a/b": 1, "c/d": 2},
 	}
 	for _, key := range []string{"c/d", "a/b"} {
-		whole.Instances = append(whole.Instances, supervisor.Info{ID: key, Spec: &supervisor.Spec{Model: catalog.Model{Key: key}}})
+		whole.Instances = append(whole.Instances, supervisor.Info{ID: key, Spec: &schedule.Spec{Model: catalog.Model{Key: key}}})
 	}
 	part := ofModels(whole, func(key string) bool { return strings.HasPrefix(key, "a/b") })
 	if len(part.Instances) != 1 || part.Instances[0].ID != "a/b" || len(part.Coming) != 1 || len(part.Failing) != 1 || part.Failing[0].Key != "a/b" {

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -77,7 +78,7 @@ func listProcesses(c *endpoint.Call) error {
 	for i := range instances {
 		in := &instances[i]
 		m := &in.Spec.Model
-		if in.Status.IsLoading() || in.Status == supervisor.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.Identity.MayUse(m.FullKey()) {
+		if in.Status.IsLoading() || in.Status == schedule.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.Identity.MayUse(m.FullKey()) {
 			continue
 		}
 		name := ollama.Listed(m.Key)
@@ -95,9 +96,9 @@ func listProcesses(c *endpoint.Call) error {
 }
 
 // outsideCPU is the memory on devices other than the processor, in bytes.
-func outsideCPU(devices []supervisor.DeviceMemory) (bytes int64) {
+func outsideCPU(devices []schedule.DeviceMemory) (bytes int64) {
 	for _, d := range devices {
-		if d.Device != supervisor.CPU {
+		if d.Device != schedule.CPU {
 			bytes += d.Bytes
 		}
 	}

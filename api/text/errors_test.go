@@ -15,7 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // TestAsError_WhatTheSystemRefuses is told with what to do next, and without where it was.
@@ -34,14 +34,14 @@ func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 		"a locked store":                {store.ErrBusy, http.StatusServiceUnavailable, "store_busy", "another program"},
 		"a store that is away":          {store.ErrUnavailable, http.StatusServiceUnavailable, "store_unavailable", "can't be used"},
 		"no file descriptor":            {syscall.EMFILE, http.StatusServiceUnavailable, "too_many_open_files", "LimitNOFILE"},
-		"no file descriptor for a load": {supervisor.Error{Kind: supervisor.NoFiles, Message: "x"}, http.StatusServiceUnavailable, "too_many_open_files", "ulimit -n"},
+		"no file descriptor for a load": {schedule.Error{Kind: schedule.NoFiles, Message: "x"}, http.StatusServiceUnavailable, "too_many_open_files", "ulimit -n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &endpoint.Call{Dialect: plainDialect, Site: endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Request: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
 			located := fmt.Errorf("the store /home/x/lmcaddy.db: %w", tt.cause)
 			errs := []error{located}
-			if _, isLoad := tt.cause.(supervisor.Error); !isLoad { //nolint:errorlint // it is as it stands above
+			if _, isLoad := tt.cause.(schedule.Error); !isLoad { //nolint:errorlint // it is as it stands above
 				errs = append(errs, NotStored(c, located))
 			}
 			for _, err := range errs {

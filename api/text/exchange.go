@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -35,7 +36,7 @@ type Response struct {
 func (e *Response) used(reader any) (usage translate.Usage, timings translate.Timings) {
 	if m, ok := reader.(wire.Measurer); ok {
 		usage, timings = m.Figures()
-		e.body.Used(supervisor.Use{
+		e.body.Used(schedule.Use{
 			Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
 			PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
 		})

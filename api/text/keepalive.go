@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // shortly is how long a model is kept that isn't to be kept at all: it is unloaded as soon as it is idle.
@@ -38,7 +39,7 @@ func (k *KeepAlive) Apply(rq *Request) {
 		rq.Demand.TTL = limitTTL(k.call, &ttl, rq.Target.Model.Key)
 	}
 	if k.asked != nil {
-		rq.Demand.Retention = &supervisor.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(access.ScopeModelsManage)}
+		rq.Demand.Retention = &schedule.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(access.ScopeModelsManage)}
 	}
 }
 
@@ -52,7 +53,7 @@ func (k *KeepAlive) ttl(key string) time.Duration {
 }
 
 // peerKeepAlive is what another node of the cluster says in the header of its request.
-func peerKeepAlive(c *endpoint.Call, keep *supervisor.Retention) *KeepAlive {
+func peerKeepAlive(c *endpoint.Call, keep *schedule.Retention) *KeepAlive {
 	if keep == nil {
 		return nil
 	}
@@ -104,8 +105,8 @@ func UnloadModel(c *endpoint.Call, target node.Target) error {
 			return c.Authorize(c.Identity, access.ScopeModelsManage)
 		}
 		err := c.Node.Unload(ctx, in.ID)
-		refused, _ := errors.AsType[supervisor.Error](err)
-		if err != nil && ctx.Err() == nil && refused.Kind != supervisor.NoInstance { // it may have been unloaded meanwhile
+		refused, _ := errors.AsType[schedule.Error](err)
+		if err != nil && ctx.Err() == nil && refused.Kind != schedule.NoInstance { // it may have been unloaded meanwhile
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 )
@@ -38,7 +39,7 @@ func (e *remoteRefusal) Unwrap() error { return e.clientErr }
 
 // refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
 // that every model which generates text can answer requests of this kind.
-func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
+func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *schedule.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
 	if fault.Kind == translate.KindContextOverflow {
 		return &promptTooLong{fault, lease.Instance}
 	}
@@ -99,9 +100,9 @@ func restOf(header string, now time.Time) time.Duration {
 // isNoPlace reports whether a request got no place at all.
 func isNoPlace(err error) bool {
 	_, wasNotLeased := errors.AsType[*endpoint.NotLeased](err)
-	refused, _ := errors.AsType[supervisor.Error](err)
+	refused, _ := errors.AsType[schedule.Error](err)
 	switch refused.Kind {
-	case supervisor.QueueFull, supervisor.RemoteAway, supervisor.NotLoaded, supervisor.NeverFits, supervisor.LoadFailed:
+	case schedule.QueueFull, schedule.RemoteAway, schedule.NotLoaded, schedule.NeverFits, schedule.LoadFailed:
 		return wasNotLeased
 	default:
 		return false

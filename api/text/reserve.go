@@ -3,7 +3,7 @@ package text
 import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node/access"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -59,7 +59,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 		chat.LimitTokens(each)
 	}
 	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
-	rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
+	rq.Demand.Affinity = schedule.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
 	return err
 }
 
@@ -78,7 +78,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 	need := access.Need{Bytes: len(rq.Body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
 	if len(ask.Prompts) > 0 {
 		text := ask.Prompts[0]
-		rq.Demand.Affinity = supervisor.AffinityOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
+		rq.Demand.Affinity = schedule.AffinityOf([]byte(rq.Call.Owner()), text[:min(len(text), textHead)])
 	}
 	each, err := rq.reserve(need, min(candidates, ChoicesAtOnce)*len(rq.Body.Raw))
 	if err == nil && each >= 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -18,7 +19,7 @@ type engineLost struct {
 	clientErr *translate.Error // what the client is told if nothing more is tried
 	cause     error            // the connection's own error; may be nil
 	again     bool             // the client has seen nothing: the same request may be sent again
-	loss      supervisor.Loss
+	loss      process.Loss
 	by        *supervisor.Info // a remote's instance, which is alive; nil: it is none
 }
 
@@ -74,20 +75,20 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 		return ctx.Err()
 	}
 	switch found.loss.Kind {
-	case supervisor.Hung:
+	case process.Hung:
 		found.clientErr = &translate.Error{
 			Kind:    translate.KindStalled,
 			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
 		}
-	case supervisor.Silent:
+	case process.Silent:
 		found.clientErr = silentRemote(lease)
-	case supervisor.Unreachable:
+	case process.Unreachable:
 		found.clientErr = &translate.Error{
 			Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
 			Message: "The remote " + lease.Remote().Name + " can't be reached any more, and no other place has the model " +
 				lease.Instance.Spec.Model.Key + ". Send the request again later.",
 		}
-	case supervisor.ShutDown:
+	case process.ShutDown:
 		found.clientErr = endpoint.ShuttingDown("The server is shutting down.")
 	default:
 		if lease.Remote() != nil {
@@ -141,12 +142,12 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
 			known = rq.Call.Node.Blame(key, body, evidence, loss.Alone)
 		}
-		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
-		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
+		isGone := loss.Kind == process.Unreachable && turns < maxTurns
+		isCulprit := loss.Kind == process.Hung && loss.Alone || loss.Kind == process.Silent // it would only hang again
 		switch {
 		case broken.again && known == node.Convicted:
 			return crashesEngine()
-		case !broken.again, !isFirst && !isGone, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
+		case !broken.again, !isFirst && !isGone, isCulprit, loss.Kind == process.ShutDown, ctx.Err() != nil:
 			return broken.clientErr
 		}
 		if isGone {
@@ -161,8 +162,8 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 }
 
 // evidenceOf has the losses that make a request run alone the next time, whether it is their cause or not.
-var evidenceOf = map[supervisor.LossKind]node.Evidence{
-	supervisor.Ended: node.OfCrash, supervisor.OutOfMemory: node.OfMemory, supervisor.Killed: node.NoEvidence, supervisor.Hung: node.NoEvidence,
+var evidenceOf = map[process.LossKind]node.Evidence{
+	process.Ended: node.OfCrash, process.OutOfMemory: node.OfMemory, process.Killed: node.NoEvidence, process.Hung: node.NoEvidence,
 }
 
 // crashesEngine refuses a request that has ended two engines.

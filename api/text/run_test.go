@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -77,7 +77,7 @@ func openEngineNode(t *testing.T, script *fakeengine.Script) *node.Node {
 		}
 	})
 	fake := fakeengine.Install(t, script)
-	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: fake.Path, Sandbox: supervisor.Off}}}
+	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: fake.Path, Sandbox: schedule.Off}}}
 	if err := n.Push(1, settings); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Engines says how engines are run, by name.
@@ -90,7 +90,7 @@ func (all Engines) check() error {
 func (e *Engine) node(described node.Engine, resolve func(string) string) node.EngineSettings {
 	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Args: e.Args}
 	if e.Sandbox != nil {
-		s.Sandbox = supervisor.ToggleOf(*e.Sandbox)
+		s.Sandbox = schedule.ToggleOf(*e.Sandbox)
 	}
 	for i, word := range e.Command {
 		if word = resolve(word); i == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 func TestEngines(t *testing.T) {
@@ -23,7 +23,7 @@ func TestEngines(t *testing.T) {
 		err  string
 	}{
 		"both": {
-			"engine mlx_lm\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"mlx_lm": {}, "llama_server": {Sandbox: supervisor.Off}}, "",
+			"engine mlx_lm\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"mlx_lm": {}, "llama_server": {Sandbox: schedule.Off}}, "",
 		},
 		"an option that isn't": {"engine mlx_lm {\ngreetings /a\n}", nil, `engine mlx_lm: unknown option "greetings"; there are: args, command, parallel, path, sandbox, sandbox_read, at Testfile:3`},
 		"an engine that isn't": {"engine mlx", nil, `engine: "mlx" is not one of: llama_server, mlx_lm, at Testfile:2`},
@@ -32,7 +32,7 @@ func TestEngines(t *testing.T) {
 		"more than its name":   {"engine mlx_lm 1", nil, "wrong argument count"},
 		"a command": {
 			"engine mlx_lm {\ncommand python3 -m mlx_lm server\nsandbox off\nargs --log-level DEBUG\n}",
-			map[string]node.EngineSettings{"mlx_lm": {Command: []string{"python3", "-m", "mlx_lm", "server"}, Sandbox: supervisor.Off, Args: []string{"--log-level", "DEBUG"}}},
+			map[string]node.EngineSettings{"mlx_lm": {Command: []string{"python3", "-m", "mlx_lm", "server"}, Sandbox: schedule.Off, Args: []string{"--log-level", "DEBUG"}}},
 			"",
 		},
 		"a later command":       {"engine mlx_lm {\ncommand a b\n}\nengine mlx_lm {\ncommand c\n}", map[string]node.EngineSettings{"mlx_lm": {Command: []string{"c"}}}, ""},

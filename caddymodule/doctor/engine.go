@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -44,7 +44,7 @@ func checkEngines(ctx context.Context, s *Subject) []Finding {
 }
 
 // tryEngine starts an engine to ask for its version.
-func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup supervisor.Setup, path string) []Finding {
+func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Setup, path string) []Finding {
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(s.enginePatience, enginePatience))
 	defer cancel()
 	build, err := e.New(setup).Probe(bounded)
@@ -92,9 +92,9 @@ func getEngine(name string) string {
 }
 
 // setupOf returns what an engine is found with.
-func (s *Subject) setupOf(name string) supervisor.Setup {
+func (s *Subject) setupOf(name string) process.Setup {
 	path := home.Expand(s.configured(name, "path"))
-	return supervisor.Setup{
+	return process.Setup{
 		Path: func() string { return path },
 		Command: func() []string {
 			if path == "" {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // gpuFiles are the files of GPUs on Linux that an engine opens, below /dev.
@@ -61,18 +61,18 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 const noGPU = "There is no GPU that an engine could use: models run on the processor."
 
 // deviceFaults says which GPUs engines can't use as they should: what the server says that runs, or else what one would find.
-func (s *Subject) deviceFaults(ctx context.Context, setup supervisor.Setup, build supervisor.Build) []string {
+func (s *Subject) deviceFaults(ctx context.Context, setup process.Setup, build process.Build) []string {
 	var running resource.Overview
 	if s.Server != nil && s.Server.Get(ctx, "/api/v1/ps", &running) == nil {
 		return running.Faults
 	}
 	described := node.Engines()[0]
-	sandbox, isExposed := supervisor.Auto, false
+	sandbox, isExposed := schedule.Auto, false
 	if s.Config != nil {
 		for _, b := range s.Config.Engines {
 			for _, setting := range b.Settings {
 				if b.Name == described.Name && setting.Name == "sandbox" && setting.Source != resource.FromDefault {
-					sandbox = supervisor.ToggleOf(setting.Value == "on")
+					sandbox = schedule.ToggleOf(setting.Value == "on")
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func (s *Subject) deviceFaults(ctx context.Context, setup supervisor.Setup, buil
 }
 
 // ofVariant compares what an engine computes on with what there is.
-func ofVariant(hardware runtimes.Hardware, engine runtimes.Runtime, build supervisor.Build) []Finding {
+func ofVariant(hardware runtimes.Hardware, engine runtimes.Runtime, build process.Build) []Finding {
 	best := hardware.Variants[0]
 	get := fmt.Sprintf("Run: lmcaddy runtime get llama.cpp --variant %s. It computes on the GPU once it is selected.", best)
 	switch {

@@ -23,7 +23,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -133,11 +133,11 @@ func TestCheckGPU_Files(t *testing.T) {
 func TestCheckGPU_Variants(t *testing.T) {
 	t.Parallel()
 	cpu, gpu := runtimes.Hardware{Variants: []string{"cpu"}}, runtimes.Hardware{Variants: []string{"cuda", "vulkan", "cpu"}}
-	none, some := supervisor.Build{Devices: []supervisor.Device{}}, supervisor.Build{Devices: []supervisor.Device{{Name: "RTX", Memory: 24e9}}}
+	none, some := process.Build{Devices: []process.Device{}}, process.Build{Devices: []process.Device{{Name: "RTX", Memory: 24e9}}}
 	for name, tt := range map[string]struct {
 		hardware runtimes.Hardware
 		variant  string
-		build    supervisor.Build
+		build    process.Build
 		status   Status
 		mention  string
 	}{
@@ -146,7 +146,7 @@ func TestCheckGPU_Variants(t *testing.T) {
 		"not found":           {gpu, "cuda", none, Problem, "finds none"},
 		"of an unknown build": {gpu, "", none, Warning, "doesn't find it"},
 		"without a driver":    {cpu, "cpu", none, OK, "no driver"},
-		"not told":            {gpu, "cuda", supervisor.Build{}, OK, "doesn't tell"},
+		"not told":            {gpu, "cuda", process.Build{}, OK, "doesn't tell"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

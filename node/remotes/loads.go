@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // NotManagedError is returned for a load or unload of a model on a remote that does so by itself.
@@ -48,7 +49,7 @@ type Load struct {
 
 // Load has a remote load a model. The error may be a [*NotManagedError], a [*NotChosenError] or an [*Error].
 func (r *Remotes) Load(ctx context.Context, o Load) (supervisor.Info, error) {
-	var chosen, first *supervisor.Spec
+	var chosen, first *schedule.Spec
 	for _, in := range r.Supervisor.Instances() {
 		if in.Spec.Remote == nil || in.Spec.Model.Key != o.Key || o.Instance != "" && in.ID != o.Instance {
 			continue
@@ -103,7 +104,7 @@ func each(ctx context.Context, in *supervisor.Info, isManaged bool, do func(w *r
 	}
 	watch, instances := on.Server.(*remote.Watch), in.Spec.Recipe.(recipe).model.Instances
 	if len(instances) == 0 {
-		return supervisor.UnknownInstance(in.ID)
+		return schedule.UnknownInstance(in.ID)
 	}
 	for _, id := range instances {
 		if err := do(watch, id); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -43,8 +44,8 @@ type Remotes struct {
 	all        map[string]*server // by name; nil: closed
 	configured []remote.Config
 	peers      []Peer
-	heard      chan struct{}                 // closed and replaced when a server has answered or failed for the first time
-	byKey      map[string][]*supervisor.Spec // the first place first
+	heard      chan struct{}               // closed and replaced when a server has answered or failed for the first time
+	byKey      map[string][]*schedule.Spec // the first place first
 
 	background sync.WaitGroup
 	ctx        context.Context
@@ -64,7 +65,7 @@ type server struct {
 	watch *remote.Watch // nil: it can't be used as it is configured
 	state remote.State
 	asked bool
-	specs []*supervisor.Spec
+	specs []*schedule.Spec
 }
 
 // recipe is the note of a remote's Spec.
@@ -237,8 +238,8 @@ func (r *Remotes) changed(at *server, s remote.State) {
 }
 
 // makeSpecs makes the Specs of a server's models.
-func (s *server) makeSpecs() []*supervisor.Spec {
-	specs := make([]*supervisor.Spec, 0, len(s.state.Models))
+func (s *server) makeSpecs() []*schedule.Spec {
+	specs := make([]*schedule.Spec, 0, len(s.state.Models))
 	kind := s.state.Kind
 	for _, m := range s.state.Models {
 		caps := request.Caps{}
@@ -246,10 +247,10 @@ func (s *server) makeSpecs() []*supervisor.Spec {
 		engine := remotewire.New(remotewire.Model{
 			Kind: remotewire.Kind(kind), Remote: s.Name, Name: m.ID, ChatFields: caps.ChatFields, TextFields: caps.TextFields,
 		})
-		specs = append(specs, &supervisor.Spec{
+		specs = append(specs, &schedule.Spec{
 			Model: m.Model, ContextLength: m.Context, Parallel: cmp.Or(s.Parallel, m.Slots, parallel[kind]), Pinned: m.Pinned,
 			Recipe: recipe{engine, m},
-			Remote: &supervisor.Remote{
+			Remote: &schedule.Remote{
 				Server: s.watch, Name: s.Name, Address: s.URL, Kind: kind, Version: s.state.Version, Model: m.ID, Prefer: s.Prefer,
 				Loaded: m.Loaded, Via: m.Via, Peer: s.isPeer(),
 			},
@@ -260,7 +261,7 @@ func (s *server) makeSpecs() []*supervisor.Spec {
 
 // list puts the models of all servers into the catalog. The caller holds mu.
 func (r *Remotes) list() {
-	byKey := map[string][]*supervisor.Spec{}
+	byKey := map[string][]*schedule.Spec{}
 	for _, name := range slices.Sorted(maps.Keys(r.all)) {
 		for _, spec := range r.all[name].specs {
 			byKey[spec.Model.Key] = append(byKey[spec.Model.Key], spec)
@@ -268,7 +269,7 @@ func (r *Remotes) list() {
 	}
 	models := make([]catalog.Model, 0, len(byKey))
 	for _, specs := range byKey {
-		slices.SortStableFunc(specs, func(a, b *supervisor.Spec) int { return cmp.Compare(a.Remote.Prefer, b.Remote.Prefer) })
+		slices.SortStableFunc(specs, func(a, b *schedule.Spec) int { return cmp.Compare(a.Remote.Prefer, b.Remote.Prefer) })
 		models = append(models, specs[0].Model)
 	}
 	r.byKey = byKey
@@ -307,7 +308,7 @@ func (r *Remotes) Await(ctx context.Context, asked int64) bool {
 }
 
 // first returns the Spec of the model with a key at its first place; nil: it is on no server.
-func (r *Remotes) first(key string) *supervisor.Spec {
+func (r *Remotes) first(key string) *schedule.Spec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if specs := r.byKey[key]; len(specs) > 0 {
@@ -325,7 +326,7 @@ func (r *Remotes) Wire(key string) wire.Engine {
 }
 
 // WireOf returns the wire format of an instance on a remote; nil: it is on this machine.
-func WireOf(spec *supervisor.Spec) wire.Engine {
+func WireOf(spec *schedule.Spec) wire.Engine {
 	on, _ := spec.Recipe.(recipe)
 	return on.engine
 }

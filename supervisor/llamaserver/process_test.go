@@ -106,7 +106,7 @@ func TestProcess_OldBuilds(t *testing.T) {
 			if err != nil || info.Build.Version != "b4242" {
 				t.Fatalf("build %+v, error %v", info.Build, err)
 			}
-			lease, err := s.Acquire(t.Context(), supervisor.Demand{Key: "m", Spec: spec}, nil)
+			lease, err := s.Acquire(t.Context(), schedule.Demand{Key: "m", Spec: spec}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

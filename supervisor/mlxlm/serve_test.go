@@ -62,7 +62,7 @@ func spec(parallel int) *schedule.Spec {
 
 func acquire(t *testing.T, s *supervisor.Supervisor) (*supervisor.Lease, error) {
 	t.Helper()
-	lease, err := s.Acquire(t.Context(), supervisor.Demand{Key: "m", Slots: 1, Spec: spec(4), MayLoad: true}, nil)
+	lease, err := s.Acquire(t.Context(), schedule.Demand{Key: "m", Slots: 1, Spec: spec(4), MayLoad: true}, nil)
 	if err == nil {
 		t.Cleanup(lease.Release)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // The headers of requests between the nodes of a cluster, beside the key.
@@ -20,7 +20,7 @@ const (
 
 const keepOwn = ";own"
 
-func formatRetention(r *supervisor.Retention) string {
+func formatRetention(r *schedule.Retention) string {
 	text := r.TTL.String()
 	if r.OnlyOwned {
 		text += keepOwn
@@ -38,13 +38,13 @@ func ParseTTL(header http.Header) *time.Duration {
 }
 
 // ParseRetention returns what another node has sent in the KeepHeader; nil: nothing.
-func ParseRetention(header http.Header) *supervisor.Retention {
+func ParseRetention(header http.Header) *schedule.Retention {
 	text, own := strings.CutSuffix(header.Get(KeepHeader), keepOwn)
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl < 0 {
 		return nil
 	}
-	return &supervisor.Retention{TTL: ttl, OnlyOwned: own}
+	return &schedule.Retention{TTL: ttl, OnlyOwned: own}
 }
 
 // addLoaded asks another node how many requests its instances answer at a time, and whether they are pinned.

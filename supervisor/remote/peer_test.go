@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // Another node is told who sends the request for whom, and how long the model stays loaded; any other server isn't.
@@ -23,8 +24,8 @@ func TestPeer_IsToldTheOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Demand: &supervisor.Demand{
-			Owner: "user: ann", Route: supervisor.Route{TTL: new(90 * time.Second)},
+		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Demand: &schedule.Demand{
+			Owner: "user: ann", Route: schedule.Route{TTL: new(90 * time.Second)},
 		}})
 		if err != nil {
 			t.Fatal(err)

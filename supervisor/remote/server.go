@@ -54,7 +54,7 @@ type Server struct {
 	direct *direct      // sends what generates tokens; nil: the client does
 	kind   atomic.Value // a string, once it is known
 
-	mu      sync.Mutex
+	mu       sync.Mutex
 	inFlight context.Context    //nolint:containedctx // ended and replaced when requests in progress are given up
 	abandon  context.CancelFunc // ends inFlight
 }

@@ -72,6 +72,9 @@ func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
 // Decoder reads the stream that Chat asks for.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
 
+// Quirks implements [wire.Engine].
+func (Wire) Quirks() wire.Quirks { return wire.Quirks{} }
+
 // Fault reads an error, which is one line of text.
 func (Wire) Fault(status int, body []byte) *translate.Error {
 	text := strings.TrimSpace(string(body))
