@@ -101,7 +101,7 @@ var mayImport = []row{
 }
 
 // dialect is what the packages of dialects may import: not each other.
-var dialect = []string{"api/text", "api/endpoint", "node/...", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}
+var dialect = []string{"api/text", "api/endpoint", "node/...", "mcploop/...", "catalog/...", "store", "supervisor", "supervisor/schedule", "translate/...", "internal/..."}
 
 // caddyOnly are modules that only the Caddy modules may depend on, with the packages below them.
 var caddyOnly = []string{"github.com/caddyserver/caddy/v2", "go.uber.org/zap", "github.com/spf13/cobra"}

@@ -38,7 +38,8 @@ func TestTimedDecoder_Speed(t *testing.T) {
 				tokens := 0
 				for _, r := range tt.reads {
 					time.Sleep(r.after)
-					m.hasRead()
+					m.now = time.Now()
+					m.reads++
 					for range r.tokens {
 						m.note(translate.Text{})
 						tokens++
