@@ -2,6 +2,9 @@ package mcploop
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
+
+// Tool is a tool of an MCP server.
+type Tool struct {
+	Name        string
+	Title       string // for people; may be empty
+	Description string
+	Schema      json.RawMessage // JSON schema of the arguments, an object; empty if there is none
+}
+
+// Result is what a tool returned.
+type Result struct {
+	Content json.RawMessage // the content array of the MCP result, as compact JSON
+	IsError bool            // the tool reports an error of its own
+}
+
+// Server is an MCP server whose tools can be called. Its methods may be called from any goroutine.
+type Server interface {
+	// Tools returns the tools of the server.
+	Tools(ctx context.Context) ([]Tool, error)
+
+	// Call calls a tool. args is a JSON object. An error means that the server failed: a tool's own error is a Result.
+	Call(ctx context.Context, tool string, args json.RawMessage) (Result, error)
+}
 
 // Source is a server whose tools a chat may use.
 type Source struct {
@@ -238,4 +264,39 @@ func (o *offer) call(ctx context.Context, args []byte) (Result, *translate.Error
 	trouble := o.source.Explain(err)
 	text := jsonbody.AppendString([]byte(`[{"type":"text","text":`), trouble.Message)
 	return Result{Content: append(text, "}]"...), IsError: true}, trouble
+}
+
+// Limits of the arguments of a call.
+const (
+	maxArgumentBytes  = 1 << 20
+	maxArgumentDepth  = 64
+	maxArgumentValues = 20_000
+)
+
+// refuse returns why a call with these arguments can't be made; empty if it can. What the model reads of it is meant to help it
+// to correct the call.
+func (o *offer) refuse(args []byte) string {
+	if len(args) > maxArgumentBytes {
+		return fmt.Sprintf("The arguments have %d bytes; at most %d are allowed.", len(args), maxArgumentBytes)
+	}
+	s := jsonbody.Scanner{Data: args}
+	s.Space()
+	bad := s.Value(jsonbody.MaxDepth - maxArgumentDepth)
+	if s.Space(); bad != nil || s.Pos != len(args) || !jsonbody.IsObject(args) {
+		return "The arguments are not a valid JSON object."
+	}
+	if s.Values > maxArgumentValues {
+		return fmt.Sprintf("The arguments have more than %d values.", maxArgumentValues)
+	}
+	if len(o.Schema) == 0 {
+		return ""
+	}
+	checker, err := schema.NewChecker(o.Schema)
+	if err != nil { // the server checks its arguments itself
+		return ""
+	}
+	if err = checker.Check(args); err == nil || errors.Is(err, schema.ErrTooManySteps) {
+		return ""
+	}
+	return "The arguments don't fit the tool's schema: " + err.Error()
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 // DefaultAtOnce is how many downloads run at a time unless [Options] say otherwise. Each has several connections to its hub, so more aren't
@@ -80,4 +84,92 @@ func (p *place) leave() {
 		q.waiting = slices.DeleteFunc(q.waiting, func(other *place) bool { return other == p })
 	}
 	q.admit()
+}
+
+// claims prevents two jobs from writing the same file.
+type claims struct {
+	mu    sync.Mutex
+	taken map[string]chan struct{} // closed when the file is released
+}
+
+// take waits until a file is free, and claims it.
+func (c *claims) take(ctx context.Context, name string) (free func(), err error) {
+	for {
+		c.mu.Lock()
+		if c.taken == nil {
+			c.taken = map[string]chan struct{}{}
+		}
+		busy := c.taken[name]
+		if busy == nil {
+			mine := make(chan struct{})
+			c.taken[name] = mine
+			c.mu.Unlock()
+			return func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.taken, name)
+				close(mine)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-busy:
+		}
+	}
+}
+
+// gate delays requests while the hub asks for a pause.
+type gate struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (g *gate) shut(until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until.After(g.until) {
+		g.until = until
+	}
+}
+
+func (g *gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	left := time.Until(g.until)
+	g.mu.Unlock()
+	return outbound.Sleep(ctx, left)
+}
+
+// every calls do at each interval until stop is called. stop waits for a running call.
+func every(ctx context.Context, interval time.Duration, do func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for outbound.Sleep(ctx, interval) == nil {
+			do()
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// gates holds one gate for each hub.
+type gates struct {
+	mu  sync.Mutex
+	all map[string]*gate
+}
+
+func (g *gates) of(h *hub.Hub) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil {
+		g.all = map[string]*gate{}
+	}
+	if g.all[h.String()] == nil {
+		g.all[h.String()] = &gate{}
+	}
+	return g.all[h.String()]
 }

@@ -3,10 +3,14 @@ package mlxlm
 
 import (
 	"fmt"
+	"math"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -85,4 +89,69 @@ func fixed(args []string) (f process.Fixed) {
 		}
 	}
 	return f
+}
+
+const (
+	// mostPrompts is how many prompts are evaluated together at most, which is the server's default.
+	mostPrompts = 8
+	// leastCaches is how many prompts are cached at least. It is the server's default. Their memory is bounded separately.
+	leastCaches = 10
+	// noOrigin keeps web pages from reading what the server answers, which needs no key. By default it lets all of them do so.
+	noOrigin = "none"
+	// topK is the default top_k. It must be less than the number of tokens that the model knows.
+	topK = 40
+)
+
+// Command returns the command line of a server for one model.
+func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
+	args := slices.Clone(b.Args)
+	add := func(flag, value string) {
+		if _, ok := b.Flags[flag]; ok || b.Flags == nil {
+			args = append(args, flag, value)
+		}
+	}
+	add("--allowed-origins", noOrigin)
+	add("--max-tokens", strconv.Itoa(math.MaxInt32)) // the default is 512
+	add("--decode-concurrency", strconv.Itoa(l.Parallel))
+	add("--prompt-concurrency", strconv.Itoa(min(l.Parallel, mostPrompts)))
+	if l.Private {
+		add("--prompt-cache-size", "0") // prompts can't be cached for each owner
+	} else {
+		add("--prompt-cache-size", strconv.Itoa(max(leastCaches, 4*l.Parallel)))
+		if bytes := cacheBytes(l.Spec); bytes > 0 {
+			add("--prompt-cache-bytes", strconv.FormatInt(bytes, 10))
+		}
+	}
+	// llama-server's defaults. The server's own are those of greedy sampling.
+	add("--temp", "0.8")
+	add("--top-p", "0.95")
+	add("--min-p", "0.05")
+	if l.Model.Vocabulary == 0 || l.Model.Vocabulary > topK {
+		add("--top-k", strconv.Itoa(topK))
+	}
+	// The last of several counts. What the operator adds may change all but the model and the address: the server needs no key.
+	args = append(args, l.Args...)
+	args = append(args, "--model", l.Model.Path, "--host", "127.0.0.1", "--port", strconv.Itoa(l.Port))
+	return process.Cmd{Path: b.Path, Args: args, Env: environment(), Guard: true}
+}
+
+// cacheBytes returns the limit on the memory of cached prompts. The server counts those that it is working on, too, for which
+// the estimate of the model's memory has room.
+func cacheBytes(s *schedule.Spec) int64 {
+	working := s.Memory - s.Reserve - s.Model.SizeBytes - schedule.RuntimeMemory
+	return s.PromptCache + max(0, working)
+}
+
+// environment returns the environment of a server. PATH is kept, for the interpreters of scripts and for the compiler that MLX
+// uses where it computes on the processor.
+func environment() []string {
+	env := slices.DeleteFunc(engine.Environment(false), func(v string) bool { return strings.HasPrefix(strings.ToUpper(v), "PATH=") })
+	return append(env,
+		"PATH="+os.Getenv("PATH"),
+		"PYTHONUNBUFFERED=1",
+		"HF_HUB_OFFLINE=1", // a model that isn't there is an error, not a download
+		"TRANSFORMERS_OFFLINE=1",
+		"HF_HUB_DISABLE_TELEMETRY=1",
+		"DO_NOT_TRACK=1",
+	)
 }

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"debug/elf"
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -121,4 +124,136 @@ func startOnThread(box *sandbox.Box, cmd *exec.Cmd) (end func(), err error) {
 		}
 		return cmd.Start()
 	})
+}
+
+// What any dynamically linked program needs. No folder here may contain private files: there is no /etc and no home, and of
+// /usr only what isn't data, since models may be stored there.
+var (
+	systemRead = []string{
+		"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+		"/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store",
+		"/usr/share/locale", "/usr/share/zoneinfo", "/etc/localtime",
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies", // OpenSSL fails to initialize without them
+		"/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory",
+		"/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/dev/urandom", "/dev/random", "/dev/zero",
+	}
+	systemDevices = []string{"/dev/null"}
+	// systemLoaders load dynamically linked programs. Those that a start script runs aren't known in advance.
+	systemLoaders = []string{"/lib64/ld-*.so*", "/lib/ld-*.so*", "/lib/*-linux-*/ld-*.so*"}
+	// scriptTools are what a start script, besides its shell, may run to find its own location.
+	scriptTools = []string{"sh", "bash", "env", "readlink", "realpath", "dirname", "basename"}
+)
+
+const sharedMemory = "/dev/shm"
+
+// What GPUs need, according to their vendors' documentation.
+var (
+	gpuDevices = []string{
+		"/dev/nvidia*", "/dev/nvidia-caps", // with /dev/nvidiactl, -uvm, -uvm-tools, -modeset
+		"/dev/dri", "/dev/kfd", "/dev/accel", // Mesa, ROCm, Intel; neural processors
+		"/dev/nvmap", "/dev/nvhost*", "/dev/nvgpu", // Jetson
+		"/dev/mali*", // Arm
+		"/dev/dxg",   // WSL
+		sharedMemory, // between processes of ROCm and CUDA
+	}
+	gpuRead = []string{
+		"/proc", // CUDA reads /proc/self, whose path isn't known before the start. The kernel protects other processes' private files.
+		"/sys",  // devices and their topology
+		"/etc/vulkan", "/etc/OpenCL", "/etc/glvnd", "/etc/egl", "/etc/drirc", "/etc/nvidia", "/etc/amd",
+		"/usr/share/vulkan", "/usr/share/glvnd", "/usr/share/egl", "/usr/share/drirc.d", "/usr/share/libdrm", "/usr/share/nvidia",
+		"/usr/local/etc/vulkan", "/usr/local/share/vulkan", // the loader looks there, too
+		"/usr/local/nvidia", // Kubernetes: libraries, and the files that name them to Vulkan's and EGL's loaders
+		"/usr/local/cuda*", "/opt/cuda*", "/opt/rocm*", "/opt/amdgpu*", "/opt/intel",
+		"/run/opengl-driver", "/run/opengl-driver-32", // NixOS
+	}
+)
+
+func allowSystem(r *sandbox.Rules) {
+	r.Read = append(slices.Clone(r.Read), systemRead...)
+	for dir := range strings.SplitSeq(os.Getenv("LD_LIBRARY_PATH"), ":") {
+		if filepath.IsAbs(dir) {
+			r.Read = append(r.Read, dir)
+		}
+	}
+	r.Devices = append(slices.Clone(r.Devices), systemDevices...)
+	r.Execute = append(r.Execute, expand(systemLoaders)...)
+}
+
+// allowGPU allows what the drivers of GPUs need. CUDA names its threads below /proc, and binds a socket of its own.
+// Even at the wide level it doesn't allow all of /dev, where the user's terminals are and, for root, the disks and the memory.
+func allowGPU(r *sandbox.Rules, level schedule.SandboxLevel) {
+	r.Devices = append(r.Devices, expand(gpuDevices)...)
+	r.SeqPacket = true
+	if level == schedule.SandboxWide {
+		r.Read = append(r.Read, "/")
+		r.Write = append(r.Write, sharedMemory)
+		r.Self = "/proc/self"
+		return
+	}
+	r.Read = append(r.Read, expand(gpuRead)...)
+	r.Self = "/proc/self/task"
+}
+
+// expand returns the paths that match the patterns.
+func expand(patterns []string) []string {
+	var paths []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern)
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
+// allowExecutable allows an engine's executable and its libraries: all of root, the folder of its runtime; without one, only
+// the libraries next to it, since its folder may contain anything else.
+func allowExecutable(r *sandbox.Rules, path, root string) {
+	r.Execute = append(r.Execute, path)
+	if root != "" {
+		r.Execute = append(r.Execute, root)
+	}
+	for _, path := range reallyAt(path) {
+		dir := filepath.Dir(path)
+		r.List = append(r.List, dir) // the engine searches this folder for backends
+		r.Read = append(r.Read, expand([]string{quoteGlob(dir) + "/*.so*"})...)
+		if filepath.Base(dir) == "bin" {
+			prefix := filepath.Dir(dir)
+			r.Read = append(r.Read, filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib64"))
+		}
+	}
+	if engine.IsScript(path) {
+		for _, tool := range scriptTools {
+			r.Execute = append(r.Execute, "/bin/"+tool, "/usr/bin/"+tool)
+		}
+		return
+	}
+	if loader := loaderOf(path); loader != "" {
+		r.Execute = append(r.Execute, loader)
+	}
+}
+
+// reallyAt returns a path and, if it is a link, its target.
+func reallyAt(path string) []string {
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		return []string{path, target}
+	}
+	return []string{path}
+}
+
+// loaderOf returns the program that loads an executable; empty: none.
+func loaderOf(path string) string {
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP && part.Filesz < 4096 {
+			name := make([]byte, part.Filesz)
+			if _, err := part.ReadAt(name, 0); err == nil {
+				return strings.TrimRight(string(name), "\x00")
+			}
+		}
+	}
+	return ""
 }

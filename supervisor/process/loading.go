@@ -1,11 +1,21 @@
 package process
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -132,4 +142,178 @@ func (o *loading) isNews(sig schedule.Signal) bool {
 	}
 	o.moved = time.Now()
 	return true
+}
+
+const (
+	// pollAfter is how long an engine has to report its state before it is polled.
+	pollAfter = 500 * time.Millisecond
+	// pollEvery is the interval of the polls. An engine answers while it is loading, too, so this is cheap.
+	pollEvery = 100 * time.Millisecond
+)
+
+// poll polls the health of an engine that doesn't report its state.
+func (p *Process) poll(ctx context.Context, path string) {
+	wait := time.NewTimer(pollAfter)
+	defer wait.Stop()
+	// Without keep-alives: an idle connection would delay the engine's exit.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}, Timeout: 5 * time.Second}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.life.ready:
+			return
+		case <-wait.C:
+		}
+		if p.loading.reports.Load() {
+			return
+		}
+		if isHealthy(ctx, client, engineURL(path)) {
+			p.loaded(byHealth)
+			return
+		}
+		wait.Reset(pollEvery)
+	}
+}
+
+// isHealthy sends no key: while the engine is loading, the port may still belong to another program.
+func isHealthy(ctx context.Context, client *http.Client, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+const (
+	// tryAfter is how long an engine has to say that it listens before it is tried all the same.
+	tryAfter = 10 * time.Second
+	// tryEvery is the pause after a trial that got no answer.
+	tryEvery = 100 * time.Millisecond
+	// askEvery is the interval at which the system is asked whether an engine listens that doesn't say so.
+	askEvery = time.Second
+	// maxTrial bounds the answer that is read, in bytes.
+	maxTrial = 1 << 20
+)
+
+// try sends an engine the requests of a Trier until one is answered, and ends the load accordingly. A request has no deadline,
+// since its answer comes when the model is loaded.
+func (p *Process) try(ctx context.Context, trier Trier) {
+	if !p.listens(ctx) {
+		return
+	}
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	// Without keep-alives: an idle connection would delay the engine's exit.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		status, answer, err := post(ctx, client, trier)
+		if err == nil {
+			if err = trier.Tried(status, answer); err == nil {
+				p.loaded(byTrial)
+			} else {
+				p.failLoad(byTrial, err.Error())
+			}
+			return
+		}
+		wait.Reset(tryEvery)
+	}
+}
+
+// listens waits until the engine listens, and returns false if the load has ended before. If the engine doesn't say so, the system is
+// asked: another program may have its port.
+func (p *Process) listens(ctx context.Context) bool {
+	wait := time.NewTimer(tryAfter)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-p.loading.listening:
+			return true
+		case <-wait.C:
+		}
+		l := p.launched.Load()
+		if l.socket != "" || l.group.Listens(ctx, l.PID, l.port) {
+			return true
+		}
+		wait.Reset(askEvery)
+	}
+}
+
+// post sends no key: an engine that has to be tried has none.
+func post(ctx context.Context, client *http.Client, trier Trier) (status int, answer []byte, _ error) {
+	path, body := trier.Trial()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxTrial))
+	return resp.StatusCode, answer, err
+}
+
+// compiling is the first use of an engine's code on a GPU for a kind of model. Drivers compile it then, which takes up to a minute,
+// and keep the result in a cache. Without a request of our own, the first one of a client would wait for that.
+type compiling struct {
+	mark string // the file that says that it was done
+	path string
+	body []byte
+}
+
+// toCompile returns what has to be compiled for a launch; nil: nothing, or it was done before.
+func (p *Process) toCompile(l *Launch, b Build) *compiling {
+	compiler, ok := p.program.(Compiler)
+	if !ok || len(l.On.Devices) == 0 || p.host.Cache == "" {
+		return nil
+	}
+	c := &compiling{}
+	if c.path, c.body = compiler.Compile(l); c.path == "" {
+		return nil
+	}
+	var titles []string
+	for _, d := range b.Devices {
+		titles = append(titles, d.Title)
+	}
+	kind := fmt.Sprintf("%q %q %q %q %d %q",
+		b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention, titles)
+	c.mark = filepath.Join(p.host.Cache, "compiled", fmt.Sprintf("%x", sha256.Sum256([]byte(kind)))[:16])
+	if _, err := os.Stat(c.mark); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return c
+}
+
+// compile has the engine's code compiled. If that fails, so will a request, which is then told why.
+func (p *Process) compile(c *compiling) {
+	p.log.Info("the engine is used on this GPU for a model of this kind for the first time: " +
+		"if its code has to be compiled for it, that takes up to a minute, once")
+	resp, err := p.do(p.ctx, c.path, http1.Body{Pieces: [][]byte{c.body}})
+	if err != nil {
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err = io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		p.log.Debug("the first use on a GPU", "status", resp.StatusCode, "error", err)
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(c.mark), 0o700); err == nil {
+		err = os.WriteFile(c.mark, nil, 0o600)
+		p.log.Debug("the engine's code is compiled", "error", err)
+	}
 }
