@@ -198,7 +198,6 @@ func (c *Catalog) current(ctx context.Context) (*listing, error) {
 	return c.rescan(ctx)
 }
 
-// begin waits until no other scan is running.
 func (c *Catalog) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -178,7 +178,6 @@ func (s *scope) smallestProjector(fits func(label string) bool) companion {
 	return best
 }
 
-// belongsTo reports whether a companion may belong to a model of its scope.
 func (c *companion) belongsTo(s *scope, label string) bool {
 	switch {
 	case c.role == filename.Projector:

@@ -107,7 +107,6 @@ func singleValues(f *gguf.GGUFFile) map[string]any {
 	return all
 }
 
-// files returns the parts and the projector of a model that is made of files.
 func filesOf(m *Model) []ModelFile {
 	all := []ModelFile{{Path: m.Path, Role: "model"}}
 	for _, path := range filename.OtherParts(m.Path) {
@@ -119,7 +118,6 @@ func filesOf(m *Model) []ModelFile {
 	return measured(all)
 }
 
-// measured returns the files that exist, with their sizes.
 func measured(all []ModelFile) []ModelFile {
 	for i := range all {
 		if info, err := os.Stat(all[i].Path); err == nil {

@@ -124,7 +124,6 @@ func (w *walk) readFolder(dir string) (entries []entry, cut bool, err error) {
 	return entries, cut, nil
 }
 
-// matters reports whether an entry may be a model, contain one or describe one.
 func (w *walk) matters(name string, kind fs.FileMode) bool {
 	switch {
 	case strings.HasPrefix(name, "."):

@@ -185,7 +185,6 @@ func (m *metadata) tensor() (t gguf.GGUFTensorInfo, _ error) {
 // keptLists are the ends of the keys of arrays whose items are kept, up to the number of layers.
 var keptLists = []string{".feed_forward_length", ".attention.head_count", ".attention.head_count_kv", ".attention.sliding_window_pattern", "general.tags"}
 
-// typeOf returns the parser's name for a type of values.
 func typeOf(kind uint64) gguf.GGUFMetadataValueType {
 	return gguf.GGUFMetadataValueType(kind) //nolint:gosec // it has four bytes
 }

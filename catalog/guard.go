@@ -45,7 +45,6 @@ type allowance struct {
 
 func newAllowance() *allowance { return &allowance{maxHeader, maxPairs, maxTensors} }
 
-// take subtracts n from left.
 func take(left *uint64, n uint64, tooMany error) error {
 	if n > *left {
 		return tooMany
@@ -91,7 +90,6 @@ var headerReaders = sync.Pool{New: func() any { return newHeaderReader() }}
 
 func newHeaderReader() *bufio.Reader { return bufio.NewReaderSize(nil, metadataBuffer) }
 
-// newMetadata reads a header with a buffer.
 func newMetadata(buffer *bufio.Reader, f io.Reader, left *allowance) *metadata {
 	buffer.Reset(allowed{f, left})
 	return &metadata{Reader: buffer, left: left, order: binary.LittleEndian, wide: 8, begin: left.bytes}
@@ -177,7 +175,6 @@ func (m *metadata) bound(kind, most uint64, tooLarge error) error {
 	return err
 }
 
-// position returns how many bytes of the file were read.
 func (m *metadata) position() int64 { return m.begin - m.left.bytes - int64(m.Buffered()) }
 
 // skip skips values of one type.

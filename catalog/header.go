@@ -31,7 +31,6 @@ func (h header) describes(f *found) bool {
 	return !h.unread && h.size == f.size && h.changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
 }
 
-// brokenHeader describes a file that can't be used.
 func brokenHeader(f *found, reason error) header {
 	h := header{size: f.size, changed: f.changed, parts: f.parts, err: reason}
 	h.model = Model{Format: f.format, SizeBytes: f.size, Changed: f.changed, Err: reason}
@@ -153,7 +152,6 @@ const oldTypes = 30
 // maxDescription bounds a description, in bytes.
 const maxDescription = 1 << 12
 
-// short truncates a description.
 func short(s string) string {
 	if len(s) <= maxDescription {
 		return s
@@ -194,7 +192,6 @@ func quantizationName(f *gguf.GGUFFile, meta gguf.GGUFMetadata, path string) str
 	return cmp.Or(named, said)
 }
 
-// text returns a string of the header, or "".
 func text(f *gguf.GGUFFile, key string) string {
 	kv, ok := f.Header.MetadataKV.Get(key)
 	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeString {
@@ -277,7 +274,6 @@ func isCausal(f *gguf.GGUFFile) bool {
 	return !ok || kv.ValueType != gguf.GGUFMetadataValueTypeBool || kv.ValueBool()
 }
 
-// tagsOf returns the hub's tags of a model.
 func tagsOf(f *gguf.GGUFFile) (tags []string) {
 	kv, ok := f.Header.MetadataKV.Get("general.tags")
 	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeArray || kv.ValueArray().Type != gguf.GGUFMetadataValueTypeString {

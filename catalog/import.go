@@ -131,7 +131,6 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	return i, nil
 }
 
-// importable returns the paths of a file and its parts, if they can be imported.
 func importable(source string) ([]string, header, error) {
 	if !filename.IsGGUF(source) {
 		return nil, header{}, errors.New("it is not a GGUF file: its name has to end in .gguf")

@@ -215,7 +215,6 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string)
 // lookEvery is how often a model's file is looked at, however many requests there are.
 const lookEvery = 20 * time.Millisecond
 
-// isAsItWas reports whether the model's file is unchanged since it was read.
 func (l *listing) isAsItWas(m *Model) bool {
 	if m.IsRemote {
 		return true

@@ -65,7 +65,6 @@ type tagged struct {
 	manifest
 }
 
-// ollama collects the models in Ollama's store.
 func (w *walk) ollama(p location) error {
 	var all []tagged
 	root := filepath.Join(p.dir, "manifests")

@@ -84,7 +84,6 @@ func (c *planCache) put(path string, p *plan) {
 	c.entries = c.entries[:min(len(c.entries), maxPlans)]
 }
 
-// readPlan reads the plan from a file's header.
 func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	f, err := parse(path, info.Size())
 	if err != nil {

@@ -90,7 +90,6 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 	return names, nil
 }
 
-// filesOfFolder returns the files that are directly in a folder.
 func filesOfFolder(root *os.Root, rel string) ([]string, error) {
 	names := []string{filepath.Join(rel, mlx.ConfigFile)}
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))

@@ -117,7 +117,6 @@ var beginning = []string{
 	"chameleon", "gemma4",
 }
 
-// defaults returns the engine's defaults.
 func (v vocabulary) defaults() (bos, eos int64, addBOS, addEOS bool) {
 	switch v.model {
 	case "llama":

@@ -78,7 +78,6 @@ type walk struct {
 	left    limits
 }
 
-// below collects the models below a root.
 func (w *walk) below(root string) error {
 	real, err := filepath.EvalSymlinks(root)
 	if err == nil {
@@ -103,7 +102,6 @@ func (w *walk) below(root string) error {
 	return err
 }
 
-// folder collects the models in a folder of any layout.
 func (w *walk) folder(p location) error {
 	list, err := w.enter(p)
 	if err != nil || list == nil {

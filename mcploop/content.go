@@ -35,7 +35,6 @@ type givenWriter struct {
 	parts []translate.Part
 }
 
-// add adds a text on a line of its own.
 func (w *givenWriter) add(text string) {
 	if w.text.Len() > 0 {
 		w.text.WriteByte('\n')
@@ -50,7 +49,6 @@ func (w *givenWriter) flush() {
 	}
 }
 
-// block adds a block of MCP's content.
 func (b *Toolbox) block(w *givenWriter, block gjson.Result) {
 	switch kind := block.Get("type").Str; kind {
 	case "text":
@@ -114,7 +112,6 @@ type givenText struct {
 // givenTexts are the texts of all results of a run.
 type givenTexts []givenText
 
-// textsOf returns the texts of what the model is given of a result.
 func textsOf(given []translate.Part) (texts givenTexts) {
 	for i := range given {
 		if part := &given[i]; part.Image == nil {
@@ -125,7 +122,6 @@ func textsOf(given []translate.Part) (texts givenTexts) {
 	return texts
 }
 
-// tokens returns about how many tokens the texts have together.
 func (t givenTexts) tokens() (sum int) {
 	for i := range t {
 		sum += t[i].tokens

@@ -165,7 +165,6 @@ func (r *Round) done(c *call, emit func(translate.Event)) {
 	}
 }
 
-// call returns the last call with an index.
 func (r *Round) call(index int) *call {
 	for _, c := range slices.Backward(r.calls) {
 		if c.index == index {

@@ -137,7 +137,6 @@ func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
 	return kept, nil
 }
 
-// add offers tools to the model.
 func (b *Toolbox) add(offers []*offer) {
 	count := map[string]int{}
 	for _, o := range offers {
@@ -229,7 +228,6 @@ func (o *offer) append(dst []byte) []byte {
 // IsEmpty reports whether there are no tools. A nil Toolbox is empty.
 func (b *Toolbox) IsEmpty() bool { return b == nil || len(b.tools) == 0 }
 
-// names returns the names that the model knows.
 func (b *Toolbox) names() []string {
 	names := make([]string, len(b.tools))
 	for i, tool := range b.tools {

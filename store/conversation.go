@@ -147,7 +147,6 @@ func (s *Store) Families(ctx context.Context, ids []string) ([]string, error) {
 	return all, nil
 }
 
-// conversations returns the conversations that a condition finds.
 func (s *Store) conversations(ctx context.Context, condition string, args ...any) (found []Conversation, err error) {
 	err = s.read(ctx, func(t *tx) error {
 		all, err := collect(t, fmt.Sprintf(selectConversations, condition), args, func(c *Conversation, scan func(...any) error) error {

@@ -31,7 +31,6 @@ func migrate(ctx context.Context, db database) error {
 	}
 }
 
-// scripts returns the text of each migration.
 func scripts(files fs.FS) ([]string, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {

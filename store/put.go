@@ -103,7 +103,6 @@ const (
 	selectDepth = `SELECT depth FROM turns WHERE id = $1 AND owner = $2 AND NOT hidden`
 )
 
-// run stores the turn.
 func (p *put) run(t *tx) error {
 	var inserted bool
 	var err error

@@ -58,7 +58,6 @@ type sqliteFile struct {
 	damage atomic.Pointer[error]  // the first that was found
 }
 
-// openSQLite opens or creates the file at path.
 func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {

@@ -134,7 +134,6 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	return items, nil
 }
 
-// decode sets the fields of a turn from its body.
 func decode(data []byte, t *Turn) error {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -144,7 +143,6 @@ func decode(data []byte, t *Turn) error {
 	return nil
 }
 
-// images calls do for each image of a turn.
 func images(t *Turn, do func(*translate.Image)) {
 	for _, items := range [][]translate.Item{t.In, t.Out} {
 		for _, item := range items {

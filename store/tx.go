@@ -156,7 +156,6 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timeOf is the reverse of nanoseconds.
 func timeOf(nanoseconds int64) time.Time {
 	if nanoseconds == 0 {
 		return time.Time{}

@@ -105,7 +105,6 @@ func (w *writer) run() {
 	}
 }
 
-// gather adds waiting jobs to a group.
 func (w *writer) gather(group []*job) []*job {
 	size := 0
 	for _, j := range group {

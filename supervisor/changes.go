@@ -93,7 +93,6 @@ func (s *Supervisor) isAsWatched() bool {
 	return true
 }
 
-// tellChanged tells what has changed of an instance.
 func (s *Supervisor) tellChanged(w *watched, in *schedule.Instance, now time.Time) {
 	change := Change{Instance: in.ID, Spec: in.Spec}
 	tell := func(kind ChangeKind) {
@@ -135,7 +134,6 @@ func isShownAs(s, o *schedule.Spec) bool {
 	return s == o || s.Pinned == o.Pinned && s.TTL == o.TTL && s.IsProcessOf(o)
 }
 
-// tellGone tells what has become of an instance that is gone.
 func (s *Supervisor) tellGone(w *watched, now time.Time) {
 	change := Change{Kind: ChangeUnloaded, Instance: w.id, Spec: w.spec, Reason: w.leaving}
 	switch {
@@ -147,7 +145,6 @@ func (s *Supervisor) tellGone(w *watched, now time.Time) {
 	s.options.Changed(change)
 }
 
-// whyFailed returns why a load has just failed.
 func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
 	f, again := s.state.Failures[w.spec.Model.Key], s.state.Restarting(w.id)
 	switch {

@@ -72,7 +72,6 @@ func (c *counts) loaded(key string, took time.Duration) {
 	})
 }
 
-// took counts a phase.
 func (c *counts) took(key string, phase Phase, d time.Duration) {
 	c.with(key, func(n *Counts) {
 		h, ok := n.Phases[phase]

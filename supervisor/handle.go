@@ -175,7 +175,6 @@ func (s *Supervisor) warnSplit(in *schedule.Instance) {
 // sampleTimeout bounds how long a report about the GPUs may take.
 const sampleTimeout = 5 * time.Second
 
-// sampleGPUs reports what is taken of the GPUs' memory.
 func (s *Supervisor) sampleGPUs(isUrgent bool) {
 	var ev schedule.Sampled
 	if s.options.GPUs != nil {

@@ -122,7 +122,6 @@ type pin struct {
 	use schedule.Use // as last told
 }
 
-// tell says what the request has used so far.
 func (p *pin) tell(u schedule.Use) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

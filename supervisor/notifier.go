@@ -43,7 +43,6 @@ func (w *Notifier) tell(p Progress) {
 	w.c <- p
 }
 
-// notify tells the waiters that have a Notifier about their progress.
 func (s *Supervisor) notify() {
 	ahead := map[string]int{}
 	for _, w := range s.state.Waiters {

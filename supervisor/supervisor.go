@@ -110,7 +110,6 @@ func (s *Supervisor) Acquire(ctx context.Context, d schedule.Demand, notifier *N
 	}
 }
 
-// lease waits for slots.
 func (s *Supervisor) lease(ctx context.Context, d *schedule.Demand, notifier *Notifier) (*Lease, error) {
 	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitSlots, Demand: *d})
 	if err != nil {

@@ -148,7 +148,6 @@ func (s *index) oldest(limit, size int64, incoming *State) []*entry {
 	return gone
 }
 
-// prune deletes what is too old, and what there is no room for.
 func (s *Store) prune() {
 	room := s.room()
 	s.mu.Lock()

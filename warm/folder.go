@@ -69,7 +69,6 @@ func (f *folder) openKey() error {
 	return f.replace(keyFile, f.secret[:])
 }
 
-// replace replaces a file as a whole.
 func (f *folder) replace(name string, content []byte) error {
 	return atomicfile.WriteFile(filepath.Join(f.dir, name), 0o600, func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -77,7 +76,6 @@ func (f *folder) replace(name string, content []byte) error {
 	})
 }
 
-// writeRecord writes the description of a state.
 func (f *folder) writeRecord(g *group, id string, r *record, prompt prefix.Chain) error {
 	full := *r
 	full.Prompt = pack(prompt)
@@ -91,7 +89,6 @@ func (f *folder) writeRecord(g *group, id string, r *record, prompt prefix.Chain
 	return f.replace(filepath.Join(g.name, id+recordSuffix), content)
 }
 
-// path returns the path of a file of a state.
 func (f *folder) path(g *group, id, suffix string) string {
 	return filepath.Join(f.dir, g.name, id+suffix)
 }
@@ -124,7 +121,6 @@ func (f *folder) remove(path string) {
 	}
 }
 
-// removeRemains removes what couldn't be removed before.
 func (f *folder) removeRemains() {
 	f.mu.Lock()
 	remains := f.remains
@@ -212,7 +208,6 @@ func (s *Store) loadGroup(name string) {
 	s.groups[name] = g
 }
 
-// loadEntry reads the description of a state, and looks at its file.
 func (s *Store) loadEntry(g *group, id string) (*entry, error) {
 	file, _, err := openPlain(s.path(g, id, recordSuffix), os.O_RDONLY)
 	if err != nil {

@@ -41,7 +41,6 @@ type index struct{ groups map[string]*group }
 
 func newIndex() index { return index{map[string]*group{}} }
 
-// all returns the entries that match.
 func (s *index) all(match func(*entry) bool) []*entry {
 	var found []*entry
 	for _, g := range s.groups {
@@ -84,7 +83,6 @@ func (s *Store) flush() {
 	s.noteRates()
 }
 
-// writeUse writes when entries were used.
 func (s *Store) writeUse(entries []*entry, records []record) {
 	for i, e := range entries {
 		err := s.writeRecord(e.group, e.id, &records[i], e.prompt)

@@ -205,7 +205,6 @@ func (p *put) note() error {
 	return nil
 }
 
-// discard removes all that there is of the state.
 func (p *put) discard() {
 	s := p.shelf.store
 	s.remove(p.from)

@@ -75,7 +75,6 @@ func decode(content []byte, key *secret, place string) (*record, error) {
 	return r, nil
 }
 
-// check refuses values that no state has.
 func (r *record) check() error {
 	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 {
 		return errors.New("a value is missing or out of range")
@@ -84,7 +83,6 @@ func (r *record) check() error {
 	return err
 }
 
-// pack returns the bytes of a chain.
 func pack(c prefix.Chain) []byte {
 	b := make([]byte, 0, len(c)*linkBytes)
 	for _, link := range c {
@@ -94,7 +92,6 @@ func pack(c prefix.Chain) []byte {
 	return b
 }
 
-// unpack is the reverse of pack.
 func unpack(b []byte) (prefix.Chain, error) {
 	if len(b) == 0 || len(b)%linkBytes != 0 {
 		return nil, fmt.Errorf("a chain of %d bytes", len(b))
@@ -122,7 +119,6 @@ func newSecret() (k secret) {
 	return k
 }
 
-// chains returns the key of the chains of prompts.
 func (k *secret) chains() prefix.Key {
 	return prefix.Key(binary.LittleEndian.Uint64(k.mac("the chains of prompts", nil)))
 }

@@ -113,7 +113,6 @@ func (h *Shelf) Find(q Query) (Found, bool) {
 	return Found{ID: best.id, Common: most, Tokens: r.Tokens, Bytes: r.Bytes}, true
 }
 
-// file returns the path of a file in Folder.
 func (h *Shelf) file(name string) (string, error) {
 	if name != filepath.Base(name) || !filepath.IsLocal(name) {
 		return "", fmt.Errorf("%q isn't the name of a file in the folder of the launch", name)

@@ -220,7 +220,6 @@ func (s *Store) Close() {
 	s.flush()
 }
 
-// tend prunes every hour.
 func (s *Store) tend() {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -234,7 +233,6 @@ func (s *Store) tend() {
 	}
 }
 
-// tidy does what is due from time to time.
 func (s *Store) tidy() {
 	s.prune()
 	s.flush()

@@ -116,7 +116,6 @@ func (r *ranges) lanesOf(ctx context.Context, address string) error {
 	return failed
 }
 
-// most returns the length of the longest span to request.
 func (r *ranges) most() int64 {
 	if r.whole.Load() || r.lanes == 1 {
 		return r.part.want.Size

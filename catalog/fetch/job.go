@@ -105,7 +105,6 @@ type record struct {
 	mayResume func(Job) bool // see [Request]; used until the job starts
 }
 
-// sameAs reports whether two records are for the same files.
 func (r *record) sameAs(o *record) bool {
 	return r.Hub == o.Hub && r.Repo == o.Repo && r.Branch == o.Branch &&
 		slices.EqualFunc(r.Files, o.Files, func(a, b file) bool { return a.Path == b.Path })
@@ -134,7 +133,6 @@ type job struct {
 	subscribers map[chan Job]struct{}
 }
 
-// snapshot returns the current state.
 func (j *job) snapshot() Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -232,7 +230,6 @@ func (j *job) tell() {
 	}
 }
 
-// subscribe returns a channel that receives the latest state.
 func (j *job) subscribe() (updates <-chan Job, stop func()) {
 	c := make(chan Job, 1)
 	j.mu.Lock()
@@ -253,7 +250,6 @@ func (j *job) subscribe() (updates <-chan Job, stop func()) {
 	}
 }
 
-// left returns the number of bytes still to download.
 func (j *job) left() int64 {
 	s := j.snapshot()
 	return s.TotalBytes - s.DownloadedBytes
@@ -274,14 +270,12 @@ type rate struct {
 	buckets [rateBuckets]int64
 }
 
-// start begins a new measurement.
 func (r *rate) start(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started, r.slot, r.buckets = now, 0, [rateBuckets]int64{}
 }
 
-// add counts bytes that have arrived.
 func (r *rate) add(n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

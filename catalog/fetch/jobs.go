@@ -180,7 +180,6 @@ func (s *Jobs) Close() error {
 	return errors.Join(s.root.Close(), s.state.Close())
 }
 
-// dir returns the absolute path of a job's folder.
 func (s *Jobs) dir(folder string) string { return filepath.Join(s.models, filepath.FromSlash(folder)) }
 
 // Get returns the job with an id. The error's kind is JobNotFound.
@@ -241,7 +240,6 @@ func (s *Jobs) Subscribe(id string) (updates <-chan Job, stop func(), err error)
 	return updates, stop, nil
 }
 
-// newID returns a random job id.
 func newID() string {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -188,7 +188,6 @@ func contentRange(value string) (from, to, total int64, ok bool) {
 	return from, to + 1, total, true
 }
 
-// copy writes a response's body into the part.
 func (l *lane) copy(ctx context.Context, dog *outbound.Watchdog, response *http.Response, s span) error {
 	block := blocks.Get().(*[]byte)
 	defer blocks.Put(block)

@@ -104,7 +104,6 @@ func readCheckpoint(root *os.Root, name string, want hub.RemoteFile) (checkpoint
 	return c, true
 }
 
-// reset discards the downloaded data.
 func (p *part) reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +140,6 @@ func (p *part) giveBack(s span) {
 	p.taken = slices.DeleteFunc(p.taken, func(taken span) bool { return taken == s })
 }
 
-// write writes bytes at an offset.
 func (p *part) write(b []byte, at int64) error {
 	if _, err := p.file.WriteAt(b, at); err != nil {
 		return diskError("writing "+p.name+hub.PartSuffix, err)
@@ -195,7 +193,6 @@ func (p *part) ignoreTags() {
 	p.anyETag, p.etag, p.changed, p.resumed = true, "", true, true
 }
 
-// follow computes the checksum of bytes as they arrive, until the context ends.
 func (p *part) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -263,7 +260,6 @@ func (p *part) save() error {
 	return nil
 }
 
-// close saves a checkpoint and closes the file.
 func (p *part) close() error {
 	err := p.save()
 	return errors.Join(err, p.file.Close())
@@ -296,7 +292,6 @@ func (s *Jobs) isThere(f file) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
-// diskError describes a failure of the disk, and whether it is full.
 func diskError(doing string, err error) error {
 	if isDiskFull(err) {
 		return hub.Permanent(hub.NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.",
@@ -305,7 +300,6 @@ func diskError(doing string, err error) error {
 	return hub.Permanent(hub.Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
 }
 
-// folderError describes why a model's folder can't be created.
 func folderError(root *os.Root, dir string, err error) error {
 	for ; dir != "." && !isDiskFull(err); dir = filepath.Dir(dir) {
 		if info, lstat := root.Lstat(dir); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -322,7 +316,6 @@ type span struct{ From, To int64 }
 // spans are sorted ranges of a file that neither touch nor overlap.
 type spans []span
 
-// add adds a span.
 func (s spans) add(n span) spans {
 	if n.From >= n.To {
 		return s
@@ -353,7 +346,6 @@ func (s spans) gap(size int64) span {
 	return span{at, max(at, size)}
 }
 
-// bytes returns the number of bytes covered.
 func (s spans) bytes() int64 {
 	n := int64(0)
 	for _, have := range s {

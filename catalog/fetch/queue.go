@@ -73,7 +73,6 @@ func (p *place) wait(ctx context.Context) error {
 	}
 }
 
-// leave gives the place up.
 func (p *place) leave() {
 	q := p.queue
 	q.mu.Lock()

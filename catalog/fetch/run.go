@@ -143,7 +143,6 @@ func (r *run) fetch(ctx context.Context) error {
 	return nil
 }
 
-// revision returns the revision to request files by.
 func (r *run) revision() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +214,6 @@ func (r *run) part(ctx context.Context, p *part) error {
 	}
 }
 
-// gather downloads the missing bytes of a part and verifies it.
 func (r *run) gather(ctx context.Context, p *part) error {
 	if p.have.Load() < p.want.Size {
 		lanes := 1

@@ -27,7 +27,6 @@ type room struct {
 
 func (r room) isEnough() bool { return !r.known || r.need == 0 || r.need+r.others+spareBytes <= r.free }
 
-// roomFor measures the space that a job needs.
 func (s *Jobs) roomFor(j *job) room {
 	free, err := s.free(s.models)
 	if err != nil {

@@ -118,7 +118,6 @@ func (s *Jobs) isHere(ctx context.Context, request Request, r hub.Ref) (Job, boo
 	return Job{}, false
 }
 
-// already returns the answer for a model on disk.
 func (s *Jobs) already(r *record) Job {
 	job := Job{
 		State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder,
@@ -134,7 +133,6 @@ func (s *Jobs) areThere(files []file) bool {
 	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
 }
 
-// plan chooses the files of a new job.
 func (s *Jobs) plan(request Request, r hub.Ref, l hub.Listing) (*record, error) {
 	folders := r.FoldersIn(&l)
 	folder, elsewhere := r.Folder, ""
@@ -177,7 +175,6 @@ func (s *Jobs) hasElsewhere(repo string, files []hub.RemoteFile) string {
 	return s.elsewhere(repo, sizes)
 }
 
-// filesIn assigns files to a folder.
 func filesIn(folder string, all []hub.RemoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
@@ -186,7 +183,6 @@ func filesIn(folder string, all []hub.RemoteFile) []file {
 	return files
 }
 
-// check rejects files that can't be stored.
 func (r *record) check(h *hub.Hub) error {
 	total := int64(0)
 	places := map[string]bool{}

@@ -15,7 +15,6 @@ import (
 
 const recordSuffix = ".json"
 
-// save writes a job to disk.
 func (s *Jobs) save(r *record) {
 	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -111,7 +110,6 @@ func (r *record) validate(id string) error {
 	return nil
 }
 
-// haveOf returns the number of bytes of a file on disk.
 func (s *Jobs) haveOf(f file, state State) int64 {
 	if state == Completed || !f.Replace && s.isThere(f) {
 		return f.Size

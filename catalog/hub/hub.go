@@ -137,7 +137,6 @@ func newHubs(configured []Config) (*hubs, error) {
 	return &all, nil
 }
 
-// find returns the hub with exactly this base URL, or nil.
 func (hs *hubs) find(base string) *Hub {
 	for _, h := range hs.all {
 		if h.String() == base {
@@ -170,7 +169,6 @@ func (hs *hubs) of(u *url.URL) (*Hub, string) {
 	return best, rest
 }
 
-// names lists the hubs, for messages.
 func (hs *hubs) names() string {
 	var names []string
 	for _, h := range hs.all {

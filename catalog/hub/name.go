@@ -40,7 +40,6 @@ func CheckRepo(publisher, repo string) error {
 
 var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-// checkRevision checks that a name is a valid branch, tag or commit.
 func checkRevision(revision string) error {
 	bad := func(part string) bool { return !revisionPart.MatchString(part) || strings.Contains(part, "..") }
 	if slices.ContainsFunc(strings.Split(revision, "/"), bad) {
@@ -67,7 +66,6 @@ type Ref struct {
 	Folder string
 }
 
-// parse interprets a requested name.
 func (hs *hubs) parse(model string) (Ref, error) {
 	model = strings.TrimSpace(model)
 	switch {

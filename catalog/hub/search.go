@@ -158,7 +158,6 @@ func merged(found, all []candidate) []candidate {
 	return found
 }
 
-// matches reports whether a name contains all words of a query, in any case.
 func matches(name, words string) bool {
 	name = strings.ToLower(name)
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(words)), func(word string) bool { return !strings.Contains(name, word) })
@@ -210,7 +209,6 @@ func (s *Finder) ask(ctx context.Context, h *Hub, isFirst bool, f catalog.Format
 	return found, nil
 }
 
-// notSearched is the error of a hub that doesn't answer a search.
 func notSearched(h *Hub, err error) error {
 	switch kindOf(err) {
 	case ModelNotFound:

@@ -53,7 +53,6 @@ func (v variant) String() string {
 // FormatSize formats a number of bytes for users.
 func FormatSize(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
 
-// list formats variants for users.
 func list(all []variant) string {
 	var words []string
 	for _, v := range all {

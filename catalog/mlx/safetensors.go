@@ -66,7 +66,6 @@ type safetensor struct {
 	Offsets []float64 `json:"data_offsets"`
 }
 
-// size returns the number of elements.
 func (t safetensor) size() float64 {
 	n := 1.0
 	for _, d := range t.Shape {
@@ -121,7 +120,6 @@ func ReadWeights(dir string) (Weights, error) {
 	return w, broken
 }
 
-// read adds a file's header.
 func (w *Weights) read(path string) error {
 	f, info, err := boundedfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

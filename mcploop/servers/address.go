@@ -136,7 +136,6 @@ func portOf(u *url.URL) string {
 	}
 }
 
-// originOf returns a URL's scheme, host and port.
 func originOf(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Hostname()) + ":" + portOf(u)
 }

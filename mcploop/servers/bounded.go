@@ -148,7 +148,6 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// advance reads a piece of a line.
 func (l *lineReader) advance() {
 	piece, err := l.in.ReadSlice('\n')
 	if spent := l.budget.spend(len(piece)); spent != nil {
@@ -179,7 +178,6 @@ func (l *lineReader) fail(err error) {
 	l.ended(err)
 }
 
-// finish gives a line to the reader.
 func (l *lineReader) finish() {
 	l.out = l.line
 	if l.long != nil {

@@ -110,7 +110,6 @@ func as[T error](err error) func() bool {
 	}
 }
 
-// reason says in a sentence for clients what failed.
 func reason(err error) string {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return statusReason(status.status)

@@ -90,7 +90,6 @@ func (e *eventBody) advance() {
 	}
 }
 
-// begin takes the first piece of a line.
 func (e *eventBody) begin(piece []byte, whole bool) {
 	rest, isData := bytes.CutPrefix(piece, []byte("data:"))
 	e.isData = isData

@@ -53,7 +53,6 @@ func newLink(ctx context.Context, log *slog.Logger, timeout func() time.Duration
 	return l
 }
 
-// gone is closed when the connection is of no more use.
 func (l *link) gone() <-chan struct{} { return l.life.Done() }
 
 // lose ends the connection. Only the first reason counts.
@@ -75,7 +74,6 @@ func (l *link) close() {
 	l.shut()
 }
 
-// use makes client the link's.
 func (l *link) use(c *client.Client) {
 	l.client = c
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
@@ -198,7 +196,6 @@ func noteOf(ctx context.Context) *note {
 	return n
 }
 
-// fail notes the first failure.
 func (n *note) fail(err error) {
 	if n == nil {
 		return
@@ -216,7 +213,6 @@ func (n *note) failed() error {
 	return n.failure
 }
 
-// saw notes a response that isn't what was asked for.
 func (n *note) saw(status int, mediaType string) {
 	if n == nil {
 		return

@@ -169,7 +169,6 @@ func (p *Pool) Plugins() ([]Config, error) {
 	return configs, err
 }
 
-// retireChanged retires the connections to servers whose entry isn't as it was.
 func (p *Pool) retireChanged(configs []Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -48,7 +48,6 @@ type start struct {
 	err  error
 }
 
-// alive returns the slot's connection if it can be used.
 func (s *slot) alive() conn {
 	if s.conn == nil {
 		return nil
@@ -107,7 +106,6 @@ func (p *Pool) start(s *slot) *start {
 	return st
 }
 
-// started records how a start ended.
 func (p *Pool) started(s *slot, st *start) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +138,6 @@ func (s *slot) take() {
 	}
 }
 
-// leave ends a use.
 func (p *Pool) leave(s *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +256,6 @@ func (s *Session) use(ctx context.Context, request func(conn) error) error {
 	return s.describe(ctx, err, true)
 }
 
-// isLost reports whether the connection has ended.
 func (s *Session) isLost() bool {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()

@@ -69,7 +69,6 @@ func (p *Pool) statusOf(c *Config) Status {
 	return s
 }
 
-// transport is how the server is talked to.
 func (c *Config) transport() string {
 	switch {
 	case c.Command != "" || c.URL == "":
@@ -97,7 +96,6 @@ func (p *Pool) note(t target, err error) {
 	p.outcomes[t.Label] = last
 }
 
-// listed remembers how many tools a server has.
 func (p *Pool) listed(t target, tools int) {
 	if t.isRemote {
 		return

@@ -53,7 +53,6 @@ func (e *endedError) Error() string {
 	return text
 }
 
-// overStdio starts a program and makes the handshake with it.
 func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	startup := c.startup
 	if isFetcher(t.Command) {
@@ -105,7 +104,6 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 // fetchers are programs that download what they are told to start.
 var fetchers = []string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pipx", "docker", "podman"}
 
-// isFetcher reports whether a command is one of the fetchers.
 func isFetcher(command string) bool {
 	name := strings.ToLower(filepath.Base(command))
 	return slices.Contains(fetchers, strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd"))

@@ -41,7 +41,6 @@ func (f flags) has(flag string) bool {
 	return ok
 }
 
-// first returns the first of the names that the build knows, or "".
 func (f flags) first(names ...string) string {
 	for _, flag := range names {
 		if f.has(flag) {

@@ -101,7 +101,6 @@ func (p *Process) withAdvice(signals []schedule.Signal) []schedule.Signal {
 	return signals
 }
 
-// withSentence adds a sentence to a text, if there is one.
 func withSentence(text, sentence string) string { return strings.TrimSuffix(text+". "+sentence, ". ") }
 
 func flashSignals(line string) []schedule.Signal {

@@ -84,7 +84,6 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	return build, nil
 }
 
-// rootOf returns the folder of the runtime that contains an executable, or "".
 func (p *Process) rootOf(path string) string {
 	below, err := filepath.Rel(p.Runtimes, path)
 	if p.Runtimes == "" || err != nil || !filepath.IsLocal(below) {

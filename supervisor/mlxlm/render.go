@@ -52,7 +52,6 @@ func (p *Process) Rendering(ctx context.Context, s *schedule.Spec, b process.Bui
 	}
 }
 
-// render asks the program for a prompt.
 func render(in io.Writer, out *bufio.Reader, messages, tools, arguments json.RawMessage) (prompt string, ok bool, _ error) {
 	err := json.NewEncoder(in).Encode(struct {
 		Messages  json.RawMessage `json:"messages"`

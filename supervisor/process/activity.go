@@ -24,7 +24,6 @@ const (
 	leastComputed = 20 * time.Millisecond
 )
 
-// usage returns what the engine and the processes that it has started use of the machine.
 func (p *Process) usage(ctx context.Context) child.Usage {
 	l := p.launched.Load()
 	return l.group.Usage(ctx, l.PID)
@@ -137,7 +136,6 @@ func (u *pulse) probe(used child.Usage) activity {
 	return activity{known: ok, work: work, computes: !ok && u.hasComputed(used)}
 }
 
-// hasComputed reports whether the engine has computed since the last call.
 func (u *pulse) hasComputed(used child.Usage) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

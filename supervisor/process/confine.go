@@ -30,7 +30,6 @@ func SandboxState() string {
 	return state
 }
 
-// isConfined reports whether a launch runs in a sandbox.
 func (l *Launch) isConfined() bool {
 	_, err := sandbox.State()
 	return err == nil && !l.Unconfined && l.NoSandbox == ""
@@ -56,7 +55,6 @@ func (p *Process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 	return box, state, err
 }
 
-// rules returns what a command may do in the sandbox of a launch.
 func (l *Launch) rules(cmd *Cmd, b Build) sandbox.Rules {
 	rules := cmd.Needs
 	rules.Read = withShards(slices.Concat(l.files(), rules.Read))
@@ -195,7 +193,6 @@ func allowGPU(r *sandbox.Rules, level schedule.SandboxLevel) {
 	r.Self = "/proc/self/task"
 }
 
-// expand returns the paths that match the patterns.
 func expand(patterns []string) []string {
 	var paths []string
 	for _, pattern := range patterns {

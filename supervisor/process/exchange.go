@@ -27,7 +27,6 @@ func (p *Process) Post(ctx context.Context, lease uint64, path string, body http
 // Forget says that nothing more is sent on a lease.
 func (p *Process) Forget(lease uint64) { p.pulse.forget(lease) }
 
-// do sends a JSON body to the engine.
 func (p *Process) do(ctx context.Context, path string, body http1.Body) (*http.Response, error) {
 	return p.transport.Do(ctx, &http1.Request{
 		Method: http.MethodPost, Target: path, Host: engineHost, Header: p.launched.Load().header, Body: body,
@@ -92,7 +91,6 @@ func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 // nothing stands for a piece of an answer that tells nothing but that something has come.
 var nothing = []byte{0}
 
-// answered records that the header of an answer has arrived.
 func (x *exchange) answered(header *http.Response) {
 	x.body = header.Body
 	x.untold = header.ContentLength < 0 && len(header.TransferEncoding) == 0

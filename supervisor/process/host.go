@@ -70,7 +70,6 @@ func (h *Host) stall() time.Duration {
 // engines are the children of all hosts.
 var engines = child.Kind{Variable: "LMCADDY_ENGINE", Noun: "an engine"}
 
-// mark returns the mark of a launch.
 func (h *Host) mark(gen uint64) child.Mark {
 	return engines.Mark(h.Journal, fmt.Sprintf("%s.%d", h.id, gen))
 }

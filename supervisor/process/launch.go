@@ -31,7 +31,6 @@ func (l Launch) places() []string {
 	return env
 }
 
-// files are those of the model, which the engine has to read.
 func (l Launch) files() []string {
 	var files []string
 	for _, path := range []string{l.Model.Path, l.Model.Projector} {
@@ -69,7 +68,6 @@ func (p *Process) settle(l *Launch, b Build) error {
 	return err
 }
 
-// address returns where a launch listens, for people.
 func (l *Launch) address() string {
 	if l.Socket != "" {
 		return l.Socket
@@ -152,7 +150,6 @@ type folders struct {
 	short string // parent of the folders if sockets can't be in the journal; empty: not needed so far
 }
 
-// make creates the folder of a launch, with a new random name.
 func (f *folders) make() (string, error) {
 	name := strings.ToLower(rand.Text()[:nameLength])
 	dir := filepath.Join(f.journal, name)
@@ -172,7 +169,6 @@ func (f *folders) make() (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// makeShort creates a folder with a short path, once.
 func (f *folders) makeShort() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +202,6 @@ func (f *folders) makeShort() (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// close removes the temporary folder.
 func (f *folders) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -80,7 +80,6 @@ func (o *loading) end() {
 	o.timer.Stop()
 }
 
-// stallReason returns how the load stalled.
 func (o *loading) stallReason() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,14 +108,12 @@ func (o *loading) advanced() {
 	o.heard()
 }
 
-// knowsTrouble reports whether the engine has said why the load fails.
 func (o *loading) knowsTrouble() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.said[schedule.SignalTrouble]
 }
 
-// isNews reports whether a signal says something new.
 func (o *loading) isNews(sig schedule.Signal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -55,7 +55,6 @@ func (o *outputs) read(emit func(string), heard func()) {
 	}
 }
 
-// drain waits for the end of the outputs, at most outputDelay.
 func (o *outputs) drain() {
 	closed := make(chan struct{})
 	timer := time.AfterFunc(outputDelay, func() {
@@ -98,7 +97,6 @@ func (r *logRing) add(line string) {
 	r.next = (r.next + 1) % ringLines
 }
 
-// contains reports whether any line matches.
 func (r *logRing) contains(pattern *regexp.Regexp) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

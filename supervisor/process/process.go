@@ -70,7 +70,6 @@ type Launched struct {
 	At      time.Time // when it was started
 }
 
-// kill kills the process and its descendants.
 func (l *Launched) kill() {
 	l.group.Kill()
 	_ = l.process.Kill() // it may have no group, where the system refused one
@@ -253,7 +252,6 @@ func (p *Process) monitor(out *outputs) func() {
 	}
 }
 
-// line handles a line of the engine's output.
 func (p *Process) line(line string) {
 	signals := p.program.Line(line)
 	isLoading := p.life.isLoading()
@@ -277,7 +275,6 @@ func (p *Process) line(line string) {
 	}
 }
 
-// heard records that the engine has written something.
 func (p *Process) heard() {
 	if p.life.isLoading() {
 		p.loading.heard()
@@ -324,7 +321,6 @@ func (p *Process) askOnce(ctx context.Context, path string, body [][]byte) (stat
 	return resp.StatusCode, answer, err
 }
 
-// stalled stops an engine whose load makes no progress.
 func (p *Process) stalled(why string) {
 	if words := p.output.last(lastWords); words != "" {
 		why += "; its last words: " + words

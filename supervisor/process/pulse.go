@@ -337,7 +337,6 @@ func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
 	return now.Sub(u.strayed) >= u.every()
 }
 
-// patience returns for how long the engine may make no progress.
 func (u *pulse) patience(seen activity) time.Duration {
 	stall, least := u.stall(), leastPatience
 	if u.left {
@@ -363,7 +362,6 @@ func (u *pulse) patience(seen activity) time.Duration {
 	return min(max(least, patienceFactor*expected), stall)
 }
 
-// mostTokens returns an upper bound of the tokens of the prompts under way.
 func (u *pulse) mostTokens() int {
 	most := 0
 	if u.left {

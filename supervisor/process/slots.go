@@ -198,7 +198,6 @@ func (k *Slots) save(job *saveJob) int {
 	return 0
 }
 
-// admits reports whether a state may be saved now.
 func (k *Slots) admits(job *saveJob) bool {
 	k.mu.Lock()
 	paused := job.forgotten || time.Now().Before(k.until)
@@ -233,7 +232,6 @@ func (k *Slots) pays(job *saveJob) bool {
 	return balance.Pays()
 }
 
-// write has the engine write the state of a slot.
 func (k *Slots) write(ctx context.Context, slot int, file string) (SlotState, error) {
 	path, body := k.saver.Save(slot, file)
 	resp, err := k.post(ctx, path, http1.Body{Pieces: [][]byte{body}})
@@ -257,7 +255,6 @@ func (k *Slots) Restore(
 	return slotAnswer(resp, k.saver.Restored)
 }
 
-// slotAnswer reads the answer to a save or a restore.
 func slotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSlotAnswer))

@@ -130,7 +130,6 @@ func (l *life) isLoading() bool {
 	return !l.isLoaded && last < Stopping
 }
 
-// wasReady reports whether the process has been ready.
 func (l *life) wasReady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +151,6 @@ func (l *life) fail(why string, kill func()) {
 	}
 }
 
-// heard records that the process has written something.
 func (l *life) heard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,7 +297,6 @@ func (p *Process) newPulse(spec *schedule.Spec) *pulse {
 	}
 }
 
-// condemn reports that the process hangs.
 func (p *Process) condemn(reason string) {
 	p.life.mu.Lock()
 	p.life.refuses = p.life.refuses || reason == reasonRefuses
@@ -307,7 +304,6 @@ func (p *Process) condemn(reason string) {
 	p.report(schedule.Condemned{Gen: p.gen, Reason: reason})
 }
 
-// ask sends a GET request to the engine.
 func (p *Process) ask(ctx context.Context, path string) (*http.Response, error) {
 	return p.transport.Do(ctx, &http1.Request{Method: http.MethodGet, Target: path, Host: engineHost, Header: p.launched.Load().header[:1]})
 }

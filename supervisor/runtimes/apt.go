@@ -51,7 +51,6 @@ func (d *debian) suite(ctx context.Context, name, components string) (*aptSuite,
 	return s, s.err
 }
 
-// configure creates the apt configuration for a suite.
 func (d *debian) configure(ctx context.Context, s *aptSuite, key, components string) error {
 	architecture, err := d.run(ctx, "", nil, "dpkg", "--print-architecture")
 	if err != nil {
@@ -112,7 +111,6 @@ func (d *debian) list(ctx context.Context, s *aptSuite) error {
 	return err
 }
 
-// version returns the version of a package in a suite.
 func (d *debian) version(ctx context.Context, s *aptSuite, pkg string) (string, error) {
 	described, err := d.run(ctx, s.folder, nil, "apt-cache", slices.Concat(s.options, []string{"show", "--no-all-versions", pkg})...)
 	if err != nil {
@@ -152,7 +150,6 @@ func (d *debian) download(ctx context.Context, s *aptSuite, folder string, packa
 	return err
 }
 
-// files returns the packages that were downloaded into folders of the suite.
 func (s *aptSuite) files(folders ...string) []string {
 	var files []string
 	for _, folder := range folders {

@@ -79,7 +79,6 @@ func cudaCodes(root string) ([]cudaCode, error) {
 	return fatCodes(section, bounded(section.Size))
 }
 
-// fatCodes reads the headers of all fat binaries in a section.
 func fatCodes(section io.ReaderAt, size int64) ([]cudaCode, error) {
 	var codes []cudaCode
 	for at := int64(0); at+fatHeader <= size; {

@@ -153,7 +153,6 @@ func (d *debian) build(ctx context.Context, suite *aptSuite, variant string) (st
 	}, nil
 }
 
-// machineSources reads the machine's entries for Debian's archive.
 func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
 	output, err := d.run(ctx, "", nil, "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
 	if err != nil {
@@ -205,7 +204,6 @@ func (d *debian) unpack(ctx context.Context, files []string, root string) error 
 	return nil
 }
 
-// percent returns a function that reports the progress of apt.
 func (d *debian) percent(doing string) func(float64) {
 	return func(percent float64) { d.report(Progress{Doing: doing, Percent: percent}) }
 }

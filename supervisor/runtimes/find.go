@@ -63,7 +63,6 @@ func (s *Store) Find(engine, configured string) (Runtime, error) {
 	return Runtime{}, p.none()
 }
 
-// loadOf is like load, and checks that the runtime is of a certain engine.
 func (s *Store) loadOf(p program, name string) (Runtime, error) {
 	found, err := s.load(name)
 	if err == nil && found.Engine != p.engine {
@@ -84,7 +83,6 @@ func (p program) findConfigured(configured string) (Runtime, error) {
 	return Runtime{Engine: p.engine, Path: path, Source: Configured}, nil
 }
 
-// unusable explains why a path can't be executed.
 func unusable(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
@@ -203,7 +201,6 @@ func programOf(engine string) (program, error) {
 	return program{}, fmt.Errorf("the engine %q is unknown to this version", engine)
 }
 
-// executable returns the name of the server's file.
 func (p program) executable() string {
 	if runtime.GOOS == "windows" {
 		return p.server + ".exe"
@@ -241,7 +238,6 @@ func (p program) lookByHand(dir string) (Runtime, bool) {
 	return Runtime{}, false
 }
 
-// none returns the error of a Find without a result.
 func (p program) none() error {
 	return &noneError{fmt.Sprintf("no %s was found: run \"lmcaddy runtime get %s\"%s", p.server, p.engine, p.advice)}
 }

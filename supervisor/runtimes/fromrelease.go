@@ -135,7 +135,6 @@ func fallsBack(err error) bool {
 
 func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }
 
-// explain returns an error with all that was tried, or nil for nil.
 func (g *get) explain(err error) error {
 	if err == nil || len(g.tried) == 0 {
 		return err
@@ -143,7 +142,6 @@ func (g *get) explain(err error) error {
 	return &GetError{Engine: g.options.Engine, Tried: g.tried}
 }
 
-// fromRelease installs the first build of the official release that runs on this machine.
 func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
 	what := "official release"
 	g.options.Progress(Progress{Doing: "asking for the release's files"})
@@ -199,7 +197,6 @@ func (g *get) build(ctx context.Context, published release, b build) (Runtime, e
 	})
 }
 
-// fetch downloads an archive and unpacks it into a folder of the staging folder.
 func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error) {
 	downloads, err := g.stage.folder("download")
 	if err != nil {

@@ -97,7 +97,6 @@ func (s *Store) put(m manifest, root string) (Runtime, error) {
 	return found, err
 }
 
-// selectIfNone selects a runtime, unless the selected one works.
 func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
 	p, err := programOf(found.Engine)
 	if err != nil {

@@ -98,7 +98,6 @@ type mlxGet struct {
 	stage   *staging
 }
 
-// run installs the first build that runs on this machine.
 func (g *mlxGet) run(ctx context.Context, builds []mlxBuild) (Runtime, error) {
 	var tried []Attempt
 	for _, b := range builds {
@@ -152,7 +151,6 @@ func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
 	return g.store.put(m, root)
 }
 
-// requirement returns what pip is told to install.
 func (b mlxBuild) requirement(version string) string {
 	if b.extra == "" {
 		return MLXLM + "==" + version

@@ -117,7 +117,6 @@ func parseRelease(text []byte) (release, error) {
 	return found, nil
 }
 
-// readPointer returns the tag in a pointer asset.
 func (c *remote) readPointer(ctx context.Context, a asset) (string, error) {
 	if err := c.check(a); err != nil {
 		return "", err
@@ -136,7 +135,6 @@ func (c *remote) readPointer(ctx context.Context, a asset) (string, error) {
 	return tag, nil
 }
 
-// read downloads a small document.
 func (c *remote) read(ctx context.Context, where string, limit int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
 	if err != nil {
@@ -221,7 +219,6 @@ func (h hardware) preference() []string {
 	return append(order, variantCPU)
 }
 
-// buildsFor returns the builds of a release for an operating system and architecture.
 func (r release) buildsFor(goos, goarch string) []build {
 	system := map[string]string{"linux": "ubuntu", "darwin": "macos", "windows": "win"}[goos]
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[goarch]

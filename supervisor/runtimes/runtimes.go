@@ -109,7 +109,6 @@ func (s *Store) List() ([]Runtime, error) {
 	return list, nil
 }
 
-// installed returns the runtimes in the folder, in the order of List.
 func (s *Store) installed() ([]Runtime, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +138,6 @@ func (s *Store) installed() ([]Runtime, error) {
 	return list, nil
 }
 
-// load reads a runtime's runtime.json and checks that its executable exists.
 func (s *Store) load(name string) (Runtime, error) {
 	if err := checkName(name); err != nil {
 		return Runtime{}, err
@@ -189,7 +187,6 @@ type manifest struct {
 	FetchedAt  time.Time `json:"fetched_at"`
 }
 
-// name returns the folder of the runtime.
 func (m manifest) name() string { return runtimeName(m.Engine, m.Version, m.Variant) }
 
 func runtimeName(engine, version, variant string) string {

@@ -85,7 +85,6 @@ func (s *Store) Remove(name string) error {
 	return nil
 }
 
-// unknown adds the names of the installed runtimes to an error.
 func (s *Store) unknown(name string, cause error) error {
 	if checkName(name) != nil {
 		return cause

@@ -63,7 +63,6 @@ func (st *staging) folder(name string) (string, error) {
 	return path, nil
 }
 
-// discard removes the staging folder and its content.
 func (st *staging) discard() {
 	// Unlock first, because Windows can't delete an open file. What can't be deleted now is removed by the next Get or List.
 	_ = st.lock.Close()

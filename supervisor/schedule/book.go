@@ -58,7 +58,6 @@ type Loan struct {
 	IsMoved bool     // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
 }
 
-// lend leases n free slots to a waiter.
 func (b *slotBook) lend(n int, w *Waiter, now time.Time) {
 	var few [16]candidate // enough for most instances
 	for _, c := range b.choose(few[:0], n, w, now) {
@@ -72,7 +71,6 @@ func (s *slotState) isOf(owner string) bool { return s.known && s.holds.Owner ==
 // mayReuse reports whether a request may use what the slot holds.
 func (b *slotBook) mayReuse(s *slotState, w *Waiter) bool { return !b.private || s.isOf(w.Owner) }
 
-// isFree reports whether the slot can be leased.
 func (s *slotState) isFree() bool { return s.borrower == nil && !s.saving }
 
 // giveBack returns a waiter's slots. Those without a Use are as they were.

@@ -241,7 +241,6 @@ func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
 	return w
 }
 
-// restart restarts an instance if there is room.
 func (s *stepper) restart(w *Waiter) {
 	// After running out of memory, wait until the leaving instances have freed theirs.
 	if s.st.ByID(w.Instance) != nil || (w.Spared && slices.ContainsFunc(s.st.Instances, isLeaving)) {

@@ -144,7 +144,6 @@ type Placement struct {
 // IsPartial reports whether a part of the model, or all of it, is planned to be on the processor although there are GPUs.
 func (p *Placement) IsPartial() bool { return p.Processor || len(p.Devices) > 0 && !p.Whole }
 
-// gpu returns a GPU by its name, or nil.
 func (l *Limits) gpu(name string) *GPU {
 	if i := slices.IndexFunc(l.GPUs, func(g GPU) bool { return g.Name == name }); i >= 0 {
 		return &l.GPUs[i]
@@ -174,7 +173,6 @@ func (st *State) GPUsOf(spec *Spec) []*GPU {
 	return all
 }
 
-// bytesOf returns how much of a list is on a device.
 func bytesOf(device string, all []DeviceMemory) int64 {
 	for _, d := range all {
 		if d.Device == device {

@@ -13,7 +13,6 @@ const maxOvertakes = 16
 // Queue has the waiters: restarts first, then callers, in order of arrival except for turns and priority.
 type Queue []*Waiter
 
-// add adds a waiter with a caller.
 func (q *Queue) add(w *Waiter) {
 	at := len(*q)
 	if w.Priority {
@@ -46,7 +45,6 @@ func (q Queue) restart(which func(*Waiter) bool) *Waiter {
 	return nil
 }
 
-// waiting returns the number of requests for a model.
 func (q Queue) waiting(key string) (n int) {
 	for _, w := range q {
 		if w.isRequestFor(key) {
@@ -56,7 +54,6 @@ func (q Queue) waiting(key string) (n int) {
 	return n
 }
 
-// isRequestFor reports whether the waiter is a request for slots of a model.
 func (w *Waiter) isRequestFor(key string) bool { return w.Kind == WaitSlots && w.Key == key }
 
 // priorityIndex returns the position in the queue for a waiter with priority: before waiters for the same model without
@@ -176,7 +173,6 @@ type pace struct {
 	last   time.Time     // when the last one was served
 }
 
-// fade discounts earlier observations after some time and one more waiter.
 func (p *pace) fade(by time.Duration) {
 	weight := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
 	p.served *= weight

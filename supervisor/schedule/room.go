@@ -20,7 +20,6 @@ func (l load) minus(o load) load {
 	return load{l.instances - o.instances, l.memory - o.memory, added(l.gpus, o.gpus, -1)}
 }
 
-// bytes returns all memory that the load takes.
 func (l load) bytes() int64 {
 	sum := l.memory
 	for _, d := range l.gpus {
@@ -38,7 +37,6 @@ func (st *State) fits(x, part load) bool {
 	return !slices.ContainsFunc(part.gpus, func(d DeviceMemory) bool { return st.isOver(d.Device, x) })
 }
 
-// isOver reports whether a load is more than instances may take of a GPU now.
 func (st *State) isOver(gpu string, x load) bool {
 	g := st.Limits.gpu(gpu)
 	return g != nil && bytesOf(gpu, x.gpus) > st.limitOf(g)
@@ -292,7 +290,6 @@ func (s *stepper) reckon(in *Instance) {
 	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, size, in.LoadTime, least}
 }
 
-// kept returns the load of the instances that are never evicted.
 func (st *State) kept() load {
 	return st.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
 }

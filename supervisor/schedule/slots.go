@@ -122,7 +122,6 @@ func (in *Instance) awaits(w *Waiter, now time.Time) bool {
 	return len(free) == 0 || saved[0].compare(free[0]) < 0 && saved[0].common >= free[0].common+farMore
 }
 
-// holds returns how many tokens of a waiter's prompt the best free slot holds.
 func (in *Instance) holds(w *Waiter) int {
 	most := 0
 	if in.book == nil || len(w.Prompt) == 0 {
@@ -143,7 +142,6 @@ const (
 	saveGain = 256
 )
 
-// saves reports whether the states of an instance's slots are saved.
 func (st *State) saves(in *Instance) bool {
 	return in.Savable && in.book != nil && st.Limits.SaveAfter > 0
 }
@@ -162,7 +160,6 @@ func (c *content) isSavedBefore(prompt prefix.Chain) bool {
 	return c.goesOn && c.isDisplacedBy(prompt) && 2*(c.Tokens-c.saved) >= c.saved
 }
 
-// worthSaving returns the slots to save, the most recently used first.
 func (b *slotBook) worthSaving(least int) []int {
 	var ids []int
 	for id := range b.slots {
@@ -189,7 +186,6 @@ func (b *slotBook) isCovered(id, least int) bool {
 	return false
 }
 
-// saving returns the number of slots that are being saved.
 func (b *slotBook) saving() int {
 	n := 0
 	if b != nil {

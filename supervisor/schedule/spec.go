@@ -76,7 +76,6 @@ func isSameFile(a, b *model.Model) bool {
 	return a.Path == b.Path && a.Projector == b.Projector && a.SizeBytes == b.SizeBytes && a.Changed.Equal(b.Changed)
 }
 
-// withPolicyOf returns s with those fields of o that don't affect the process.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
 	n.Memory, n.Offload, n.Reserve, n.Smaller, n.Devices = o.Memory, o.Offload, o.Reserve, o.Smaller, o.Devices

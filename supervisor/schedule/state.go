@@ -114,7 +114,6 @@ func (in *Instance) canServe(w *Waiter) bool {
 		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
-// isIdle reports whether the instance is ready and serves no request.
 func (in *Instance) isIdle() bool { return in.Status == Ready && in.InUse == 0 }
 
 // Expires returns when the instance is unloaded for idleness; zero: never, or not while it is in use.
@@ -238,7 +237,6 @@ func (st *State) named(w *Waiter) *Instance {
 	return in
 }
 
-// removeIf removes the instances that match.
 func (st *State) removeIf(which func(*Instance) bool) {
 	st.Instances = slices.DeleteFunc(st.Instances, which)
 }

@@ -62,7 +62,6 @@ func Find(ctx context.Context) (path string, _ error) {
 // fetching matches a line in which pip or uv names what it downloads.
 var fetching = regexp.MustCompile(`^Downloading (?:\S*/)?([^/\s?#]+)`)
 
-// tell reports the progress in a line of pip's or uv's output.
 func (o Options) tell(line string) {
 	if m := fetching.FindStringSubmatch(line); m != nil {
 		o.Progress("fetching " + m[1])
