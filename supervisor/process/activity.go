@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"syscall"
 	"time"
@@ -24,10 +23,8 @@ const (
 	leastComputed = 20 * time.Millisecond
 )
 
-func (p *Process) usage(ctx context.Context) child.Usage {
-	l := p.launched.Load()
-	return l.group.Usage(ctx, l.PID)
-}
+// usage returns what the engine and the processes that it has started use of the machine.
+func (l *Launched) usage(ctx context.Context) child.Usage { return l.group.Usage(ctx, l.PID) }
 
 // sample reports the memory of an engine once it is ready, and whether it has been sent a signal to terminate. While the
 // server itself shuts down, such a signal was meant for both, and is ignored here.
@@ -40,7 +37,7 @@ func (p *Process) sample(ctx context.Context) {
 	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
 	for {
-		if used := p.usage(ctx); used.Resident > 0 {
+		if used := p.launched.Load().usage(ctx); used.Resident > 0 {
 			p.report(schedule.Measured{Gen: p.gen, Resident: used.Resident})
 		}
 		p.oomKills.Store(oomKills())
@@ -60,7 +57,8 @@ func (p *Process) sample(ctx context.Context) {
 // Computing counts as output does, so not forever.
 func (p *Process) watch(ctx context.Context) {
 	var load effort
-	load.sample(time.Now(), p.usage(ctx))
+	launched := p.launched.Load()
+	load.sample(time.Now(), launched.usage(ctx))
 	for {
 		every := time.NewTimer(min(sampleEvery, p.host.stall()/4))
 		select {
@@ -71,7 +69,7 @@ func (p *Process) watch(ctx context.Context) {
 		if every.Stop(); ctx.Err() != nil || !p.life.isLoading() {
 			return
 		}
-		switch grows, computes := load.sample(time.Now(), p.usage(ctx)); {
+		switch grows, computes := load.sample(time.Now(), launched.usage(ctx)); {
 		case grows:
 			p.loading.advanced()
 		case computes:
@@ -158,9 +156,7 @@ func (u *pulse) get(path string) (status int, body []byte, _ error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxProbe))
-	return resp.StatusCode, body, err
+	return readAnswer(resp, maxProbe)
 }
 
 // refusedOnWindows is WSAECONNREFUSED, which package syscall has no name for.

@@ -2,8 +2,6 @@ package process
 
 import (
 	"debug/elf"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,14 +98,9 @@ func (b Build) mayUseGPU() bool { return len(b.Devices) > 0 || b.Devices == nil 
 var denial = regexp.MustCompile(`(?i)permission denied|not permitted|address family not supported|` +
 	`cannot open shared object|no cuda-capable device|failed to initiali[sz]e|initializationfailed`)
 
-// sandboxHint returns how to find out whether the sandbox made a load fail. It is empty if that isn't possible.
-func (p *Process) sandboxHint(err error) string {
-	if !p.confined || p.life.wasReady() || (!errors.Is(err, fs.ErrPermission) && !p.output.contains(denial)) {
-		return ""
-	}
-	return ". It ran in the sandbox: if it needs more than that allows, name what it needs by sandbox_read " +
-		"in its engine block, or add `sandbox off` there"
-}
+// sandboxHint says how to find out whether the sandbox made a load fail.
+const sandboxHint = ". It ran in the sandbox: if it needs more than that allows, name what it needs by sandbox_read " +
+	"in its engine block, or add `sandbox off` there"
 
 // startOnThread starts a command on a dedicated thread with blocked signals, whose files only this user can read, inside the box unless
 // that is nil. The engine inherits all of this. The thread lives until end is called.

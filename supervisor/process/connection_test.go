@@ -121,7 +121,7 @@ func TestPost_AConnectionThatTheEngineJustCloses(t *testing.T) {
 				p, fake := launchFake(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 1}}}, Options{})
 				var broken atomic.Bool
 				p.through(t, func(ctx context.Context) (net.Conn, error) {
-					conn, err := p.dial(ctx, "", "")
+					conn, err := p.dial(ctx)
 					if err != nil {
 						return nil, err
 					}
@@ -170,7 +170,7 @@ func TestPost_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
 	var dials, tries atomic.Int32
 	p.through(t, func(ctx context.Context) (net.Conn, error) {
 		dials.Add(1)
-		conn, err := p.dial(ctx, "", "")
+		conn, err := p.dial(ctx)
 		return &leavingConn{conn, &tries, leave}, err
 	})
 	if err := hello(ctx, p); err != nil {
@@ -202,7 +202,7 @@ func TestPost_APortOutlivesItsEngine(t *testing.T) {
 	t.Parallel()
 	port := closedport.Port(t)
 	p, _ := launchFake(t, &fakeengine.Script{NoSockets: true}, Options{Port: func() (int, error) { return port, nil }})
-	held, err := p.dial(t.Context(), "", "")
+	held, err := p.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,12 +27,6 @@ func (p *Process) Post(ctx context.Context, lease uint64, path string, body http
 // Forget says that nothing more is sent on a lease.
 func (p *Process) Forget(lease uint64) { p.pulse.forget(lease) }
 
-func (p *Process) do(ctx context.Context, path string, body http1.Body) (*http.Response, error) {
-	return p.transport.Do(ctx, &http1.Request{
-		Method: http.MethodPost, Target: path, Host: engineHost, Header: p.launched.Load().header, Body: body,
-	})
-}
-
 // exchange is one request to an engine and its answer, of which it is the body.
 type exchange struct {
 	body   io.ReadCloser // of the connection

@@ -2,7 +2,6 @@ package process
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,9 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 // places are the variables that say where an engine may write.
@@ -44,12 +40,6 @@ func (l Launch) files() []string {
 	return files
 }
 
-// dialTimeout bounds how long connecting to an engine may take. All engines are on this machine.
-const dialTimeout = 5 * time.Second
-
-// errEnded says that a port no longer belongs to the engine, since its process has exited.
-var errEnded = errors.New("the engine has ended")
-
 // settle sets the folders and the address of a launch: a socket in its folder if the build supports that, or else a port. The folder is
 // also the working directory, where engines look for libraries and modules: nobody else can have put any there.
 func (p *Process) settle(l *Launch, b Build) error {
@@ -75,19 +65,6 @@ func (l *Launch) address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port))
 }
 
-// engineURL returns the URL of a path. Its host doesn't matter, since dial connects to the engine.
-func engineURL(path string) string { return "http://" + engineHost + path }
-
-const engineHost = "127.0.0.1"
-
-const (
-	// idleTimeout is how long a connection to an engine is kept without a request. llama-server closes idle connections after 5 s. Closing
-	// them first avoids failed requests.
-	idleTimeout = 4 * time.Second
-	// maxHead bounds the header of an engine's answer, in bytes.
-	maxHead = 1 << 20
-)
-
 // freePort returns a free port. If another program takes it before the engine does, the engine reports that, and another port
 // is tried.
 func freePort() (int, error) {
@@ -97,31 +74,6 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// dial connects to the engine. Once the engine has exited, another program may listen on its port, so a connection to a port is
-// used only if the process is alive before and after connecting.
-func (p *Process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	l := p.launched.Load()
-	if l == nil {
-		return nil, errors.New("the engine isn't launched yet")
-	}
-	dialer := net.Dialer{Timeout: dialTimeout}
-	if l.socket != "" {
-		return dialer.DialContext(ctx, "unix", l.socket)
-	}
-	if child.HasEnded(l.process) {
-		return nil, errEnded
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", l.Address)
-	if err != nil {
-		return nil, err
-	}
-	if child.HasEnded(l.process) {
-		_ = conn.Close()
-		return nil, errEnded
-	}
-	return conn, nil
 }
 
 const (

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -145,46 +143,47 @@ const (
 	// pollAfter is how long an engine has to report its state before it is polled.
 	pollAfter = 500 * time.Millisecond
 	// pollEvery is the interval of the polls. An engine answers while it is loading, too, so this is cheap.
-	pollEvery = 100 * time.Millisecond
+	pollEvery     = 100 * time.Millisecond
+	healthTimeout = 5 * time.Second
 )
 
-// poll polls the health of an engine that doesn't report its state.
-func (p *Process) poll(ctx context.Context, path string) {
-	wait := time.NewTimer(pollAfter)
+// poll calls done after a time, and then again and again, until that returns true or soon is closed. It returns false if the load has
+// ended before.
+func (p *Process) poll(ctx context.Context, soon <-chan struct{}, after, every time.Duration, done func() bool) bool {
+	wait := time.NewTimer(after)
 	defer wait.Stop()
-	// Without keep-alives: an idle connection would delay the engine's exit.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}, Timeout: 5 * time.Second}
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-p.life.ready:
-			return
+			return false
+		case <-soon:
+			return true
 		case <-wait.C:
 		}
-		if p.loading.reports.Load() {
-			return
+		if done() {
+			return true
 		}
-		if isHealthy(ctx, client, engineURL(path)) {
-			p.loaded(byHealth)
-			return
-		}
-		wait.Reset(pollEvery)
+		wait.Reset(every)
 	}
 }
 
-// isHealthy sends no key: while the engine is loading, the port may still belong to another program.
-func isHealthy(ctx context.Context, client *http.Client, url string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+// awaitHealth polls the health of an engine that doesn't report its state.
+func (p *Process) awaitHealth(ctx context.Context, path string) {
+	client := p.loadClient()
+	client.Timeout = healthTimeout
+	p.poll(ctx, nil, pollAfter, pollEvery, func() bool {
+		if p.loading.reports.Load() {
+			return true
+		}
+		status, _, err := send(ctx, client, http.MethodGet, path, nil)
+		isHealthy := err == nil && status == http.StatusOK
+		if isHealthy {
+			p.loaded(byHealth)
+		}
+		return isHealthy
+	})
 }
 
 const (
@@ -198,60 +197,35 @@ const (
 	maxTrial = 1 << 20
 )
 
-// try sends an engine the requests of a Trier until one is answered, and ends the load accordingly. A request has no deadline,
-// since its answer comes when the model is loaded.
-func (p *Process) try(ctx context.Context, trier Trier) {
-	if !p.listens(ctx) {
+// awaitTrial sends an engine the request of a Trier until it is answered, and ends the load accordingly. It has no deadline, since its
+// answer comes when the model is loaded. If the engine doesn't say that it listens, the system is asked: another program may have its port.
+func (p *Process) awaitTrial(ctx context.Context, trier Trier) {
+	isListening := p.poll(ctx, p.loading.listening, tryAfter, askEvery, func() bool {
+		l := p.launched.Load()
+		return l.socket != "" || l.group.Listens(ctx, l.PID, l.port)
+	})
+	if !isListening {
 		return
 	}
-	wait := time.NewTimer(0)
-	defer wait.Stop()
-	// Without keep-alives: an idle connection would delay the engine's exit.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-wait.C:
-		}
-		status, answer, err := post(ctx, client, trier)
-		if err == nil {
-			if err = trier.Tried(status, answer); err == nil {
-				p.loaded(byTrial)
-			} else {
-				p.failLoad(byTrial, err.Error())
-			}
-			return
-		}
-		wait.Reset(tryEvery)
-	}
-}
-
-// listens waits until the engine listens, and returns false if the load has ended before. If the engine doesn't say so, the system is
-// asked: another program may have its port.
-func (p *Process) listens(ctx context.Context) bool {
-	wait := time.NewTimer(tryAfter)
-	defer wait.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-p.loading.listening:
-			return true
-		case <-wait.C:
-		}
-		l := p.launched.Load()
-		if l.socket != "" || l.group.Listens(ctx, l.PID, l.port) {
-			return true
-		}
-		wait.Reset(askEvery)
-	}
-}
-
-// post sends no key: an engine that has to be tried has none.
-func post(ctx context.Context, client *http.Client, trier Trier) (status int, answer []byte, _ error) {
+	client := p.loadClient()
 	path, body := trier.Trial()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), bytes.NewReader(body))
+	p.poll(ctx, nil, 0, tryEvery, func() bool {
+		status, answer, err := send(ctx, client, http.MethodPost, path, body)
+		if err != nil {
+			return false
+		}
+		if err = trier.Tried(status, answer); err != nil {
+			p.failLoad(byTrial, err.Error())
+		} else {
+			p.loaded(byTrial)
+		}
+		return true
+	})
+}
+
+// send sends no key: while the engine is loading, its port may still belong to another program, and one that has to be tried has no key.
+func send(ctx context.Context, client *http.Client, method, path string, body []byte) (status int, answer []byte, _ error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+engineHost+path, bytes.NewReader(body)) // dial knows where that is
 	if err != nil {
 		return 0, nil, err
 	}
@@ -260,9 +234,7 @@ func post(ctx context.Context, client *http.Client, trier Trier) (status int, an
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxTrial))
-	return resp.StatusCode, answer, err
+	return readAnswer(resp, maxTrial)
 }
 
 // compiling is the first use of an engine's code on a GPU for a kind of model. Drivers compile it then, which takes up to a minute,
@@ -300,13 +272,8 @@ func (p *Process) toCompile(l *Launch, b Build) *compiling {
 func (p *Process) compile(c *compiling) {
 	p.log.Info("the engine is used on this GPU for a model of this kind for the first time: " +
 		"if its code has to be compiled for it, that takes up to a minute, once")
-	resp, err := p.do(p.ctx, c.path, http1.Body{Pieces: [][]byte{c.body}})
-	if err != nil {
-		return
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if _, err = io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		p.log.Debug("the first use on a GPU", "status", resp.StatusCode, "error", err)
+	if status, _, err := p.askOnce(p.ctx, c.path, [][]byte{c.body}); err != nil || status != http.StatusOK {
+		p.log.Debug("the first use on a GPU", "status", status, "error", err)
 		return
 	}
 	if err := os.MkdirAll(filepath.Dir(c.mark), 0o700); err == nil {

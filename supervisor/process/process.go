@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
@@ -28,17 +30,16 @@ const lastWords = 3
 
 // Process is one run of an engine.
 type Process struct {
-	gen       uint64
-	log       *slog.Logger
-	report    func(schedule.Event)
-	host      *Host
-	program   Program
-	transport http1.Transport // for this process alone: an engine is slow to exit while a connection is open
+	client
+	gen     uint64
+	log     *slog.Logger
+	report  func(schedule.Event)
+	host    *Host
+	program Program
 
 	ctx    context.Context // ends when the process has to stop or has exited
 	cancel context.CancelFunc
 
-	launched atomic.Pointer[Launched]
 	life     life
 	output   logRing
 	lines    child.LineLog
@@ -82,12 +83,18 @@ func NewProcess(host *Host, gen uint64, program Program, spec *schedule.Spec, lo
 		life:  life{ready: make(chan struct{}), exited: make(chan struct{})},
 		lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery},
 	}
-	p.transport.Dial = func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, "", "") }
+	p.transport.Dial = p.dial
 	p.transport.Idle, p.transport.MaxHead, p.transport.Closed = idleTimeout, maxHead, errEnded
 	p.loading.listening = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	context.AfterFunc(p.ctx, p.transport.Close)
-	p.pulse = p.newPulse(spec)
+	p.pulse = &pulse{
+		// Where nothing is known of its batches, one may be all that there is.
+		engine: program, batch: max(1, cmp.Or(BatchSize(program, spec), spec.ContextLength*spec.Parallel)),
+		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
+		stall: host.stall, ctx: p.ctx, ask: p.ask, condemn: p.condemn,
+		usage: func(ctx context.Context) child.Usage { return p.launched.Load().usage(ctx) },
+	}
 	return p
 }
 
@@ -107,7 +114,9 @@ func (p *Process) Run(l Launch) {
 		if words := p.output.last(lastWords); words != "" && (from != Failing || !p.loading.knowsTrouble()) {
 			ended.Reason += "; its last words: " + words
 		}
-		ended.Reason += p.sandboxHint(err)
+		if p.confined && !p.life.wasReady() && (errors.Is(err, fs.ErrPermission) || p.output.contains(denial)) {
+			ended.Reason += sandboxHint
+		}
 	}
 	p.transport.Drain()
 	p.cancel()
@@ -120,22 +129,14 @@ func (p *Process) Run(l Launch) {
 
 // execute launches the engine, waits until nothing is left of it, and returns how it ended.
 func (p *Process) execute(l Launch) error {
-	build, err := p.prepare(&l)
+	build, command, err := p.prepare(&l)
 	if err != nil {
 		return err
 	}
 	if l.Folder != "" {
 		defer func() { _ = os.RemoveAll(l.Folder) }()
 	}
-	l.APIKey = rand.Text()
-	p.slots = p.openSlots(&l, build)
-	p.first = p.toCompile(&l, build)
-	if p.host.Learn != nil {
-		p.learn = p.host.Learn(p.ctx, l.Spec, build)
-	}
 	mark := p.host.mark(p.gen)
-	command := p.program.Command(l, build)
-	command.Env = append(command.Env, l.places()...)
 	box, confined, err := p.confine(&l, &command, build)
 	if err != nil {
 		return fmt.Errorf("the engine's sandbox: %w", err)
@@ -177,43 +178,53 @@ func (p *Process) execute(l Launch) error {
 		At: time.Now(),
 	}
 	record := mark.Record(now.PID, p.log)
+	p.began(now)
+	defer p.monitor(out)()
+	defer record.Remove()
+	err = cmd.Wait()
+	p.life.gone()
+	group.Kill()
+	mark.KillAll(now.PID)
+	return describeExit(err)
+}
+
+// began announces a process that runs.
+func (p *Process) began(now *Launched) {
 	p.life.become(Loading, byLaunch, "")
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
-	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", build.Engine, "version", build.Version,
-		"sandbox", confined)
+	p.log.Info("engine launched", "pid", now.PID, "address", now.Address, "engine", now.Build.Engine, "version", now.Build.Version,
+		"sandbox", now.Sandbox)
 	if p.slots != nil {
 		p.report(schedule.Savable{Gen: p.gen})
 	}
 	if p.ctx.Err() != nil {
 		now.kill() // it was stopped before it was started
 	}
-	stopMonitor := p.monitor(out)
-	defer stopMonitor()
-	defer record.Remove()
-	return p.wait(cmd, now, mark)
 }
 
-// prepare completes a launch for the installed build of the engine, which it returns.
-func (p *Process) prepare(l *Launch) (Build, error) {
+// prepare completes a launch for the installed build of the engine, and returns that with its command.
+func (p *Process) prepare(l *Launch) (Build, Cmd, error) {
 	build, err := p.program.Probe(p.ctx)
 	if err != nil {
-		return Build{}, err
+		return Build{}, Cmd{}, err
 	}
 	if preparer, ok := p.program.(Preparer); ok {
 		if err := preparer.Prepare(p.ctx, l); err != nil {
-			return Build{}, err
+			return Build{}, Cmd{}, err
 		}
 	}
-	return build, p.settle(l, build)
-}
-
-// wait waits for the process to exit, ends the descendants that are left, and returns how it ended.
-func (p *Process) wait(cmd *exec.Cmd, l *Launched, m child.Mark) error {
-	err := cmd.Wait()
-	p.life.gone()
-	l.group.Kill()
-	m.KillAll(l.PID)
-	return describeExit(err)
+	if err := p.settle(l, build); err != nil {
+		return Build{}, Cmd{}, err
+	}
+	l.APIKey = rand.Text()
+	p.slots = p.openSlots(l, build)
+	p.first = p.toCompile(l, build)
+	if p.host.Learn != nil {
+		p.learn = p.host.Learn(p.ctx, l.Spec, build)
+	}
+	command := p.program.Command(*l, build)
+	command.Env = append(command.Env, l.places()...)
+	return build, command, nil
 }
 
 // openPipes sets the standard input and the outputs of a command that isn't started yet. Most engines exit when their input closes, which
@@ -233,16 +244,21 @@ func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
 // monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
 // That function waits for the end of the output.
 func (p *Process) monitor(out *outputs) func() {
-	p.loading.begin(p.host.stall, p.stalled)
+	p.loading.begin(p.host.stall, func(why string) {
+		if words := p.output.last(lastWords); words != "" {
+			why += "; its last words: " + words
+		}
+		p.failLoad(byTimer, why)
+	})
 	out.read(p.line, p.heard)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })
 	monitors.Go(func() { p.watch(ctx) })
 	if trier, ok := p.program.(Trier); ok {
-		monitors.Go(func() { p.try(ctx, trier) })
+		monitors.Go(func() { p.awaitTrial(ctx, trier) })
 	} else if checker, ok := p.program.(HealthChecker); ok {
-		monitors.Go(func() { p.poll(ctx, checker.Health()) })
+		monitors.Go(func() { p.awaitHealth(ctx, checker.Health()) })
 	}
 	return func() {
 		out.drain()
@@ -310,24 +326,6 @@ func (p *Process) becomeReady(by witness) {
 	}
 }
 
-// askOnce is an [Ask] of the engine.
-func (p *Process) askOnce(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error) {
-	resp, err := p.do(ctx, path, http1.Body{Pieces: body})
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxTrial))
-	return resp.StatusCode, answer, err
-}
-
-func (p *Process) stalled(why string) {
-	if words := p.output.last(lastWords); words != "" {
-		why += "; its last words: " + words
-	}
-	p.failLoad(byTimer, why)
-}
-
 // failLoad stops a process whose load a witness has seen to fail.
 func (p *Process) failLoad(by witness, why string) {
 	if p.life.become(Stopping, by, why) {
@@ -348,9 +346,6 @@ func (p *Process) StopTook() (time.Duration, bool) {
 	defer p.life.mu.Unlock()
 	return time.Since(p.life.ordered), p.life.order != ""
 }
-
-// Launched returns what is known of the running process; nil: it isn't launched yet.
-func (p *Process) Launched() *Launched { return p.launched.Load() }
 
 // walkSteps cancels the requests under way, since an engine may hang on them. Then it runs the engine's stop steps, and
 // finally kills the process.

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -256,17 +255,13 @@ func (k *Slots) Restore(
 }
 
 func slotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSlotAnswer))
+	status, answer, err := readAnswer(resp, maxSlotAnswer)
 	if err != nil {
 		return SlotState{}, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return SlotState{}, &SlotRefusal{resp.StatusCode, answer}
-	}
 	state, err := parse(answer)
-	if err != nil {
-		return SlotState{}, &SlotRefusal{resp.StatusCode, answer}
+	if err != nil || status != http.StatusOK {
+		return SlotState{}, &SlotRefusal{status, answer}
 	}
 	return state, nil
 }

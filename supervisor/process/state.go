@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -283,29 +280,11 @@ func (p *Process) diesLate(ctx context.Context) error {
 	return err
 }
 
-// newPulse returns the pulse of a process that is launched with spec.
-func (p *Process) newPulse(spec *schedule.Spec) *pulse {
-	batch := BatchSize(p.program, spec)
-	if batch == 0 {
-		batch = spec.ContextLength * spec.Parallel // it may be all that there is
-	}
-	return &pulse{
-		engine: p.program, batch: max(1, batch),
-		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
-		stall: p.host.stall, ctx: p.ctx, ask: p.ask, usage: p.usage,
-		condemn: p.condemn,
-	}
-}
-
 func (p *Process) condemn(reason string) {
 	p.life.mu.Lock()
 	p.life.refuses = p.life.refuses || reason == reasonRefuses
 	p.life.mu.Unlock()
 	p.report(schedule.Condemned{Gen: p.gen, Reason: reason})
-}
-
-func (p *Process) ask(ctx context.Context, path string) (*http.Response, error) {
-	return p.transport.Do(ctx, &http1.Request{Method: http.MethodGet, Target: path, Host: engineHost, Header: p.launched.Load().header[:1]})
 }
 
 // exitError says how a process ended.
