@@ -87,7 +87,10 @@ func (w *Watch) Refresh(ctx context.Context) { w.ask(ctx, true) }
 // Alive asks whether the server answers, since a request to it has failed. If it doesn't, it is away, and is asked again at once
 // and then every second. One that is away already isn't asked.
 func (w *Watch) Alive(ctx context.Context) error {
-	if state, _ := w.State(); state.Away != "" {
+	w.reporting.Lock() // what is known is also reported then
+	state, _ := w.State()
+	w.reporting.Unlock()
+	if state.Away != "" {
 		return errSevered
 	}
 	err := w.Server.Alive(ctx)
@@ -193,11 +196,11 @@ func (w *Watch) report(found *Found, err error) (wasThere bool) {
 	}
 	w.state, w.asked = now, true
 	w.mu.Unlock()
-	if err != nil {
-		w.Server.Close() // what is left of the connections leads nowhere
-	}
 	if isNew {
 		w.changed(now)
+	}
+	if err != nil {
+		w.Server.Close() // what is left of the connections leads nowhere
 	}
 	return before.Away == ""
 }
