@@ -46,6 +46,7 @@ var mayImport = []row{
 	{"node", []string{"node/...", "warm", "mcploop/...", "catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},
 	{"node/cluster", []string{"node/access", "node/remotes", "store", "supervisor/remote"}},
 	{"node/remotes", []string{"catalog", "supervisor", "supervisor/remote", "supervisor/schedule", "translate/..."}},
+	{"node/suspects", nil},
 	{"node/runs", []string{"node/access", "store", "internal/..."}},
 	{"node/access", []string{"node/record", "catalog/...", "store", "translate", "internal/..."}},
 	{"node/record", []string{"catalog/...", "store", "supervisor", "translate", "internal/..."}},

@@ -26,6 +26,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/node/runs"
+	"github.com/lmcaddy/lmcaddy/node/suspects"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -36,13 +37,14 @@ import (
 // Node is one machine's model server. Each home folder has at most one, in one process. Its methods, and those of its parts, may be called
 // from any goroutine.
 type Node struct {
-	Access  *access.Access   // who may use the node, and how much
-	Record  *record.Record   // what the node remembers of its requests, and of what has happened on it
-	Runs    *runs.Runs       // answers that are made whether or not a client waits for them
-	MCP     *servers.Pool    // connections to MCP servers, which outlive reloads
-	Warm    *warm.Store      // saved states of prompts
-	Remotes *remotes.Remotes // the servers that this one reaches
-	Cluster *cluster.Cluster // the node's part in its cluster
+	Access   *access.Access     // who may use the node, and how much
+	Record   *record.Record     // what the node remembers of its requests, and of what has happened on it
+	Runs     *runs.Runs         // answers that are made whether or not a client waits for them
+	MCP      *servers.Pool      // connections to MCP servers, which outlive reloads
+	Warm     *warm.Store        // saved states of prompts
+	Remotes  *remotes.Remotes   // the servers that this one reaches
+	Cluster  *cluster.Cluster   // the node's part in its cluster
+	Suspects *suspects.Suspects // the requests that engines have failed on
 
 	home       home.Dir
 	log        *slog.Logger
@@ -60,8 +62,7 @@ type Node struct {
 	store   atomic.Pointer[store.Store] // holds conversations; nil before the first settings
 	pruning chan struct{}               // wakes prune
 
-	suspects *suspects
-	health   health
+	health health
 
 	preloading preloading
 
@@ -113,7 +114,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		stores:   map[string]*store.Store{},
 		pruning:  make(chan struct{}, 1),
 		sweeping: make(chan struct{}, 1),
-		suspects: newSuspects(),
+		Suspects: suspects.New(),
 	}
 	n.settings.Store(&Settings{})
 	n.Cluster = cluster.New(cluster.Options{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/suspects"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -107,13 +108,13 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 // are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
 func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := rq.Target.Model.Key
-	known := rq.Call.Node.Suspicion(key, body)
+	known := rq.Call.Node.Suspects.Of(key, body)
 	var told *translate.Error // of a place that didn't answer
 	for isFirst, turns := true, 0; ; {
 		switch known {
-		case node.Convicted:
+		case suspects.Convicted:
 			return crashesEngine()
-		case node.Suspected:
+		case suspects.Suspected:
 			demand.Slots = everySlot
 		}
 		err := try(demand)
@@ -133,19 +134,19 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 		}
 		broken, ok := errors.AsType[*engineLost](err)
 		if !ok {
-			if err == nil && known == node.Suspected {
-				rq.Call.Node.Acquit(key, body)
+			if err == nil && known == suspects.Suspected {
+				rq.Call.Node.Suspects.Acquit(key, body)
 			}
 			return err
 		}
 		loss := broken.loss
 		if evidence, isSuspicious := evidenceOf[loss.Kind]; isSuspicious {
-			known = rq.Call.Node.Blame(key, body, evidence, loss.Alone)
+			known = rq.Call.Node.Suspects.Blame(key, body, evidence, loss.Alone)
 		}
 		isGone := loss.Kind == process.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == process.Hung && loss.Alone || loss.Kind == process.Silent // it would only hang again
 		switch {
-		case broken.again && known == node.Convicted:
+		case broken.again && known == suspects.Convicted:
 			return crashesEngine()
 		case !broken.again, !isFirst && !isGone, isCulprit, loss.Kind == process.ShutDown, ctx.Err() != nil:
 			return broken.clientErr
@@ -162,8 +163,8 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 }
 
 // evidenceOf has the losses that make a request run alone the next time, whether it is their cause or not.
-var evidenceOf = map[process.LossKind]node.Evidence{
-	process.Ended: node.OfCrash, process.OutOfMemory: node.OfMemory, process.Killed: node.NoEvidence, process.Hung: node.NoEvidence,
+var evidenceOf = map[process.LossKind]suspects.Evidence{
+	process.Ended: suspects.OfCrash, process.OutOfMemory: suspects.OfMemory, process.Killed: suspects.NoEvidence, process.Hung: suspects.NoEvidence,
 }
 
 // crashesEngine refuses a request that has ended two engines.

@@ -1,4 +1,5 @@
-package node
+// Package suspects remembers the requests that engines have failed on, so that none of them ends one engine after the other.
+package suspects
 
 import (
 	"hash/maphash"
@@ -32,9 +33,9 @@ const (
 	OfMemory            // the system killed it for want of memory, which others may have taken
 )
 
-// suspects has the requests that were being processed when an engine failed, by hash. The seed is random, so a client can't
-// craft a request with the hash of another.
-type suspects struct {
+// Suspects has the requests that were being processed when an engine failed, by hash. The seed is random, so a client can't
+// craft a request with the hash of another. Its methods may be called from any goroutine.
+type Suspects struct {
 	seed maphash.Seed
 
 	mu    sync.Mutex
@@ -47,13 +48,13 @@ type suspect struct {
 	seen [OfMemory + 1]int // how often, by the evidence
 }
 
-func newSuspects() *suspects {
-	return &suspects{seed: maphash.MakeSeed(), known: map[uint64]suspect{}}
+// New returns no suspects yet.
+func New() *Suspects {
+	return &Suspects{seed: maphash.MakeSeed(), known: map[uint64]suspect{}}
 }
 
-// Suspicion returns the suspicion against a request for a model. It calls body only if there are suspects.
-func (n *Node) Suspicion(key string, body func() [][]byte) Suspicion {
-	s := n.suspects
+// Of returns the suspicion against a request for a model. It calls body only if there are suspects.
+func (s *Suspects) Of(key string, body func() [][]byte) Suspicion {
 	s.mu.Lock()
 	hasNone := len(s.known) == 0
 	s.mu.Unlock()
@@ -68,8 +69,7 @@ func (n *Node) Suspicion(key string, body func() [][]byte) Suspicion {
 
 // Blame records that an engine was lost while processing a request, and returns the new suspicion against it. alone means
 // that no other request can have been the cause.
-func (n *Node) Blame(key string, body func() [][]byte, evidence Evidence, alone bool) Suspicion {
-	s := n.suspects
+func (s *Suspects) Blame(key string, body func() [][]byte, evidence Evidence, alone bool) Suspicion {
 	hash := s.hash(key, body())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,15 +87,14 @@ func (n *Node) Blame(key string, body func() [][]byte, evidence Evidence, alone 
 }
 
 // Acquit records that a suspected request was answered.
-func (n *Node) Acquit(key string, body func() [][]byte) {
-	s := n.suspects
+func (s *Suspects) Acquit(key string, body func() [][]byte) {
 	hash := s.hash(key, body())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, hash)
 }
 
-func (s *suspects) hash(key string, body [][]byte) uint64 {
+func (s *Suspects) hash(key string, body [][]byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.WriteString(key) // never fails, like all of them
@@ -107,7 +106,7 @@ func (s *suspects) hash(key string, body [][]byte) uint64 {
 }
 
 // look returns what is known of the request with a hash. The caller holds s.mu.
-func (s *suspects) look(hash uint64) suspect {
+func (s *Suspects) look(hash uint64) suspect {
 	found, ok := s.known[hash]
 	if ok && time.Since(found.at) > suspectTime {
 		delete(s.known, hash)
@@ -117,7 +116,7 @@ func (s *suspects) look(hash uint64) suspect {
 }
 
 // makeRoom removes expired entries, and the oldest one if that isn't enough. The caller holds s.mu.
-func (s *suspects) makeRoom() {
+func (s *Suspects) makeRoom() {
 	var oldest uint64
 	for hash, known := range s.known {
 		if time.Since(known.at) > suspectTime {

@@ -1,4 +1,4 @@
-package node
+package suspects
 
 import (
 	"strconv"
@@ -34,23 +34,23 @@ func TestSuspects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := &Node{suspects: newSuspects()}
+			n := New()
 			for i, s := range steps {
 				if got := n.Blame("m", said("a", "b"), s.evidence, s.alone); got != s.want {
 					t.Fatalf("step %d: %d, want %d", i, got, s.want)
 				}
 			}
 			want := steps[len(steps)-1].want
-			if got := n.Suspicion("m", said("ab")); got != want {
+			if got := n.Of("m", said("ab")); got != want {
 				t.Errorf("in one piece: %d, want %d", got, want)
 			}
-			for _, other := range []Suspicion{n.Suspicion("n", said("ab")), n.Suspicion("m", said("ba"))} {
+			for _, other := range []Suspicion{n.Of("n", said("ab")), n.Of("m", said("ba"))} {
 				if other != Unsuspected {
 					t.Error("another request is suspected, too")
 				}
 			}
 			n.Acquit("m", said("ab"))
-			if got := n.Suspicion("m", said("ab")); got != Unsuspected {
+			if got := n.Of("m", said("ab")); got != Unsuspected {
 				t.Errorf("acquitted, and still %d", got)
 			}
 		})
@@ -60,17 +60,17 @@ func TestSuspects(t *testing.T) {
 func TestSuspects_AreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := &Node{suspects: newSuspects()}
+		n := New()
 		n.Blame("m", said("first"), OfCrash, true)
 		for i := range maxSuspects {
 			time.Sleep(time.Millisecond)
 			n.Blame("m", said(strconv.Itoa(i)), OfCrash, true)
 		}
-		if len(n.suspects.known) != maxSuspects || n.Suspicion("m", said("first")) != Unsuspected {
-			t.Errorf("%d are known, among them the oldest", len(n.suspects.known))
+		if len(n.known) != maxSuspects || n.Of("m", said("first")) != Unsuspected {
+			t.Errorf("%d are known, among them the oldest", len(n.known))
 		}
 		time.Sleep(suspectTime)
-		if got := n.Suspicion("m", said("0")); got != Unsuspected {
+		if got := n.Of("m", said("0")); got != Unsuspected {
 			t.Errorf("after %v: %d", suspectTime, got)
 		}
 	})
