@@ -74,7 +74,7 @@ func (s *server) expired() string {
 
 // expire changes a token in the store to one that has expired, which a node refuses to do.
 func (s *server) expire(t access.Token) error {
-	return s.node.Conversations().UpdateToken(s.t.Context(), store.Token{
+	return s.node.Stores.Get().UpdateToken(s.t.Context(), store.Token{
 		ID: t.ID, Name: t.Name, Rights: json.RawMessage(`{"scopes":["admin"]}`), Expires: time.Now().Add(-time.Second),
 	})
 }

@@ -116,7 +116,7 @@ func TestAnnounce_Native(t *testing.T) {
 	s := serve(t, halfway(), func(_ *endpoint.Config, settings *node.Settings) { inParallel(settings, 2) })
 	stream := s.nativeStream("hi", `,"store_partial":true`)
 	id := stream.until("chat.start").data.Get("response_id").Str
-	if turn, err := s.node.Conversations().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {
+	if turn, err := s.node.Stores.Get().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {
 		t.Errorf("stored is %+v, %v", turn, err)
 	}
 	if got := s.do("GET", "/api/v1/responses/"+id, ""); got.status != 404 {

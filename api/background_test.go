@@ -81,7 +81,7 @@ func TestBackground_IsPolled(t *testing.T) {
 	eventually(t, "it is in progress", func() bool { return s.status(path) == "in_progress" })
 	s.fake.Wait(t, fakeengine.At("half"))
 	id := strings.TrimPrefix(path, "/v1/responses/")
-	if turn, err := s.node.Conversations().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {
+	if turn, err := s.node.Stores.Get().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {
 		t.Errorf("stored is %+v, %v", turn, err)
 	}
 	if got := s.respond(`"hi"`, `,"previous_response_id":"`+id+`"`); got.status != 400 {
@@ -227,12 +227,12 @@ func TestBackground_OfAnotherServerIsCancelled(t *testing.T) {
 	s := serve(t, nil)
 	path := s.background()
 	s.end(path)
-	turn, err := s.node.Conversations().Get(t.Context(), "", strings.TrimPrefix(path, "/v1/responses/"))
+	turn, err := s.node.Stores.Get().Get(t.Context(), "", strings.TrimPrefix(path, "/v1/responses/"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	turn.ID, turn.Status, turn.Out = "resp_other", store.InProgress, nil
-	if err := s.node.Conversations().Put(t.Context(), turn); err != nil {
+	if err := s.node.Stores.Get().Put(t.Context(), turn); err != nil {
 		t.Fatal(err)
 	}
 	if is := s.status("/v1/responses/resp_other"); is != "in_progress" {
@@ -330,7 +330,7 @@ func TestBackground_EndsWithItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-run.Done()
-	turn, err := s.node.Conversations().Get(t.Context(), made.ID, id)
+	turn, err := s.node.Stores.Get().Get(t.Context(), made.ID, id)
 	if err != nil || turn.Status != store.Failed || !strings.Contains(string(turn.Request), "has been revoked") {
 		t.Errorf("%+v, %v", turn, err)
 	}

@@ -127,7 +127,7 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 	t.Run("the store is away", func(t *testing.T) {
 		t.Parallel()
 		s := serve(t, nil)
-		if err := s.node.Conversations().Close(); err != nil {
+		if err := s.node.Stores.Get().Close(); err != nil {
 			t.Fatal(err)
 		}
 		s.wantHealth("", 200, "degraded", node.TroubleStore)

@@ -99,7 +99,7 @@ func TestNative_TheEnginesRefusalsAreAboutTheClientsFields(t *testing.T) {
 // stored is how many turns there are; they are removed.
 func (s *server) stored() int {
 	s.t.Helper()
-	n, err := s.node.Conversations().Prune(s.t.Context(), store.Bounds{Age: 1})
+	n, err := s.node.Stores.Get().Prune(s.t.Context(), store.Bounds{Age: 1})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (s *server) stored() int {
 // conversations is the number of stored conversations.
 func (s *server) conversations() int {
 	s.t.Helper()
-	found, err := s.node.Conversations().Conversations(s.t.Context(), "", store.Position{}, 100)
+	found, err := s.node.Stores.Get().Conversations(s.t.Context(), "", store.Position{}, 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -206,19 +206,19 @@ func TestRevoke_ByAnother(t *testing.T) {
 		want   string
 	}{
 		"revoked": {func(s *server, made access.Token) error {
-			return s.node.Conversations().DeleteToken(s.t.Context(), made.ID)
+			return s.node.Stores.Get().DeleteToken(s.t.Context(), made.ID)
 		}, 401, "has been revoked"},
 		"expired": {func(s *server, made access.Token) error {
 			return s.expire(made)
 		}, 401, "has expired"},
 		"no scope": {func(s *server, made access.Token) error {
 			made.Scopes = []access.Scope{access.ScopeModelsRead}
-			_, err := access.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			_, err := access.UpdateToken(s.t.Context(), s.node.Stores.Get(), made)
 			return err
 		}, 403, "no longer has the scope inference"},
 		"no model": {func(s *server, made access.Token) error {
 			made.Models = []string{"other/*"}
-			_, err := access.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			_, err := access.UpdateToken(s.t.Context(), s.node.Stores.Get(), made)
 			return err
 		}, 403, "may no longer use the model"},
 	} {

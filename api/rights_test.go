@@ -152,7 +152,7 @@ func TestAccess_LoadedModelsRememberWhoLoadedThem(t *testing.T) {
 			if got := node.OwnerOf(in); got != token.ID {
 				t.Errorf("%s: %s is %q's, not %q's", path, in.ID, got, token.ID)
 			}
-			if err := s.node.Unload(t.Context(), in.ID); err != nil {
+			if err := s.node.Loads.Unload(t.Context(), in.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,7 @@ func activeOverview() (resource.Overview, error) {
 	if n == nil {
 		return resource.Overview{}, errNotServing
 	}
-	o := manage.DescribeOverview(n.Overview(), n.Devices(), time.Now())
+	o := manage.DescribeOverview(n.Overview(), n.Devices.List(), time.Now())
 	o.Remotes = manage.DescribeRemotes(n.Remotes.List(), func(string) bool { return true })
 	o.Nodes = manage.DescribeNodes(n)
 	return o, nil

@@ -171,11 +171,11 @@ func modelsHome(t *testing.T) home.Dir {
 
 func acquire(t *testing.T, n *node.Node, name string) *supervisor.Lease {
 	t.Helper()
-	target, err := n.Find(t.Context(), name)
+	target, err := n.Names.Find(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := n.Acquire(t.Context(), target, node.Demand{})
+	lease, err := n.Loads.Acquire(t.Context(), target, node.Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 	if got := values(t, after, "lm_in_flight"); got[`lm_in_flight{model="test/two"}`] != "0" {
 		t.Errorf("after the request: %v", got)
 	}
-	report := manage.DescribeOverview(n.Overview(), n.Devices(), time.Now())
+	report := manage.DescribeOverview(n.Overview(), n.Devices.List(), time.Now())
 	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != time.Hour {
 		t.Errorf("ps: %+v", report)
 	}

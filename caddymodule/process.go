@@ -57,7 +57,7 @@ func activeEngines() []node.FoundEngine {
 	if n == nil {
 		return []node.FoundEngine{}
 	}
-	return n.FindEngines()
+	return n.Engines.Find()
 }
 
 // sandboxOf describes the sandbox of engines that can run in one.

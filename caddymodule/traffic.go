@@ -109,8 +109,8 @@ type serverFigures struct {
 }
 
 func figuresOf(n *node.Node) serverFigures {
-	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record.Began, latency: n.StoreLatency()}
-	f.downloads, f.left = n.DownloadCounts()
+	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record.Began, latency: n.Stores.Latency()}
+	f.downloads, f.left = n.Downloads.Counts()
 	return f
 }
 

@@ -24,7 +24,7 @@ type announcements struct {
 // Announced is a turn in progress whose client is told its id before its answer has ended. If this server crashes, the turn is known all
 // the same, and becomes failed.
 type Announced struct {
-	node  *Node
+	all   *Stores
 	store *store.Store
 	id    string
 	over  sync.Once
@@ -33,16 +33,16 @@ type Announced struct {
 }
 
 // Announce begins to store a turn in progress. It doesn't wait for that. Finish or Withdraw has to be called.
-func (n *Node) Announce(t *store.Turn) *Announced {
-	a := &Announced{node: n, store: n.Conversations(), id: t.ID, begun: make(chan struct{})}
-	t.Maker = n.Cluster.Maker()
-	n.announced.add(a.store, a.id)
+func (st *Stores) Announce(t *store.Turn) *Announced {
+	a := &Announced{all: st, store: st.Get(), id: t.ID, begun: make(chan struct{})}
+	t.Maker = st.cluster.Maker()
+	st.announced.add(a.store, a.id)
 	go func() {
 		defer close(a.begun)
 		ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 		defer cancel()
 		if a.err = a.store.Announce(ctx, t); a.err != nil {
-			n.log.Warn("the beginning of an answer could not be stored; if this server crashes before the end, the answer is unknown",
+			st.log.Warn("the beginning of an answer could not be stored; if this server crashes before the end, the answer is unknown",
 				"response", a.id, "error", a.err)
 		}
 	}()
@@ -81,7 +81,7 @@ func (a *Announced) Withdraw(ctx context.Context, owner string) error {
 }
 
 // end has the turn renewed no longer.
-func (a *Announced) end() { a.over.Do(func() { a.node.announced.remove(a.store, a.id) }) }
+func (a *Announced) end() { a.over.Do(func() { a.all.announced.remove(a.store, a.id) }) }
 
 func (all *announcements) add(s *store.Store, id string) {
 	all.mu.Lock()
@@ -116,6 +116,6 @@ func (all *announcements) byStore() map[*store.Store][]string {
 
 // GiveUpTurn fails a turn in progress whose client waits for its answer, if the node of the cluster that made it has gone. It reports
 // whether it did.
-func (n *Node) GiveUpTurn(ctx context.Context, id string) (bool, error) {
-	return n.Conversations().GiveUp(ctx, id, cluster.LateAfter)
+func (st *Stores) GiveUp(ctx context.Context, id string) (bool, error) {
+	return st.Get().GiveUp(ctx, id, cluster.LateAfter)
 }

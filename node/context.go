@@ -22,32 +22,32 @@ const contextsFor = 500 * time.Millisecond
 // ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's
 // instances, or else that of the load which the request would cause. Clients cut their prompts to it. 0: unknown, as of some remotes'
 // models.
-func (n *Node) ContextLength(ctx context.Context, t Target) int {
-	if length := longestOf(n.supervisor.Instances(), t.Model.Key, t.Instance); length > 0 {
+func (ld *Loads) ContextLength(ctx context.Context, t Target) int {
+	if length := longestOf(ld.supervisor.Instances(), t.Model.Key, t.Instance); length > 0 {
 		return length
 	}
-	return n.contextOfLoad(ctx, &t.Model, true)
+	return ld.contextOfLoad(ctx, &t.Model, true)
 }
 
-// SetContexts sets the ContextLength of models, as of [Node.ContextLength]. If there are too many models to work all out at once, that of
+// SetContexts sets the ContextLength of models, as of [Loads.ContextLength]. If there are too many models to work all out at once, that of
 // the others is what they get unless memory is short.
-func (n *Node) SetContexts(ctx context.Context, models []ModelState) {
-	mayRead, deadline := n.devices.Load() != nil && !n.working.Load(), time.Now().Add(contextsFor)
+func (ld *Loads) SetContexts(ctx context.Context, models []ModelState) {
+	mayRead, deadline := ld.devices.found.Load() != nil && !ld.working.Load(), time.Now().Add(contextsFor)
 	var rest []*catalog.Model
 	for i := range models {
 		m := &models[i]
 		isLate := mayRead && time.Now().After(deadline)
 		if m.ContextLength = max(longestOf(m.Instances, m.Key, ""), longestOf(m.Places, m.Key, "")); m.ContextLength == 0 {
-			if m.ContextLength = n.contextOfLoad(ctx, m.Model, mayRead && !isLate); isLate {
+			if m.ContextLength = ld.contextOfLoad(ctx, m.Model, mayRead && !isLate); isLate {
 				rest = append(rest, m.Model)
 			}
 		}
 	}
-	if len(rest) > 0 && n.working.CompareAndSwap(false, true) {
-		n.background.Go(func() {
-			defer n.working.Store(false)
-			for i := 0; i < len(rest) && n.ctx.Err() == nil; i++ {
-				n.contextOfLoad(n.ctx, rest[i], true)
+	if len(rest) > 0 && ld.working.CompareAndSwap(false, true) {
+		ld.background.Go(func() {
+			defer ld.working.Store(false)
+			for i := 0; i < len(rest) && ld.ctx.Err() == nil; i++ {
+				ld.contextOfLoad(ld.ctx, rest[i], true)
 			}
 		})
 	}
@@ -66,25 +66,25 @@ func longestOf(instances []supervisor.Info, key, id string) (longest int) {
 
 // contextOfLoad returns the context that a model is loaded with on first use. Unless it may be worked out, it is only the settings' or
 // the default, which memory may be too short for.
-func (n *Node) contextOfLoad(ctx context.Context, m *catalog.Model, mayRead bool) int {
+func (ld *Loads) contextOfLoad(ctx context.Context, m *catalog.Model, mayRead bool) int {
 	if m.IsRemote {
 		return m.MaxContextLength
 	}
-	now := n.basisOf(m)
-	if v, ok := n.contexts.Load(m.Key); ok {
+	now := ld.basisOf(m)
+	if v, ok := ld.contexts.Load(m.Key); ok {
 		if made := v.(madeContext); made.basis == now {
 			return made.length
 		}
 	}
 	if mayRead {
-		if spec, err := n.spec(ctx, *m, LoadOptions{}); err == nil {
-			n.contexts.Store(m.Key, madeContext{n.basisOf(m), spec.ContextLength})
+		if spec, err := ld.spec(ctx, *m, LoadOptions{}); err == nil {
+			ld.contexts.Store(m.Key, madeContext{ld.basisOf(m), spec.ContextLength})
 			return spec.ContextLength
 		}
 	}
-	e := n.engineOf(m)
+	e := ld.engines.of(m)
 	if !e.choices(m).ContextLength {
 		return cmp.Or(m.MaxContextLength, defaultContext)
 	}
-	return e.contextLength(cmp.Or(n.settingsOf(now.settings, m.Key).ContextLength, defaultContext), m.MaxContextLength)
+	return e.contextLength(cmp.Or(ld.names.settingsOf(now.settings, m.Key).ContextLength, defaultContext), m.MaxContextLength)
 }

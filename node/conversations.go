@@ -3,10 +3,16 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/cluster"
+	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Timing of the conversation store.
@@ -15,6 +21,24 @@ const (
 	pruneEvery       = time.Hour
 	saveUsageEvery   = 5 * time.Second
 )
+
+// Stores has the stores of conversations, tokens and usage, and what of them has to be done from time to time.
+type Stores struct {
+	*base
+	names   *Names
+	access  *access.Access
+	record  *record.Record
+	runs    *runs.Runs
+	cluster *cluster.Cluster
+	warm    *warm.Store
+
+	store     atomic.Pointer[store.Store] // in use; nil before the first settings
+	mu        sync.Mutex
+	stores    map[string]*store.Store // open ones, by URL; empty: the home's own
+	pruning   chan struct{}           // wakes prune
+	sweeping  chan struct{}           // wakes sweep
+	announced announcements
+}
 
 // StoreSettings defines where conversations are stored, and for how long.
 type StoreSettings struct {
@@ -25,71 +49,80 @@ type StoreSettings struct {
 }
 
 // Conversations returns the store in use.
-func (n *Node) Conversations() *store.Store { return n.store.Load() }
+func (st *Stores) Get() *store.Store { return st.store.Load() }
 
 // StoreLatency returns how long the stores took to read and to write since the start.
-func (n *Node) StoreLatency() store.Latency {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (st *Stores) Latency() store.Latency {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	total := store.NewLatency()
-	for _, s := range n.stores {
+	for _, s := range st.stores {
 		total.Add(s.Latency())
 	}
 	return total
 }
 
 // openStore opens the store that the settings name, unless it is already open. A store stays open until the node is closed,
-// because requests may be using it. The caller holds n.mu.
-func (n *Node) openStore(s *StoreSettings) error {
-	if _, ok := n.stores[s.PostgresURL]; ok {
+// because requests may be using it.
+func (st *Stores) open(s *StoreSettings) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if _, ok := st.stores[s.PostgresURL]; ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, openStoreTimeout)
+	ctx, cancel := context.WithTimeout(st.ctx, openStoreTimeout)
 	defer cancel()
-	o := store.Options{URL: s.PostgresURL, Log: n.log.With("part", "store"), Pruned: n.forgetConversations}
+	o := store.Options{URL: s.PostgresURL, Log: st.log.With("part", "store"), Pruned: st.forgetConversations}
 	if o.URL == "" {
-		o.Path = n.home.Database()
+		o.Path = st.home.Database()
 	}
 	opened, err := store.Open(ctx, o)
 	if err != nil {
 		return fmt.Errorf("opening the store of conversations: %w", err)
 	}
-	n.stores[s.PostgresURL] = opened
+	st.stores[s.PostgresURL] = opened
 	if o.URL == "" {
-		n.failUnfinished(opened, 0, 0) // no other server uses the home's store
+		st.failUnfinished(opened, 0, 0) // no other server uses the home's store
 	}
 	return nil
 }
 
+// use uses the store that the settings name, which is open.
+func (st *Stores) use(s *StoreSettings) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.store.Store(st.stores[s.PostgresURL])
+}
+
 // prune removes conversations that exceed the bounds.
-func (n *Node) prune() {
-	s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
+func (st *Stores) prune() {
+	s, bounds := st.store.Load(), st.settings.Load().Store.Bounds
 	if s == nil {
 		return
 	}
-	if err := s.PruneHours(n.ctx, time.Now()); err != nil && n.ctx.Err() == nil {
-		n.log.Error("removing the usage of old hours failed", "error", err)
+	if err := s.PruneHours(st.ctx, time.Now()); err != nil && st.ctx.Err() == nil {
+		st.log.Error("removing the usage of old hours failed", "error", err)
 	}
-	if err := s.PruneLimits(n.ctx, access.SharedAge); err != nil && n.ctx.Err() == nil {
-		n.log.Error("removing what was counted of tokens' limits failed", "error", err)
+	if err := s.PruneLimits(st.ctx, access.SharedAge); err != nil && st.ctx.Err() == nil {
+		st.log.Error("removing what was counted of tokens' limits failed", "error", err)
 	}
 	if bounds == (store.Bounds{}) {
 		return
 	}
-	switch removed, err := s.Prune(n.ctx, bounds); {
-	case err != nil && n.ctx.Err() == nil:
-		n.log.Error("removing old conversations failed", "error", err)
+	switch removed, err := s.Prune(st.ctx, bounds); {
+	case err != nil && st.ctx.Err() == nil:
+		st.log.Error("removing old conversations failed", "error", err)
 	case removed > 0:
-		n.log.Info("old conversations were removed", "responses", removed)
+		st.log.Info("old conversations were removed", "responses", removed)
 	}
 }
 
 // saveUsage saves the usage that hasn't been saved, and when tokens were last used.
-func (n *Node) saveUsage() {
-	if err := n.Record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
-		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
+func (st *Stores) saveUsage() {
+	if err := st.record.Usage.Save(st.ctx); err != nil && st.ctx.Err() == nil {
+		st.log.Warn("usage can't be saved; saving will be tried again", "error", err)
 	}
-	if err := n.Access.Tokens.SaveUse(n.ctx); err != nil && n.ctx.Err() == nil {
-		n.log.Debug("the last use of tokens can't be saved", "error", err)
+	if err := st.access.Tokens.SaveUse(st.ctx); err != nil && st.ctx.Err() == nil {
+		st.log.Debug("the last use of tokens can't be saved", "error", err)
 	}
 }

@@ -129,7 +129,7 @@ func (c *customModels) list() []CustomModel {
 
 // CustomModel returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes
 // before it, and so does the key of a model that has come since: nobody can take a key in advance.
-func (n *Node) CustomModel(name string) (CustomModel, bool) {
+func (n *Names) Custom(name string) (CustomModel, bool) {
 	m, ok := n.custom.get(ollama.Canonical(name))
 	if !ok || n.isKey(m.Name) || n.settings.Load().isAlias(m.Name) {
 		return CustomModel{}, false
@@ -138,17 +138,17 @@ func (n *Node) CustomModel(name string) (CustomModel, bool) {
 }
 
 // isKey reports whether a name is the whole key of a model, according to the last scan of the disk.
-func (n *Node) isKey(name string) bool {
+func (n *Names) isKey(name string) bool {
 	m, err := n.known(name)
 	return err == nil && isKeyOf(&m, name)
 }
 
 // CustomModels returns the models that clients have made, sorted by name.
-func (n *Node) CustomModels() []CustomModel { return n.custom.list() }
+func (n *Names) AllCustom() []CustomModel { return n.custom.list() }
 
 // SaveCustomModel gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
 // [*IDTakenError], may's, that of the defaults and the file system's.
-func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
+func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
 	m.Name = catalog.Normal(m.Name)
 	if err := m.Defaults.validate(m.Name); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(befo
 	if size > maxCustomBytes {
 		return &TooLargeError{fmt.Sprintf("The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes)}
 	}
-	if _, replaces := n.CustomModel(m.Name); !replaces {
+	if _, replaces := n.Custom(m.Name); !replaces {
 		_, err := n.Find(ctx, m.Name)
 		missing, isFree := errors.AsType[*catalog.NotFoundError](err)
 		if !isFree || len(missing.Ambiguous) > 0 || n.checkID(m.Name, "") != nil {
@@ -183,7 +183,7 @@ func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(befo
 }
 
 // DeleteCustomModel deletes what a client has made under a name, if may allows it. The model itself stays.
-func (n *Node) DeleteCustomModel(name string, may func(CustomModel) error) error {
+func (n *Names) DeleteCustom(name string, may func(CustomModel) error) error {
 	return n.custom.change(func(all map[string]CustomModel) error {
 		name = catalog.Normal(name)
 		if err := may(all[name]); err != nil {
@@ -205,16 +205,16 @@ type TooLargeError struct{ Message string }
 func (e *TooLargeError) Error() string { return e.Message }
 
 // given returns the key of the model to which the settings, or else a client, have given a name; "" if nobody has.
-func (n *Node) given(name string) string {
+func (n *Names) given(name string) string {
 	if key, ok := n.settings.Load().alias(name); ok {
 		return key
 	}
-	m, _ := n.CustomModel(name)
+	m, _ := n.Custom(name)
 	return m.Model
 }
 
 // resolve returns the key for a name that was given to a model, or for one that fits an alias, or else the name itself.
-func (n *Node) resolve(name string) string {
+func (n *Names) resolve(name string) string {
 	if key := n.given(name); key != "" {
 		return key
 	}

@@ -22,20 +22,20 @@ type ModelDetails struct {
 // Details reads what is known of a model that can be used.
 func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
 	if m.IsRemote {
-		return ModelDetails{Engine: remoteEngine.Name, Settings: n.settingsOf(n.settings.Load(), m.Key)}, nil
+		return ModelDetails{Engine: remoteEngine.Name, Settings: n.Names.settingsOf(n.settings.Load(), m.Key)}, nil
 	}
 	read, err := catalog.ReadDetails(m)
 	if err != nil {
 		return ModelDetails{}, &BrokenModelError{m.Key, m.Path, err}
 	}
-	s, e := n.settings.Load(), n.engineOf(m)
-	d := ModelDetails{Details: read, Engine: e.Name, Settings: n.settingsOf(s, m.Key)}
+	s, e := n.settings.Load(), n.Engines.of(m)
+	d := ModelDetails{Details: read, Engine: e.Name, Settings: n.Names.settingsOf(s, m.Key)}
 	d.Configured = !d.Settings.isZero()
 	d.IsWarm = !s.isCold(d.Settings)
 	es := s.Engines[e.Name]
 	d.Settings.Parallel = cmp.Or(d.Settings.Parallel, es.Parallel)
 	d.Settings.Args = slices.Concat(es.Args, d.Settings.Args)
-	if job, ok := n.downloadOf(m); ok {
+	if job, ok := n.Downloads.of(m); ok {
 		d.Page, d.Revision = job.Page(), job.Revision
 	}
 	return d, nil
@@ -47,8 +47,8 @@ func (ms *ModelSettings) isZero() bool {
 }
 
 // downloadOf returns the completed download that a model's file is from.
-func (n *Node) downloadOf(m *catalog.Model) (fetch.Job, bool) {
-	jobs := n.downloads.Load()
+func (dl *Downloads) of(m *catalog.Model) (fetch.Job, bool) {
+	jobs := dl.jobs.Load()
 	if jobs == nil {
 		return fetch.Job{}, false
 	}
@@ -57,7 +57,7 @@ func (n *Node) downloadOf(m *catalog.Model) (fetch.Job, bool) {
 			continue
 		}
 		isOf := func(file string) bool {
-			return n.pathOf(file) == m.Path || m.Format == catalog.FormatMLX && isBelow(m.Path, n.pathOf(file))
+			return dl.pathOf(file) == m.Path || m.Format == catalog.FormatMLX && isBelow(m.Path, dl.pathOf(file))
 		}
 		if slices.ContainsFunc(j.Files, isOf) {
 			return j, true

@@ -21,13 +21,13 @@ type Device struct {
 }
 
 // Devices returns the processor, and the devices that the installed engines have found. Sizes are in bytes.
-func (n *Node) Devices() []Device {
+func (ds *Devices) List() []Device {
 	cpu := Device{Name: schedule.CPU, Total: MachineMemory()}
 	if m, err := mem.VirtualMemory(); err == nil && !isLimited() {
 		cpu.Free = int64(min(m.Available, math.MaxInt64))
 	}
 	all := []Device{cpu}
-	if found := n.devices.Load(); found != nil {
+	if found := ds.found.Load(); found != nil {
 		for _, engine := range slices.Sorted(maps.Keys(*found)) {
 			for _, d := range (*found)[engine].Usable {
 				if !d.IsCPU() && !slices.ContainsFunc(all, func(o Device) bool { return o.Name == d.Name }) {
@@ -36,7 +36,7 @@ func (n *Node) Devices() []Device {
 			}
 		}
 	}
-	o := n.supervisor.Overview()
+	o := ds.supervisor.Overview()
 	for i := range all {
 		if use := o.GPU(all[i].Name); use != nil && use.IsKnown {
 			all[i].Free = use.Free

@@ -12,44 +12,57 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/record"
 )
+
+// Downloads downloads models, and removes them.
+type Downloads struct {
+	*base
+	engines *Engines
+	devices *Devices
+	stores  *Stores
+	record  *record.Record
+	jobs    atomic.Pointer[fetch.Jobs] // nil before the first settings, or if failed has the reason
+	failed  atomic.Pointer[error]
+}
 
 // openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
 // settings only change the hubs and how many run at a time. The caller holds n.mu.
-func (n *Node) openDownloads(s *Settings) {
+func (dl *Downloads) open(s *Settings) {
 	var err error
-	if jobs := n.downloads.Load(); jobs != nil {
+	if jobs := dl.jobs.Load(); jobs != nil {
 		jobs.SetAtOnce(s.MaxDownloads)
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
-			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
-			AtOnce: s.MaxDownloads, Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere,
-			Changed: n.Record.Events.JobChanged, Log: n.log.With("part", "downloads"),
+			Models: dl.home.Models(), State: dl.home.Downloads(), Hubs: s.Hubs, Formats: dl.engines.formatsNow, Prefers: preferred(),
+			AtOnce: s.MaxDownloads, Memory: dl.devices.modelRoom, Listed: dl.listed, Here: dl.isHere, Elsewhere: dl.elsewhere,
+			Changed: dl.record.Events.JobChanged, Log: dl.log.With("part", "downloads"),
 		})
 		if err == nil {
-			n.downloads.Store(jobs)
+			dl.jobs.Store(jobs)
 		}
 	}
 	if err != nil {
-		n.log.Error("nothing can be downloaded", "error", err)
-		n.noDownloads.Store(&err)
+		dl.log.Error("nothing can be downloaded", "error", err)
+		dl.failed.Store(&err)
 		return
 	}
-	n.noDownloads.Store(nil)
+	dl.failed.Store(nil)
 }
 
 // formatsNow returns the formats of the models that are worth downloading now: those of the first engine, which a new machine
 // gets first, and those of the others that are installed.
-func (n *Node) formatsNow() []catalog.Format {
+func (en *Engines) formatsNow() []catalog.Format {
 	var formats []catalog.Format
-	for i, e := range n.inOrder {
+	for i, e := range en.inOrder {
 		if i > 0 && e.Find != nil {
 			if _, err := e.Find(e.setup); err != nil {
 				continue
@@ -68,19 +81,19 @@ func preferred() catalog.Format {
 	return catalog.FormatGGUF
 }
 
-func (n *Node) closeDownloads() error {
-	if jobs := n.downloads.Load(); jobs != nil {
+func (dl *Downloads) close() error {
+	if jobs := dl.jobs.Load(); jobs != nil {
 		return jobs.Close()
 	}
 	return nil
 }
 
 // Downloads returns the downloads into the home's models folder. The error says why downloads are unavailable.
-func (n *Node) Downloads() (*fetch.Jobs, error) {
-	if jobs := n.downloads.Load(); jobs != nil {
+func (dl *Downloads) Jobs() (*fetch.Jobs, error) {
+	if jobs := dl.jobs.Load(); jobs != nil {
 		return jobs, nil
 	}
-	if err := n.noDownloads.Load(); err != nil {
+	if err := dl.failed.Load(); err != nil {
 		return nil, &hub.Error{
 			Kind:    hub.Internal,
 			Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err),
@@ -91,48 +104,48 @@ func (n *Node) Downloads() (*fetch.Jobs, error) {
 
 // DownloadedKey returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
 // doesn't list them, it is the repository's key, which the final key may extend by @ and a quantization.
-func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
+func (dl *Downloads) Key(ctx context.Context, j fetch.Job) string {
 	key := access.DownloadKey(j.Folder, "")
 	if j.State != fetch.Completed || len(j.Files) == 0 {
 		return key
 	}
-	if m, ok, err := n.modelAt(ctx, n.pathOf(j.Files[len(j.Files)-1])); err == nil && ok {
+	if m, ok, err := dl.modelAt(ctx, dl.pathOf(j.Files[len(j.Files)-1])); err == nil && ok {
 		return m.Key
 	}
 	return key
 }
 
 // Knows reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
-func (n *Node) Knows(folder string) bool { return n.means(folder) != "" }
+func (n *Names) HasFolder(folder string) bool { return n.means(folder) != "" }
 
 // JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
 // the model, and so may not see the download.
-func (n *Node) JobKey(ctx context.Context, who *access.Identity, j fetch.Job) (string, bool) {
+func (dl *Downloads) JobKey(ctx context.Context, who *access.Identity, j fetch.Job) (string, bool) {
 	for _, key := range []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization)} {
 		if who.MayUse(key) {
 			return key, true
 		}
 	}
-	key := n.DownloadedKey(ctx, j)
+	key := dl.Key(ctx, j)
 	return key, who.MayUse(key)
 }
 
 // JobKeys returns the keys of the model of a download. Whoever may use one of them may see the download.
-func (n *Node) JobKeys(ctx context.Context, j fetch.Job) []string {
-	return []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization), n.DownloadedKey(ctx, j)}
+func (dl *Downloads) JobKeys(ctx context.Context, j fetch.Job) []string {
+	return []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization), dl.Key(ctx, j)}
 }
 
 // pathOf returns the path of a job's file.
-func (n *Node) pathOf(local string) string {
-	return filepath.Join(n.home.Models(), filepath.FromSlash(local))
+func (dl *Downloads) pathOf(local string) string {
+	return filepath.Join(dl.home.Models(), filepath.FromSlash(local))
 }
 
 // listed returns an error unless the catalog lists the model that a file belongs to.
-func (n *Node) listed(ctx context.Context, file string) error {
-	if err := n.catalog.Refresh(ctx); err != nil {
+func (dl *Downloads) listed(ctx context.Context, file string) error {
+	if err := dl.catalog.Refresh(ctx); err != nil {
 		return err
 	}
-	switch m, ok, err := n.modelAt(ctx, file); {
+	switch m, ok, err := dl.modelAt(ctx, file); {
 	case err != nil:
 		return err
 	case !ok:
@@ -143,8 +156,8 @@ func (n *Node) listed(ctx context.Context, file string) error {
 }
 
 // modelAt returns the model, or the companion of one, whose path is a file or the file's folder.
-func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, error) {
-	all, err := n.catalog.Models(ctx)
+func (dl *Downloads) modelAt(ctx context.Context, file string) (catalog.Model, bool, error) {
+	all, err := dl.catalog.Models(ctx)
 	if err != nil {
 		return catalog.Model{}, false, err
 	}
@@ -154,7 +167,7 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 	if i >= 0 {
 		return all[i], true, nil
 	}
-	companions, err := n.catalog.Companions(ctx)
+	companions, err := dl.catalog.Companions(ctx)
 	if i = slices.IndexFunc(companions, func(c catalog.Companion) bool { return c.Path == file }); i >= 0 {
 		return companions[i].Model, true, nil
 	}
@@ -162,12 +175,12 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 }
 
 // isHere returns the folder and quantization of the catalog's model for a repository's folder (publisher/name).
-func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool) {
+func (dl *Downloads) isHere(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool) {
 	variant := quantization
 	if file != "" {
 		variant = strings.TrimSuffix(path.Base(file), path.Ext(file))
 	}
-	m, err := n.catalog.Lookup(ctx, access.DownloadKey(folder, variant))
+	m, err := dl.catalog.Lookup(ctx, access.DownloadKey(folder, variant))
 	if err != nil || m.Err != nil || file != "" && quantization != "" { // the two may contradict each other
 		return "", "", false
 	}
@@ -176,8 +189,8 @@ func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (d
 
 // elsewhere returns another program's folder that already has a repository's files, or "". There the names may have a
 // prefix, as in llama.cpp's cache.
-func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
-	all, err := n.catalog.Models(n.ctx)
+func (dl *Downloads) elsewhere(repo string, sizes map[string]int64) string {
+	all, err := dl.catalog.Models(dl.ctx)
 	if err != nil {
 		return ""
 	}
@@ -185,7 +198,7 @@ func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
 	key := catalog.Key(publisher, name)
 	for _, m := range all {
 		of, _, _ := strings.Cut(m.Key, "@")
-		if of == key && m.Err == nil && !isBelow(n.home.Models(), m.Path) && haveAll(m.Path, sizes) {
+		if of == key && m.Err == nil && !isBelow(dl.home.Models(), m.Path) && haveAll(m.Path, sizes) {
 			return filepath.Dir(m.Path)
 		}
 	}
@@ -223,14 +236,14 @@ func (e *InUseError) Error() string { return e.Message }
 // Remove deletes a model's files from the home's models folder, and returns its key. The name is one that the catalog
 // knows, not an alias. may returns an error if the caller may not use a model. The error is may's, an [*InUseError], a
 // [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
-func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
+func (dl *Downloads) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
 	names := namesOf(name)
-	m, err := n.catalog.LookupOnly(ctx, names[0], names[1:]...)
-	if found, unknown := n.catalog.Companion(name, filename.Drafter, ""); err != nil && unknown == nil {
+	m, err := dl.catalog.LookupOnly(ctx, names[0], names[1:]...)
+	if found, unknown := dl.catalog.Companion(name, filename.Drafter, ""); err != nil && unknown == nil {
 		m, err = found.Model, nil
 	}
 	if err != nil {
-		if fetching := n.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
+		if fetching := dl.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
 			return "", fetching
 		}
 		return "", err
@@ -238,15 +251,15 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 	if err := may(m.FullKey()); err != nil {
 		return "", err
 	}
-	for _, in := range n.supervisor.Instances() {
+	for _, in := range dl.supervisor.Instances() {
 		if !m.IsRemote && in.Spec.Model.Path == m.Path || in.Spec.Draft != nil && in.Spec.Draft.Path == m.Path {
 			return "", &InUseError{fmt.Sprintf("The model %s is in use by the instance %s (%s). Unload that first.", m.Key, in.ID, in.Status)}
 		}
 	}
-	if fetching := n.fetching(ctx, func(_, path string) bool { return path == m.Path || path == m.Projector }); fetching != nil {
+	if fetching := dl.fetching(ctx, func(_, path string) bool { return path == m.Path || path == m.Projector }); fetching != nil {
 		return "", fetching
 	}
-	if err := n.catalog.Remove(ctx, n.home.Models(), m); err != nil {
+	if err := dl.catalog.Remove(ctx, dl.home.Models(), m); err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			return "", &catalog.RemoveError{
 				Key:    m.Key,
@@ -255,15 +268,15 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 		}
 		return "", err
 	}
-	n.forgetModel(m.Key)
-	n.log.Info("a model was removed", "model", m.Key, "file", m.Path)
+	dl.stores.forgetModel(m.Key)
+	dl.log.Info("a model was removed", "model", m.Key, "file", m.Path)
 	return m.Key, nil
 }
 
 // fetching returns an [*InUseError] if a running job downloads a wanted model. wanted gets the model's key and the path of
 // each of its files.
-func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool) error {
-	jobs := n.downloads.Load()
+func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string) bool) error {
+	jobs := dl.jobs.Load()
 	if jobs == nil {
 		return nil
 	}
@@ -271,8 +284,8 @@ func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool)
 		if j.State != fetch.Downloading {
 			continue
 		}
-		key := n.DownloadedKey(ctx, j)
-		if slices.ContainsFunc(j.Files, func(f string) bool { return wanted(key, n.pathOf(f)) }) {
+		key := dl.Key(ctx, j)
+		if slices.ContainsFunc(j.Files, func(f string) bool { return wanted(key, dl.pathOf(f)) }) {
 			return &InUseError{fmt.Sprintf("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.",
 				key, j.ID, j.ID)}
 		}
@@ -282,9 +295,9 @@ func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool)
 
 // DownloadCounts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
 // at no disk.
-func (n *Node) DownloadCounts() (states map[fetch.State]int, left int64) {
+func (dl *Downloads) Counts() (states map[fetch.State]int, left int64) {
 	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
-	jobs := n.downloads.Load()
+	jobs := dl.jobs.Load()
 	if jobs == nil {
 		return states, 0
 	}

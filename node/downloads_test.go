@@ -35,7 +35,7 @@ func withHub(t *testing.T) (*Node, *fakehub.Hub) {
 
 func jobsOf(t *testing.T, n *Node) *fetch.Jobs {
 	t.Helper()
-	jobs, err := n.Downloads()
+	jobs, err := n.Downloads.Jobs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,11 @@ func TestDownloads_AModelIsFoundByTheNameItWasAskedBy(t *testing.T) {
 			t.Parallel()
 			n, server := withHub(t)
 			job := awaitDownload(t, n, startDownload(t, n, asked).ID)
-			if job.State != fetch.Completed || n.DownloadedKey(t.Context(), job) != want.key {
-				t.Fatalf("%+v is %s", job, n.DownloadedKey(t.Context(), job))
+			if job.State != fetch.Completed || n.Downloads.Key(t.Context(), job) != want.key {
+				t.Fatalf("%+v is %s", job, n.Downloads.Key(t.Context(), job))
 			}
 			for _, name := range append(strings.Fields(want.others), asked) {
-				if target, err := n.Find(t.Context(), name); err != nil || target.Model.Key != want.key {
+				if target, err := n.Names.Find(t.Context(), name); err != nil || target.Model.Key != want.key {
 					t.Errorf("%s: %s, %v", name, target.Model.Key, err)
 				}
 			}
@@ -108,10 +108,10 @@ func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 		return err == nil && now.DownloadedBytes > 0
 	})
 	again := home.Dir(t.TempDir())
-	if err := n.closeDownloads(); err != nil {
+	if err := n.Downloads.close(); err != nil {
 		t.Fatal(err)
 	}
-	n.downloads.Store(nil)
+	n.Downloads.jobs.Store(nil)
 	for _, folder := range []string{"models", "downloads"} {
 		if err := os.CopyFS(filepath.Join(string(again), folder), os.DirFS(filepath.Join(string(n.Home()), folder))); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 	}
 	server.Mend()
 	n = open(t, again)
-	if _, err := n.Downloads(); err == nil {
+	if _, err := n.Downloads.Jobs(); err == nil {
 		t.Error("there are downloads before there are settings")
 	}
 	push(t, n, 1, Settings{Hubs: []hub.Config{{URL: server.URL}}})
@@ -139,14 +139,14 @@ func TestDownloads_WhyThereAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	push(t, n, 1, Settings{})
-	if _, err := n.Downloads(); err == nil || !strings.Contains(err.Error(), n.Home().Downloads()) {
+	if _, err := n.Downloads.Jobs(); err == nil || !strings.Contains(err.Error(), n.Home().Downloads()) {
 		t.Error(err)
 	}
 	if err := os.Remove(n.Home().Downloads()); err != nil {
 		t.Fatal(err)
 	}
 	push(t, n, 2, Settings{})
-	if _, err := n.Downloads(); err != nil {
+	if _, err := n.Downloads.Jobs(); err != nil {
 		t.Error(err)
 	}
 }
@@ -232,16 +232,16 @@ func TestRemove_NotWhileItIsDownloaded(t *testing.T) {
 	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	job := startDownload(t, n, "acme/tiny-gguf")
 	var used *InUseError
-	if _, err := n.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &used) || !strings.Contains(err.Error(), job.ID) {
+	if _, err := n.Downloads.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &used) || !strings.Contains(err.Error(), job.ID) {
 		t.Error(err)
 	}
 	server.Mend()
 	awaitDownload(t, n, job.ID)
-	if key, err := n.Remove(t.Context(), "Acme/Tiny-GGUF", anyone); err != nil || key != "acme/tiny" {
+	if key, err := n.Downloads.Remove(t.Context(), "Acme/Tiny-GGUF", anyone); err != nil || key != "acme/tiny" {
 		t.Error(key, err)
 	}
 	var missing *catalog.NotFoundError
-	if _, err := n.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &missing) {
+	if _, err := n.Downloads.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &missing) {
 		t.Error(err)
 	}
 	if again := startDownload(t, n, "acme/tiny-gguf"); again.State != fetch.Downloading || again.ID == job.ID {
@@ -254,7 +254,7 @@ func TestRemove_GoesByNoAlias(t *testing.T) {
 	t.Parallel()
 	n := open(t, withModel(t))
 	push(t, n, 1, Settings{Log: slog.New(slog.DiscardHandler), Models: map[string]ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"*"}}}})
-	if _, err := n.Remove(t.Context(), "gpt-4", anyone); err == nil {
+	if _, err := n.Downloads.Remove(t.Context(), "gpt-4", anyone); err == nil {
 		t.Error("the alias's model was removed")
 	}
 }
@@ -267,10 +267,10 @@ func TestRemove_OnlyWhatIsNamed(t *testing.T) {
 	copyTo(t, shippedFile, filepath.Join(n.Home().Models(), "acme", "two", "two-b.gguf"))
 	push(t, n, 1, Settings{})
 	var missing *catalog.NotFoundError
-	if _, err := n.Remove(t.Context(), "acme/two", anyone); !errors.As(err, &missing) || len(missing.Ambiguous) != 2 {
+	if _, err := n.Downloads.Remove(t.Context(), "acme/two", anyone); !errors.As(err, &missing) || len(missing.Ambiguous) != 2 {
 		t.Errorf("%v", err)
 	}
-	if key, err := n.Remove(t.Context(), "two@two-a", anyone); err != nil || key != "acme/two@two-a" {
+	if key, err := n.Downloads.Remove(t.Context(), "two@two-a", anyone); err != nil || key != "acme/two@two-a" {
 		t.Errorf("%s, %v", key, err)
 	}
 }

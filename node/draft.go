@@ -13,11 +13,11 @@ import (
 
 // draft returns the draft model named for a model, after checking that their vocabularies match. It is nil if the name is
 // empty. The error is a [*translate.Error] or one of Find's.
-func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalog.Model, error) {
+func (ld *Loads) draft(ctx context.Context, m catalog.Model, name string) (*catalog.Model, error) {
 	if name == "" {
 		return nil, nil
 	}
-	target, err := n.FindDraft(ctx, m.Key, name)
+	target, err := ld.names.FindDraft(ctx, m.Key, name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalo
 
 // FindDraft returns the draft model with a name: a drafter beside the model, by its key or the name of its file, a model by any of its
 // names, or another drafter. The errors are those of Find.
-func (n *Node) FindDraft(ctx context.Context, model, name string) (Target, error) {
+func (n *Names) FindDraft(ctx context.Context, model, name string) (Target, error) {
 	name = n.resolve(name)
 	if found, err := n.catalog.Companion(name, filename.Drafter, model); err == nil && slices.Contains(found.Of, model) {
 		return Target{Model: found.Model}, nil

@@ -20,18 +20,18 @@ func (n *Node) enforce() {
 		n.logs.to.Store(&handler)
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
-	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
+	n.Devices.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	n.Access.Bodies.SetBound(s.bodyMemory())
 	n.Record.Inspections.SetMost(s.Inspect)
-	n.supervisor.Configure(n.limits(&s, n.devices.Load()), nil)
+	n.supervisor.Configure(n.Devices.limits(&s, n.Devices.found.Load()), nil)
 	n.MCP.Set(s.MCP.ofPool())
 	n.Remotes.Configure(s.Remotes)
 	n.Cluster.Touch()
-	n.openDownloads(&s)
-	n.store.Store(n.stores[s.Store.PostgresURL])
+	n.Downloads.open(&s)
+	n.Stores.use(&s.Store)
 	n.Warm.Configure(s.Warm.ofStore())
 	n.Record.Events.ModelsChanged() // names, and what they are loaded with
-	for _, wake := range []chan struct{}{n.pruning, n.sweeping} {
+	for _, wake := range []chan struct{}{n.Stores.pruning, n.Stores.sweeping} {
 		select {
 		case wake <- struct{}{}:
 		default: // already requested
@@ -43,8 +43,8 @@ func (n *Node) enforce() {
 		}
 	}
 	n.background.Go(func() {
-		n.apply()
-		n.forgetCold(&s)
+		n.Loads.apply()
+		n.Stores.forgetCold(&s)
 		for key, m := range s.Models {
 			if m.Preload {
 				n.background.Go(func() { n.preload(key) })
@@ -54,9 +54,9 @@ func (n *Node) enforce() {
 	})
 }
 
-func (n *Node) limits(s *Settings, found *foundDevices) schedule.Limits {
+func (ds *Devices) limits(s *Settings, found *foundDevices) schedule.Limits {
 	l := schedule.Limits{
-		Instances: s.MaxLoaded, Memory: n.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
+		Instances: s.MaxLoaded, Memory: ds.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
 	}
 	if !s.Warm.Off {
 		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter
@@ -66,45 +66,45 @@ func (n *Node) limits(s *Settings, found *foundDevices) schedule.Limits {
 
 // apply passes the current settings to the supervisor: the limits, and the Spec that each instance would be loaded with
 // now. It takes a moment, because it asks the engines for their devices and reads model headers.
-func (n *Node) apply() {
-	if n.ctx.Err() != nil {
+func (ld *Loads) apply() {
+	if ld.ctx.Err() != nil {
 		return
 	}
-	n.lookAtDevices()
-	n.applying.Lock() // from here on: what pins an instance waits
-	defer n.applying.Unlock()
-	s := n.settings.Load()
-	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
+	ld.devices.look()
+	ld.applying.Lock() // from here on: what pins an instance waits
+	defer ld.applying.Unlock()
+	s := ld.settings.Load()
+	ld.devices.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	specs, restarts := map[uint64]*schedule.Spec{}, map[string]*schedule.Spec{}
-	overview := n.supervisor.Overview()
+	overview := ld.supervisor.Overview()
 	for _, in := range overview.Instances {
-		if spec := n.renewed(in.Spec, s); spec != nil {
+		if spec := ld.renewed(in.Spec, s); spec != nil {
 			specs[in.Gen] = spec
 		}
 	}
 	for _, in := range overview.Coming {
-		if spec := n.renewed(in.Spec, s); spec != nil {
+		if spec := ld.renewed(in.Spec, s); spec != nil {
 			restarts[in.ID] = spec
 		}
 	}
-	n.supervisor.Configure(n.limits(s, n.devices.Load()), specs)
-	n.supervisor.ConfigureRestarts(restarts)
+	ld.supervisor.Configure(ld.devices.limits(s, ld.devices.found.Load()), specs)
+	ld.supervisor.ConfigureRestarts(restarts)
 }
 
 // renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
 // Spec can't be made.
-func (n *Node) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
+func (ld *Loads) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
 	from, ok := old.Recipe.(recipe)
 	if !ok || from.settings == s {
 		return nil
 	}
 	m := old.Model
-	if found, err := n.catalog.Lookup(n.ctx, m.Key); err == nil && found.Err == nil {
+	if found, err := ld.catalog.Lookup(ld.ctx, m.Key); err == nil && found.Err == nil {
 		m = found
 	}
-	spec, err := n.spec(n.ctx, m, from.options)
+	spec, err := ld.spec(ld.ctx, m, from.options)
 	if err != nil {
-		n.log.Warn("new settings can't be applied to a loaded model", "model", m.Key, "error", err)
+		ld.log.Warn("new settings can't be applied to a loaded model", "model", m.Key, "error", err)
 		return nil
 	}
 	return spec
@@ -112,29 +112,29 @@ func (n *Node) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
 
 // catchUp applies the settings again if an instance was loaded with older ones: they may have changed just after the load
 // was requested.
-func (n *Node) catchUp(spec *schedule.Spec) {
-	if from, ok := spec.Recipe.(recipe); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
-		n.background.Go(n.apply)
+func (ld *Loads) catchUp(spec *schedule.Spec) {
+	if from, ok := spec.Recipe.(recipe); ok && from.settings != ld.settings.Load() && ld.ctx.Err() == nil {
+		ld.background.Go(ld.apply)
 	}
 }
 
 func (n *Node) preload(key string) {
 	defer n.preloading.end(key)
-	if err := n.ensure(key); err != nil && n.ctx.Err() == nil {
+	if err := n.Loads.ensure(key); err != nil && n.ctx.Err() == nil {
 		n.log.Error("preloading a model failed", "model", key, "error", err)
 	}
 }
 
 // ensure loads a model unless it is loaded.
-func (n *Node) ensure(key string) error {
-	target, err := n.Find(n.ctx, key)
+func (ld *Loads) ensure(key string) error {
+	target, err := ld.names.Find(ld.ctx, key)
 	if err != nil {
 		return err
 	}
-	spec, err := n.spec(n.ctx, target.Model, LoadOptions{ByHand: true})
+	spec, err := ld.spec(ld.ctx, target.Model, LoadOptions{ByHand: true})
 	if err != nil {
 		return err
 	}
-	_, err = n.supervisor.Ensure(n.ctx, spec)
+	_, err = ld.supervisor.Ensure(ld.ctx, spec)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
 	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
@@ -16,6 +17,7 @@ import (
 	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	mlxwire "github.com/lmcaddy/lmcaddy/translate/mlxlm"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Engine combines the two halves of an engine: the description of its process, and its wire format.
@@ -24,8 +26,8 @@ type Engine struct {
 	Wire wire.Engine
 }
 
-// Engines returns the built-in engines. If several run a format, the first is used.
-func Engines() []Engine {
+// BuiltIn returns the built-in engines. If several run a format, the first is used.
+func BuiltIn() []Engine {
 	return []Engine{
 		{llamaserver.Engine(), llamawire.Wire{}},
 		{mlxlm.Engine(), mlxwire.Wire{}},
@@ -34,6 +36,18 @@ func Engines() []Engine {
 
 // remoteEngine stands for the engine of models that are only on remotes. Nothing can be chosen of their loads.
 var remoteEngine = &engine{Engine: Engine{Engine: process.Engine{Name: "remote"}}}
+
+// Engines are the engines of the node, and what is known of how each runs a model.
+type Engines struct {
+	*base
+	names     *Names
+	remotes   *remotes.Remotes
+	warm      *warm.Store
+	byName    map[string]*engine
+	ofFormat  map[catalog.Format]*engine // the engine that runs each format
+	inOrder   []*engine                  // as they were given; the first is the default
+	templates templates                  // what models' chat templates make of requests
+}
 
 // engine is an [Engine] with its process.
 type engine struct {
@@ -77,22 +91,22 @@ func (e *engine) contextLength(want, maximum int) int {
 }
 
 // setEngines creates the processes of the engines.
-func (n *Node) setEngines(all []Engine) {
-	n.engines, n.inOrder = map[string]*engine{}, nil
-	n.ofFormat = map[catalog.Format]*engine{}
+func (en *Engines) set(all []Engine) {
+	en.byName, en.inOrder = map[string]*engine{}, nil
+	en.ofFormat = map[catalog.Format]*engine{}
 	for _, described := range all {
 		e := &engine{Engine: described, setup: process.Setup{
-			Path:     func() string { return n.settings.Load().Engines[described.Name].Path },
-			Command:  func() []string { return n.settings.Load().Engines[described.Name].Command },
-			Runtimes: n.home.Runtimes(),
-			Log:      n.log.With("part", "runtimes"),
+			Path:     func() string { return en.settings.Load().Engines[described.Name].Path },
+			Command:  func() []string { return en.settings.Load().Engines[described.Name].Command },
+			Runtimes: en.home.Runtimes(),
+			Log:      en.log.With("part", "runtimes"),
 		}}
 		e.process = described.New(e.setup)
-		n.engines[described.Name] = e
-		n.inOrder = append(n.inOrder, e)
+		en.byName[described.Name] = e
+		en.inOrder = append(en.inOrder, e)
 		for _, f := range described.Formats {
-			if n.ofFormat[f] == nil {
-				n.ofFormat[f] = e
+			if en.ofFormat[f] == nil {
+				en.ofFormat[f] = e
 			}
 		}
 	}
@@ -134,39 +148,39 @@ func formatsOf(engines []Engine) []catalog.Format {
 }
 
 // engineOf returns the engine that runs a model. The catalog lists no model without one.
-func (n *Node) engineOf(m *catalog.Model) *engine {
+func (en *Engines) of(m *catalog.Model) *engine {
 	if m.IsRemote {
 		return remoteEngine
 	}
-	return n.ofFormat[m.Format]
+	return en.ofFormat[m.Format]
 }
 
 // engineOfSpec returns the engine that a Spec is for.
-func (n *Node) engineOfSpec(spec *schedule.Spec) *engine {
+func (en *Engines) ofSpec(spec *schedule.Spec) *engine {
 	if spec.Remote != nil {
 		return remoteEngine
 	}
-	return n.engines[spec.Engine]
+	return en.byName[spec.Engine]
 }
 
 // Choices returns the options that were available when an instance was loaded.
-func (n *Node) Choices(in supervisor.Info) process.Choices {
-	return n.engineOfSpec(in.Spec).choices(&in.Spec.Model)
+func (en *Engines) Choices(in supervisor.Info) process.Choices {
+	return en.ofSpec(in.Spec).choices(&in.Spec.Model)
 }
 
-func (n *Node) processes() map[string]process.Program {
+func (en *Engines) processes() map[string]process.Program {
 	all := map[string]process.Program{}
-	for name, e := range n.engines {
+	for name, e := range en.byName {
 		all[name] = e.process
 	}
 	return all
 }
 
 // checkEngines returns an error if the settings name an unknown engine.
-func (n *Node) checkEngines(s *Settings) error {
+func (en *Engines) check(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
-		if n.engines[name] == nil {
-			return fmt.Errorf("engine %s: there is no such engine; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(n.engines)), ", "))
+		if en.byName[name] == nil {
+			return fmt.Errorf("engine %s: there is no such engine; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(en.byName)), ", "))
 		}
 	}
 	return nil

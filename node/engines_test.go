@@ -44,7 +44,7 @@ func TestFormatsNow(t *testing.T) {
 		}
 		return "", errors.New("it isn't installed")
 	}
-	n := &Node{inOrder: []*engine{
+	n := &Engines{inOrder: []*engine{
 		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"a"}, Find: find}}},
 		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"b", "c"}, Find: find}}},
 		{Engine: Engine{Engine: process.Engine{Formats: []catalog.Format{"d"}}}},

@@ -12,7 +12,7 @@ func (n *Node) instanceChanged(c supervisor.Change) {
 	}
 	crashed := c.Kind == supervisor.ChangeUnloaded && c.Reason == ""
 	if c.Kind == supervisor.ChangeLoadFailed || crashed { // a GPU may have fallen off the bus, or its driver been updated
-		n.lookAgain(c.Spec)
+		n.Devices.lookAgain(c.Spec)
 	}
 	n.Record.Events.InstanceChanged(c)
 }

@@ -9,13 +9,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
+
+// Names finds the models and instances that names stand for.
+type Names struct {
+	*base
+	remotes *remotes.Remotes
+	custom  customModels // names that clients have given models
+	chosen  sync.Map     // identifiers that loads have chosen, in lower case
+}
 
 // Target is the model or instance that a request's model name refers to.
 type Target struct {
@@ -47,20 +57,20 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 //
 // Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
 // the context's.
-func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	asked := n.Remotes.Asked()
+func (n *Names) Find(ctx context.Context, name string) (Target, error) {
+	asked := n.remotes.Asked()
 	target, err := n.find(ctx, name)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.Remotes.Await(ctx, asked) {
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.remotes.Await(ctx, asked) {
 		return n.Find(ctx, name)
 	}
 	return target, err
 }
 
 // FindNothing takes as long as Find with a name that nothing has. So the time of an answer doesn't tell that there is what it conceals.
-func (n *Node) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx, "\x00"+name) }
+func (n *Names) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx, "\x00"+name) }
 
 // find is Find for what is there now.
-func (n *Node) find(ctx context.Context, name string) (Target, error) {
+func (n *Names) find(ctx context.Context, name string) (Target, error) {
 	target, err := n.knows(name)
 	wanted := target.Model.Key
 	if err != nil {
@@ -97,7 +107,7 @@ func (n *Node) find(ctx context.Context, name string) (Target, error) {
 }
 
 // outlived returns an instance of this machine by any name that its model had as long as its file was there.
-func (n *Node) outlived(name string) (supervisor.Info, bool) {
+func (n *Names) outlived(name string) (supervisor.Info, bool) {
 	of := map[string]supervisor.Info{}
 	var models []catalog.Model
 	for _, in := range n.supervisor.Instances() {
@@ -124,7 +134,7 @@ func (n *Node) outlived(name string) (supervisor.Info, bool) {
 }
 
 // knows is Find by the last scan of the disk. The model may be broken. The error is a [*catalog.NotFoundError].
-func (n *Node) knows(name string) (Target, error) {
+func (n *Names) knows(name string) (Target, error) {
 	var unknown error
 	for spelling := range spellings(name) {
 		target, err := n.spelled(spelling)
@@ -145,7 +155,7 @@ func (n *Node) knows(name string) (Target, error) {
 }
 
 // spelled is knows for a name in one spelling, without patterns.
-func (n *Node) spelled(name string) (Target, error) {
+func (n *Names) spelled(name string) (Target, error) {
 	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
 		return Target{in.Spec.Model, in.ID}, nil
 	}
@@ -177,7 +187,7 @@ func isKeyOf(m *catalog.Model, name string) bool {
 }
 
 // known returns the model of the last scan of the disk that a name in any spelling belongs to, whatever else has been given that name.
-func (n *Node) known(name string) (catalog.Model, error) {
+func (n *Names) known(name string) (catalog.Model, error) {
 	m, unknown := n.catalog.Known(name)
 	if unknown == nil {
 		return m, nil
@@ -191,13 +201,13 @@ func (n *Node) known(name string) (catalog.Model, error) {
 }
 
 // synonym is known for a name in one spelling.
-func (n *Node) synonym(name string) (catalog.Model, error) {
+func (n *Names) synonym(name string) (catalog.Model, error) {
 	names := namesOf(name) // which takes a while
 	return n.catalog.Known(names[0], names[1:]...)
 }
 
 // lookup is known, but looks at the disk if necessary.
-func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
+func (n *Names) lookup(ctx context.Context, name string) (catalog.Model, error) {
 	m, unknown := n.known(name)
 	if unknown != nil {
 		_, err := n.catalog.Lookup(ctx, name)
@@ -212,7 +222,7 @@ func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
 }
 
 // instance finds an instance by its id, ignoring case.
-func (n *Node) instance(id string) (supervisor.Info, bool) {
+func (n *Names) instance(id string) (supervisor.Info, bool) {
 	id = catalog.Normal(id)
 	for _, in := range n.supervisor.Instances() {
 		if catalog.Normal(in.ID) == id {

@@ -37,10 +37,10 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 		"acme/chat-4b":     {Aliases: []string{"*", "*/*", "claude-*"}},
 		"acme/nobody":      {Aliases: []string{"gone"}},
 	}})
-	if _, err := n.Find(t.Context(), "tinychat"); err != nil {
+	if _, err := n.Names.Find(t.Context(), "tinychat"); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.SaveCustomModel(t.Context(), CustomModel{Name: "tinychat-brief", Model: "lmcaddy/tinychat"}, nil); err == nil {
+	if err := n.Names.SaveCustom(t.Context(), CustomModel{Name: "tinychat-brief", Model: "lmcaddy/tinychat"}, nil); err == nil {
 		t.Error("a name that fits a pattern can be taken")
 	}
 	const tinychat, chat = "lmcaddy/tinychat", "acme/chat-4b"
@@ -54,7 +54,7 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 		"acme/chat-4b": chat, "chat-4b": chat, "chat:4b": chat, // a key goes before an alias
 		"claude-4": chat, "Claude-Opus": chat, "anything/else": chat, // and a pattern after all
 	} {
-		target, err := n.Find(t.Context(), name)
+		target, err := n.Names.Find(t.Context(), name)
 		if err != nil || target.Model.Key != want || target.Instance != "" {
 			t.Errorf("%q: %s %q, error %v, want %s", name, target.Model.Key, target.Instance, err, want)
 		}
@@ -65,7 +65,7 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 	delete(s.Models, "acme/chat-4b")
 	push(t, n, 2, s)
 	for name, ambiguous := range map[string]int{"nobody": 0, "same": 2, "SAME:latest": 2, "gone": 0, "two:q2_k": 0, "tinychat:q4_0": 0, "chat:7b": 0, "tinychat:": 0, "": 0} {
-		_, err := n.Find(t.Context(), name)
+		_, err := n.Names.Find(t.Context(), name)
 		missing, ok := errors.AsType[*catalog.NotFoundError](err)
 		if !ok || len(missing.Ambiguous) != ambiguous || missing.Name != name {
 			t.Errorf("%q: error %v", name, err)
@@ -90,7 +90,7 @@ func TestFind_AFileThatHasJustCome(t *testing.T) {
 		if err := os.Rename(file+"-away", file); err != nil {
 			t.Fatal(err)
 		}
-		if target, err := n.Find(t.Context(), name); err != nil || target.Model.Key != "lmcaddy/tinychat" {
+		if target, err := n.Names.Find(t.Context(), name); err != nil || target.Model.Key != "lmcaddy/tinychat" {
 			t.Errorf("%s: %s, error %v", name, target.Model.Key, err)
 		}
 	}

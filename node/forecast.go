@@ -23,20 +23,20 @@ type Forecast struct {
 }
 
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
-func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Forecast, error) {
+func (ld *Loads) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Forecast, error) {
 	if m.IsRemote {
 		return Forecast{}, translate.Invalid("not_supported", "model", "The model "+m.Key+" is on a remote: what a load takes there isn't known.")
 	}
 	o.ByHand = true
-	if err := n.checkID(o.ID, m.Key); err != nil {
+	if err := ld.names.checkID(o.ID, m.Key); err != nil {
 		return Forecast{}, err
 	}
-	n.seekLost()
-	spec, err := n.spec(ctx, m, o)
+	ld.devices.seekLost()
+	spec, err := ld.spec(ctx, m, o)
 	if err != nil {
 		return Forecast{}, err
 	}
-	e := n.engines[spec.Engine]
+	e := ld.engines.byName[spec.Engine]
 	f := Forecast{Spec: spec, Choices: e.choices(&spec.Model), Rough: true}
 	if b, ok := e.process.(process.Batcher); ok {
 		f.Batch = b.BatchSize(spec)
@@ -47,11 +47,11 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 		}
 	}
 	if spec.Draft != nil {
-		f.Draft = n.memoryOf(&schedule.Spec{
+		f.Draft = ld.memoryOf(&schedule.Spec{
 			Engine: spec.Engine, Model: *spec.Draft,
 			ContextLength: spec.ContextLength, Parallel: spec.Parallel,
 		}).total
 	}
-	f.Outlook = n.supervisor.Outlook(spec)
+	f.Outlook = ld.supervisor.Outlook(spec)
 	return f, nil
 }

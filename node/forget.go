@@ -25,74 +25,74 @@ const (
 
 // DeleteTurn deletes a turn of a conversation; see [store.Store.Delete]. No state of the conversation is kept, since each has the
 // text of all turns.
-func (n *Node) DeleteTurn(ctx context.Context, t *store.Turn) error {
-	if err := n.Conversations().Delete(ctx, t.Owner, t.ID); err != nil {
+func (st *Stores) DeleteTurn(ctx context.Context, t *store.Turn) error {
+	if err := st.Get().Delete(ctx, t.Owner, t.ID); err != nil {
 		return err
 	}
-	n.forgetConversations([]string{t.Family})
+	st.forgetConversations([]string{t.Family})
 	return nil
 }
 
 // DeleteConversation deletes a conversation of an owner; see [store.Store.DeleteConversation]. Its states are forgotten.
-func (n *Node) DeleteConversation(ctx context.Context, owner, id string) error {
-	if err := n.Conversations().DeleteConversation(ctx, owner, id); err != nil {
+func (st *Stores) DeleteConversation(ctx context.Context, owner, id string) error {
+	if err := st.Get().DeleteConversation(ctx, owner, id); err != nil {
 		return err
 	}
-	n.forgetConversations([]string{id})
+	st.forgetConversations([]string{id})
 	return nil
 }
 
 // forgetConversations deletes the states of conversations, and has no more of them saved. So do the other functions here. The
 // supervisor is told first: it stops saving what the store of states would then have to delete.
-func (n *Node) forgetConversations(families []string) {
+func (st *Stores) forgetConversations(families []string) {
 	for _, id := range families {
-		n.supervisor.Forget(schedule.Forgot{Conversation: id})
-		n.Warm.DeleteConversation(id)
+		st.supervisor.Forget(schedule.Forgot{Conversation: id})
+		st.warm.DeleteConversation(id)
 	}
 }
 
-func (n *Node) forgetOwner(id string) {
-	n.supervisor.Forget(schedule.Forgot{Owner: id})
-	n.Warm.DeleteOwner(id)
+func (st *Stores) forgetOwner(id string) {
+	st.supervisor.Forget(schedule.Forgot{Owner: id})
+	st.warm.DeleteOwner(id)
 }
 
-func (n *Node) forgetModel(key string) {
-	n.supervisor.Forget(schedule.Forgot{Key: key})
-	n.Warm.DeleteModel(key)
+func (st *Stores) forgetModel(key string) {
+	st.supervisor.Forget(schedule.Forgot{Key: key})
+	st.warm.DeleteModel(key)
 }
 
 // forgetCold deletes the states of the models whose settings say that none are kept.
-func (n *Node) forgetCold(s *Settings) {
+func (st *Stores) forgetCold(s *Settings) {
 	for name, ms := range s.Models {
 		if ms.Warm == nil || *ms.Warm {
 			continue
 		}
-		if m, err := n.lookup(n.ctx, name); err == nil {
-			n.supervisor.Forget(schedule.Forgot{Key: m.Key})
-			n.ClearWarm(func(key, _ string) bool { return key == m.Key })
+		if m, err := st.names.lookup(st.ctx, name); err == nil {
+			st.supervisor.Forget(schedule.Forgot{Key: m.Key})
+			st.ClearWarm(func(key, _ string) bool { return key == m.Key })
 		}
 	}
 }
 
 // sweep deletes the states whose token or conversation there is no more.
-func (n *Node) sweep() {
-	s, states := n.Conversations(), n.Warm.List()
+func (st *Stores) sweep() {
+	s, states := st.Get(), st.warm.List()
 	if s == nil || len(states) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, sweepTimeout)
+	ctx, cancel := context.WithTimeout(st.ctx, sweepTimeout)
 	defer cancel()
-	err := n.sweepOwners(ctx, s, states)
+	err := st.sweepOwners(ctx, s, states)
 	if err == nil {
-		err = n.sweepConversations(ctx, s, states)
+		err = st.sweepConversations(ctx, s, states)
 	}
-	if err != nil && n.ctx.Err() == nil {
-		n.log.Warn("can't check whether saved states of conversations are still to be kept", "error", err)
+	if err != nil && st.ctx.Err() == nil {
+		st.log.Warn("can't check whether saved states of conversations are still to be kept", "error", err)
 	}
 }
 
 // sweepOwners deletes the states of tokens that were revoked or have expired.
-func (n *Node) sweepOwners(ctx context.Context, s *store.Store, states []warm.Listed) error {
+func (st *Stores) sweepOwners(ctx context.Context, s *store.Store, states []warm.Listed) error {
 	gone := map[string]bool{}
 	for _, state := range states {
 		if access.IsTokenID(state.Owner) {
@@ -110,13 +110,13 @@ func (n *Node) sweepOwners(ctx context.Context, s *store.Store, states []warm.Li
 		}
 	}
 	for id := range gone {
-		n.forgetOwner(id)
+		st.forgetOwner(id)
 	}
 	return nil
 }
 
 // sweepConversations deletes the states of conversations that were deleted as a whole.
-func (n *Node) sweepConversations(ctx context.Context, s *store.Store, states []warm.Listed) error {
+func (st *Stores) sweepConversations(ctx context.Context, s *store.Store, states []warm.Listed) error {
 	gone := map[string]bool{}
 	for _, state := range states {
 		if state.Conversation != "" && time.Since(state.Created) > sweepAge {
@@ -130,6 +130,6 @@ func (n *Node) sweepConversations(ctx context.Context, s *store.Store, states []
 	for _, id := range stored {
 		delete(gone, id)
 	}
-	n.forgetConversations(slices.Collect(maps.Keys(gone)))
+	st.forgetConversations(slices.Collect(maps.Keys(gone)))
 	return nil
 }

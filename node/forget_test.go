@@ -47,7 +47,7 @@ func wantKept(t *testing.T, n *Node, when string, want ...string) {
 func put(t *testing.T, n *Node, id, parent string) *store.Turn {
 	t.Helper()
 	turn := &store.Turn{ID: id, Parent: parent, Status: store.Completed}
-	if err := n.Conversations().Put(t.Context(), turn); err != nil {
+	if err := n.Stores.Get().Put(t.Context(), turn); err != nil {
 		t.Fatal(err)
 	}
 	return turn
@@ -63,16 +63,16 @@ func TestForget_ConversationsOfDeletedTurns(t *testing.T) {
 	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "first"})
 	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "other"})
 	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "stateless"})
-	if err := n.DeleteTurn(t.Context(), last); err != nil {
+	if err := n.Stores.DeleteTurn(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
 	wantKept(t, n, "a turn was deleted", "other", "stateless")
-	if err := n.DeleteTurn(t.Context(), last); err == nil {
+	if err := n.Stores.DeleteTurn(t.Context(), last); err == nil {
 		t.Error("it was deleted twice")
 	}
 	push(t, n, 2, Settings{Store: StoreSettings{Bounds: store.Bounds{Age: time.Nanosecond}}})
 	eventually(t, "old conversations are removed", func() bool {
-		_, err := n.Conversations().Get(t.Context(), "", "other")
+		_, err := n.Stores.Get().Get(t.Context(), "", "other")
 		_, gone := errors.AsType[*store.NotFound](err)
 		return gone && len(n.Warm.List()) < 2
 	})
@@ -101,7 +101,7 @@ func TestForget_RemovedModels(t *testing.T) {
 	const key = "lmcaddy/tinychat"
 	warmtest.Keep(t, n.Warm, key, warm.State{Owner: "x"})
 	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "y"})
-	if _, err := n.Remove(t.Context(), key, anyone); err != nil {
+	if _, err := n.Downloads.Remove(t.Context(), key, anyone); err != nil {
 		t.Fatal(err)
 	}
 	wantKept(t, n, "the model was removed", "y")
@@ -120,7 +120,7 @@ func TestSweep(t *testing.T) {
 	}
 	put(t, first, "stored", "")
 	put(t, first, "next", "stored")
-	if err := first.Conversations().Delete(t.Context(), "", "stored"); err != nil { // hidden, but continued
+	if err := first.Stores.Get().Delete(t.Context(), "", "stored"); err != nil { // hidden, but continued
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
@@ -135,7 +135,7 @@ func TestSweep(t *testing.T) {
 	push(t, n, 1, Settings{})
 	left := []string{valid.ID, "user:ann", "", "stored", "not stored yet"}
 	eventually(t, "what is left over is deleted", func() bool {
-		n.sweep()
+		n.Stores.sweep()
 		return len(n.Warm.List()) == len(left)
 	})
 	wantKept(t, n, "after a sweep", left...)

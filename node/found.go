@@ -17,16 +17,16 @@ type FoundEngine struct {
 }
 
 // FindEngines looks for all engines, without starting one. They are sorted by name.
-func (n *Node) FindEngines() []FoundEngine {
-	all := make([]FoundEngine, 0, len(n.engines))
-	for _, name := range slices.Sorted(maps.Keys(n.engines)) {
-		e := n.engines[name]
+func (en *Engines) Find() []FoundEngine {
+	all := make([]FoundEngine, 0, len(en.byName))
+	for _, name := range slices.Sorted(maps.Keys(en.byName)) {
+		e := en.byName[name]
 		found := FoundEngine{Name: name, Sandbox: process.SandboxState()}
 		path, err := e.Find(e.setup)
 		if found.Executable = path; err != nil {
 			found.Executable, found.Problem = "", err.Error()
 		}
-		switch settings := n.settings.Load().Engines[name]; {
+		switch settings := en.settings.Load().Engines[name]; {
 		case e.NoSandbox != "":
 			found.Sandbox = process.SandboxOff + ": " + e.NoSandbox
 		case settings.Sandbox == schedule.Off:

@@ -29,7 +29,7 @@ func TestFindEngines(t *testing.T) {
 	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path, Sandbox: schedule.Off}}}); err != nil {
 		t.Fatal(err)
 	}
-	got := n.FindEngines()
+	got := n.Engines.Find()
 	for i := range got {
 		if reason, ok := strings.CutPrefix(got[i].Sandbox, process.SandboxOff+": "); ok && reason != "" {
 			got[i].Sandbox = "off, with a reason"

@@ -77,16 +77,16 @@ func TestOpen_AFurtherEngine(t *testing.T) {
 	if err := n.Push(1, settings); err != nil {
 		t.Fatal(err)
 	}
-	target, err := n.Find(t.Context(), "echo/canyon")
+	target, err := n.Names.Find(t.Context(), "echo/canyon")
 	if err != nil || target.Model.Format != echoengine.Format || target.Model.MaxContextLength != 777 || target.Model.SizeBytes != 29 {
 		t.Fatalf("model %+v, error %v", target.Model, err)
 	}
-	if _, ok := n.Wire(target.Model).(echoengine.Wire); !ok {
-		t.Errorf("its wire is %T", n.Wire(target.Model))
+	if _, ok := n.Engines.Wire(target.Model).(echoengine.Wire); !ok {
+		t.Errorf("its wire is %T", n.Engines.Wire(target.Model))
 	}
 	// It offers no choices, so nothing of these counts.
 	options := node.LoadOptions{ContextLength: 5, BatchSize: 6, Experts: 99, FlashAttention: schedule.On, Draft: "echo/canyon"}
-	in, err := n.Load(t.Context(), target.Model, options, nil)
+	in, err := n.Loads.Load(t.Context(), target.Model, options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestOpen_AFurtherEngine(t *testing.T) {
 	if want := int64(schedule.RuntimeMemory + 29 + 1<<20); s.Memory != want {
 		t.Errorf("memory %d, want %d: it is as the engine estimates", s.Memory, want)
 	}
-	if n.Choices(in) != (process.Choices{}) {
-		t.Errorf("choices %+v", n.Choices(in))
+	if n.Engines.Choices(in) != (process.Choices{}) {
+		t.Errorf("choices %+v", n.Engines.Choices(in))
 	}
-	lease, err := n.Acquire(t.Context(), target, node.Demand{})
+	lease, err := n.Loads.Acquire(t.Context(), target, node.Demand{})
 	if err != nil || lease.Instance.ID != in.ID {
 		t.Fatalf("lease %+v, error %v", lease, err)
 	}
@@ -129,11 +129,11 @@ func TestOpen_AFurtherEngineWithoutAnEstimate(t *testing.T) {
 	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path}}}); err != nil {
 		t.Fatal(err)
 	}
-	target, err := n.Find(t.Context(), "echo/canyon")
+	target, err := n.Names.Find(t.Context(), "echo/canyon")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
+	in, err := n.Loads.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
 	if want := int64(schedule.RuntimeMemory + 29 + 2); err != nil || in.Spec.Memory != want {
 		t.Errorf("memory %d, want %d; error %v", in.Spec.Memory, want, err)
 	}
@@ -146,10 +146,10 @@ func TestOpen_AFurtherEngineBesideTheOthers(t *testing.T) {
 	if err := n.Push(1, node.Settings{}); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := n.Find(t.Context(), "lmcaddy/tinychat"); err != nil || m.Model.Format != catalog.FormatGGUF {
+	if m, err := n.Names.Find(t.Context(), "lmcaddy/tinychat"); err != nil || m.Model.Format != catalog.FormatGGUF {
 		t.Errorf("%+v, %v", m.Model, err)
 	}
-	if _, err := n.Find(t.Context(), "echo/broken"); err == nil || !strings.Contains(err.Error(), "it is no model of the echo engine") {
+	if _, err := n.Names.Find(t.Context(), "echo/broken"); err == nil || !strings.Contains(err.Error(), "it is no model of the echo engine") {
 		t.Errorf("error %v", err)
 	}
 	err := n.Push(2, node.Settings{Engines: map[string]node.EngineSettings{"mlx": {}}})
@@ -158,11 +158,11 @@ func TestOpen_AFurtherEngineBesideTheOthers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	target, err := n.Find(ctx, "echo/canyon")
+	target, err := n.Names.Find(ctx, "echo/canyon")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Load(ctx, target.Model, node.LoadOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no echo engine is configured") {
+	if _, err := n.Loads.Load(ctx, target.Model, node.LoadOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no echo engine is configured") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -177,21 +177,21 @@ func TestOpen_AModelThatItsEngineCannotRun(t *testing.T) {
 	if err := n.Push(1, node.Settings{JIT: true, Models: map[string]node.ModelSettings{"echo/canyon": {Preload: true}}}); err != nil {
 		t.Fatal(err)
 	}
-	target, err := n.Find(t.Context(), "echo/canyon")
+	target, err := n.Names.Find(t.Context(), "echo/canyon")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, load := range map[string]func() error{
 		"a load": func() error {
-			_, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
+			_, err := n.Loads.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
 			return err
 		},
 		"a request": func() error {
-			_, err := n.Acquire(t.Context(), target, node.Demand{})
+			_, err := n.Loads.Acquire(t.Context(), target, node.Demand{})
 			return err
 		},
 		"a request with a context length": func() error {
-			_, err := n.Acquire(t.Context(), target, node.Demand{ContextLength: 100})
+			_, err := n.Loads.Acquire(t.Context(), target, node.Demand{ContextLength: 100})
 			return err
 		},
 	} {
@@ -223,11 +223,11 @@ func TestOpen_AnEngineWithACommand(t *testing.T) {
 	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Command: []string{path}}}}); err != nil {
 		t.Fatal(err)
 	}
-	target, err := n.Find(t.Context(), "echo/canyon")
+	target, err := n.Names.Find(t.Context(), "echo/canyon")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
+	in, err := n.Loads.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
 	if err != nil || in.Sandbox != "off: it is an echo" {
 		t.Errorf("sandbox %q, error %v", in.Sandbox, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/vram"
@@ -16,6 +18,15 @@ import (
 
 // deviceTimeout bounds the time that an engine may take to list its devices.
 const deviceTimeout = 20 * time.Second
+
+// Devices knows what models are computed on, and how much memory they may take.
+type Devices struct {
+	*base
+	engines *Engines
+	looking sync.Mutex
+	found   atomic.Pointer[foundDevices] // last; nil before that
+	budget  atomic.Int64                 // memory for all instances, in bytes; 0: unlimited
+}
 
 // foundDevices is what the engines have found to compute on, by the engine's name. It is replaced as a whole.
 type foundDevices map[string]engineDevices
@@ -35,16 +46,16 @@ func (d *engineDevices) gpus() []process.Device {
 }
 
 // lookAtDevices asks the installed engines which devices they can use, in the sandbox of a launch and outside.
-func (n *Node) lookAtDevices() {
-	n.looking.Lock()
-	defer n.looking.Unlock()
-	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
+func (ds *Devices) look() {
+	ds.looking.Lock()
+	defer ds.looking.Unlock()
+	ctx, cancel := context.WithTimeout(ds.ctx, deviceTimeout)
 	defer cancel()
-	settings, found := n.settings.Load(), foundDevices{}
-	if before := n.devices.Load(); before != nil {
+	settings, found := ds.settings.Load(), foundDevices{}
+	if before := ds.found.Load(); before != nil {
 		maps.Copy(found, *before)
 	}
-	for name, e := range n.engines {
+	for name, e := range ds.engines.byName {
 		build, err := e.process.Probe(ctx)
 		if err != nil {
 			continue // what is loaded may run on what was found before
@@ -64,12 +75,12 @@ func (n *Node) lookAtDevices() {
 				e.Name, strings.Join(d.lost, ", "), d.fault))
 		}
 		if d.fault != "" && d.fault != before.fault {
-			n.log.Warn(d.fault, "engine", e.Name)
+			ds.log.Warn(d.fault, "engine", e.Name)
 		}
 		found[name] = d
 	}
 	// before a Spec names the devices; what has failed before still has
-	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*schedule.Spec{})
+	ds.supervisor.Configure(ds.limits(ds.settings.Load(), &found), map[uint64]*schedule.Spec{})
 	var free []schedule.GPUMemory
 	for _, d := range found {
 		for _, g := range d.gpus() {
@@ -77,9 +88,9 @@ func (n *Node) lookAtDevices() {
 		}
 	}
 	if len(free) > 0 {
-		n.supervisor.Sampled(free)
+		ds.supervisor.Sampled(free)
 	}
-	n.devices.Store(&found)
+	ds.found.Store(&found)
 }
 
 // lost returns the names of the GPUs that an engine has found before, or had lost then, and doesn't find now.
@@ -99,14 +110,14 @@ func lost(before, now *engineDevices) []string {
 }
 
 // seekLost looks for GPUs that are gone before a model is loaded: they may be back.
-func (n *Node) seekLost() {
-	if n.hasLost() {
-		n.lookAtDevices()
+func (ds *Devices) seekLost() {
+	if ds.hasLost() {
+		ds.look()
 	}
 }
 
-func (n *Node) hasLost() bool {
-	found := n.devices.Load()
+func (ds *Devices) hasLost() bool {
+	found := ds.found.Load()
 	if found == nil {
 		return false
 	}
@@ -119,11 +130,11 @@ func (n *Node) hasLost() bool {
 }
 
 // lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.
-func (n *Node) lookAgain(spec *schedule.Spec) {
-	if len(spec.Devices) == 0 && !spec.NoGPU || n.ctx.Err() != nil {
+func (ds *Devices) lookAgain(spec *schedule.Spec) {
+	if len(spec.Devices) == 0 && !spec.NoGPU || ds.ctx.Err() != nil {
 		return
 	}
-	n.background.Go(n.lookAtDevices)
+	ds.background.Go(ds.look)
 }
 
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused
@@ -147,8 +158,8 @@ func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggl
 }
 
 // DeviceFaults says which GPUs can't be used as they should, and what to do.
-func (n *Node) DeviceFaults() []string {
-	found := n.devices.Load()
+func (ds *Devices) Faults() []string {
+	found := ds.found.Load()
 	if found == nil {
 		return nil
 	}
@@ -162,24 +173,24 @@ func (n *Node) DeviceFaults() []string {
 }
 
 // devicesOf returns what an engine has found. If nobody has looked yet, or the engine is another now, that is done first.
-func (n *Node) devicesOf(ctx context.Context, e *engine) engineDevices {
+func (ds *Devices) of(ctx context.Context, e *engine) engineDevices {
 	build, err := e.process.Probe(ctx)
-	found := n.devices.Load()
+	found := ds.found.Load()
 	if found == nil || err == nil && (*found)[e.Name].build != build.Path {
-		n.lookAtDevices()
-		found = n.devices.Load()
+		ds.look()
+		found = ds.found.Load()
 	}
 	return (*found)[e.Name]
 }
 
 // place sets where a model may be, and whether its engine is confined. The error is one of the supervisor's.
-func (n *Node) place(ctx context.Context, spec *schedule.Spec, e *engine, ms ModelSettings) error {
-	es := n.settings.Load().Engines[e.Name]
+func (ld *Loads) place(ctx context.Context, spec *schedule.Spec, e *engine, ms ModelSettings) error {
+	es := ld.settings.Load().Engines[e.Name]
 	spec.Unconfined = es.Sandbox == schedule.Off
 	if !e.choices(&spec.Model).Devices {
 		return nil
 	}
-	found := n.devicesOf(ctx, e)
+	found := ld.devices.of(ctx, e)
 	spec.Sandbox = found.Sandbox
 	if found.Unconfined && !spec.Unconfined {
 		spec.NoSandbox = "its GPU can't be used in it"
@@ -242,9 +253,9 @@ func (s *Settings) gpus(found *foundDevices) []schedule.GPU {
 
 // gpuRoom returns how many bytes of a model some GPUs have room for when nothing else is on them: the largest of them, if that is enough
 // for the least that it needs, or else all; 0: none of it has to be on a GPU, or it can't be.
-func (n *Node) gpuRoom(names []string, least int64) int64 {
+func (ds *Devices) gpuRoom(names []string, least int64) int64 {
 	var largest, all int64
-	for _, g := range n.settings.Load().gpus(n.devices.Load()) {
+	for _, g := range ds.settings.Load().gpus(ds.found.Load()) {
 		room := g.Total
 		if g.Budget > 0 {
 			room = min(room, g.Budget)
@@ -263,20 +274,20 @@ func (n *Node) gpuRoom(names []string, least int64) int64 {
 }
 
 // modelRoom returns how many bytes a model may take to run well: what all GPUs have together, or else the machine's memory; 0: unlimited.
-func (n *Node) modelRoom() int64 {
+func (ds *Devices) modelRoom() int64 {
 	var names []string
-	for _, g := range n.settings.Load().gpus(n.devices.Load()) {
+	for _, g := range ds.settings.Load().gpus(ds.found.Load()) {
 		names = append(names, g.Name)
 	}
-	if room := n.gpuRoom(names, math.MaxInt64); room > 0 {
+	if room := ds.gpuRoom(names, math.MaxInt64); room > 0 {
 		return room
 	}
-	return n.budget.Load()
+	return ds.budget.Load()
 }
 
 // gpuMemory returns what is free of the GPUs. Drivers are asked that answer quickly, or else, if it is urgent, the engines.
-func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUMemory {
-	found := n.devices.Load()
+func (ds *Devices) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUMemory {
+	found := ds.found.Load()
 	if found == nil {
 		return nil
 	}
@@ -287,8 +298,8 @@ func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUMemor
 		known := match(d.gpus(), drivers)
 		if len(known) < len(d.gpus()) && isUrgent {
 			known = nil
-			if e := n.engines[name]; e != nil {
-				known = n.askForMemory(ctx, e, &d)
+			if e := ds.engines.byName[name]; e != nil {
+				known = ds.askForMemory(ctx, e, &d)
 			}
 		}
 		all = append(all, known...)
@@ -324,7 +335,7 @@ func match(gpus []process.Device, reports []vram.GPU) []schedule.GPUMemory {
 }
 
 // askForMemory returns what an engine itself says of its GPUs.
-func (n *Node) askForMemory(ctx context.Context, e *engine, d *engineDevices) []schedule.GPUMemory {
+func (ds *Devices) askForMemory(ctx context.Context, e *engine, d *engineDevices) []schedule.GPUMemory {
 	build, err := e.process.Probe(ctx)
 	if err != nil {
 		return nil

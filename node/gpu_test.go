@@ -38,11 +38,11 @@ func withGPU(t *testing.T, fake *fakeengine.Engine, s Settings, e EngineSettings
 // load loads the shipped model with the options, and returns the arguments that its engine got.
 func load(t *testing.T, n *Node, fake *fakeengine.Engine, o LoadOptions) (supervisor.Info, string) {
 	t.Helper()
-	target, err := n.Find(t.Context(), "lmcaddy/tinychat")
+	target, err := n.Names.Find(t.Context(), "lmcaddy/tinychat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := n.LoadAt(t.Context(), target, o, nil)
+	in, err := n.Loads.LoadAt(t.Context(), target, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestGPU_ItsCodeIsCompiledDuringTheFirstLoad(t *testing.T) {
 	if asked() != 1 {
 		t.Errorf("the engine was asked %d times before the model was ready, want once", asked())
 	}
-	if err := n.Unload(t.Context(), in.ID); err != nil {
+	if err := n.Loads.Unload(t.Context(), in.ID); err != nil {
 		t.Fatal(err)
 	}
 	if load(t, n, fake, LoadOptions{}); asked() != 1 {
@@ -118,11 +118,11 @@ func TestGPU_WhatTheConfigurationChooses(t *testing.T) {
 			fake := fakeengine.Install(t, gpu(nil))
 			n := withGPU(t, fake, Settings{Models: map[string]ModelSettings{"lmcaddy/tinychat": tt.model}}, EngineSettings{Sandbox: schedule.Off, Args: tt.args})
 			if tt.loadFails != "" {
-				target, err := n.Find(t.Context(), "lmcaddy/tinychat")
+				target, err := n.Names.Find(t.Context(), "lmcaddy/tinychat")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := n.LoadAt(t.Context(), target, LoadOptions{}, nil); err == nil || !strings.Contains(err.Error(), tt.loadFails) {
+				if _, err := n.Loads.LoadAt(t.Context(), target, LoadOptions{}, nil); err == nil || !strings.Contains(err.Error(), tt.loadFails) {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -159,18 +159,18 @@ func TestGPU_ASandboxThatHidesIt(t *testing.T) {
 			t.Parallel()
 			fake := fakeengine.Install(t, gpu(nil))
 			n := withGPU(t, fake, Settings{Exposed: tt.isExposed}, EngineSettings{Sandbox: tt.sandbox})
-			target, err := n.Find(t.Context(), "lmcaddy/tinychat")
+			target, err := n.Names.Find(t.Context(), "lmcaddy/tinychat")
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := n.spec(t.Context(), target.Model, LoadOptions{})
+			spec, err := n.Loads.spec(t.Context(), target.Model, LoadOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if uses := len(spec.Devices) == 1 && !spec.NoGPU && (spec.Unconfined || spec.NoSandbox != ""); uses != tt.uses || !uses && !spec.NoGPU {
 				t.Errorf("devices %v, none: %t, unconfined: %t, %q", spec.Devices, spec.NoGPU, spec.Unconfined, spec.NoSandbox)
 			}
-			said := strings.Join(n.DeviceFaults(), "\n")
+			said := strings.Join(n.Devices.Faults(), "\n")
 			if !strings.Contains(said, tt.says) || (tt.says == "") != (said == "") || said != "" && !strings.Contains(said, "CUDA0") {
 				t.Errorf("it says %q", said)
 			}
@@ -208,13 +208,13 @@ func TestGPU_IsGoneAndComesBack(t *testing.T) {
 		t.Errorf("the second is on %q, by %s", second.Placed(), args)
 	}
 	eventually(t, "it is said", func() bool {
-		return slices.ContainsFunc(n.DeviceFaults(), func(fault string) bool { return strings.Contains(fault, "doesn't find CUDA0 any more") })
+		return slices.ContainsFunc(n.Devices.Faults(), func(fault string) bool { return strings.Contains(fault, "doesn't find CUDA0 any more") })
 	})
 	write()
 	if third, _ := load(t, n, fake, LoadOptions{}); third.Placed() != "CUDA0" {
 		t.Errorf("the third is on %q", third.Placed())
 	}
-	if faults := n.DeviceFaults(); len(faults) > 0 {
+	if faults := n.Devices.Faults(); len(faults) > 0 {
 		t.Errorf("it is back, and %q is said", faults)
 	}
 }
@@ -245,11 +245,11 @@ func TestGPU_TheContextFollowsItsRoom(t *testing.T) {
 			t.Parallel()
 			fake := fakeengine.Install(t, gpu(nil))
 			n := withGPU(t, fake, Settings{GPUMemory: GPUMemory{Each: Budget{Bytes: tt.budget}}}, EngineSettings{Sandbox: schedule.Off})
-			target, err := n.Find(t.Context(), "lmcaddy/tinychat")
+			target, err := n.Names.Find(t.Context(), "lmcaddy/tinychat")
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := n.spec(t.Context(), target.Model, LoadOptions{})
+			spec, err := n.Loads.spec(t.Context(), target.Model, LoadOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -66,7 +66,7 @@ func (n *Node) Health(preloads bool) []Trouble {
 			found[i].Fatal = !hasReady
 		}
 	}
-	for _, fault := range n.DeviceFaults() {
+	for _, fault := range n.Devices.Faults() {
 		found = append(found, Trouble{Code: TroubleGPU, Message: fault})
 	}
 	for _, in := range o.Instances {
@@ -175,7 +175,7 @@ func (n *Node) lastingTroubles() []Trouble {
 // engineTrouble says that no engine is installed.
 func (n *Node) engineTrouble() *Trouble {
 	var why error
-	for _, e := range n.inOrder {
+	for _, e := range n.Engines.inOrder {
 		if e.Find == nil {
 			return nil
 		}
@@ -194,7 +194,7 @@ func (n *Node) engineTrouble() *Trouble {
 }
 
 func (n *Node) storeTrouble() *Trouble {
-	s := n.Conversations()
+	s := n.Stores.Get()
 	if s == nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (n *Node) diskTrouble() *Trouble {
 // load returns how busy this node is.
 func (n *Node) load() cluster.Load {
 	o := n.supervisor.Overview()
-	l := cluster.Load{Budget: n.budget.Load()}
+	l := cluster.Load{Budget: n.Devices.budget.Load()}
 	for i := range o.Instances {
 		if in := &o.Instances[i]; in.Spec.Remote == nil {
 			l.Loaded++

@@ -8,7 +8,7 @@ import (
 
 func TestHidePaths(t *testing.T) {
 	t.Parallel()
-	n := &Node{home: home.Dir("/home/ann lee/.lmcaddy")}
+	n := &Node{base: &base{home: home.Dir("/home/ann lee/.lmcaddy")}}
 	n.settings.Store(&Settings{ModelsDirs: []string{"/srv/my models"}, Engines: llamaServer(EngineSettings{Path: "/opt/our engine/bin/llama-server"})})
 	for text, want := range map[string]string{
 		"it is broken.": "it is broken.",

@@ -30,12 +30,12 @@ func (d *Demand) Needs(need access.Need) {
 
 // Outgrown records that an instance refused a prompt as too long for its context. It reports whether the model has an
 // instance with a longer context, which the next Acquire will prefer.
-func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
+func (ld *Loads) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
 	if t.Instance != "" || length == 0 || length < d.Context.Likely && d.outgrown {
 		return false
 	}
-	for _, in := range n.supervisor.Instances() {
+	for _, in := range ld.supervisor.Instances() {
 		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() && in.Away == "" {
 			d.Context.Likely, d.outgrown = length+1, true
 			return true
@@ -45,11 +45,11 @@ func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 }
 
 // HasOther reports whether a request that an instance hasn't answered can be answered by another one that is there.
-func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
+func (ld *Loads) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 	if t.Instance != "" {
 		return false
 	}
-	return slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool {
+	return slices.ContainsFunc(ld.supervisor.Instances(), func(in supervisor.Info) bool {
 		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == schedule.Ready && in.Away == "" &&
 			!slices.Contains(d.Tried, in.Gen)
 	})
@@ -57,7 +57,7 @@ func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 
 // numbered finds an instance by its number: key:1 is the first instance, whose id is the bare key. The key may be any of
 // the model's names.
-func (n *Node) numbered(name string) (Target, bool) {
+func (n *Names) numbered(name string) (Target, bool) {
 	name = strings.TrimSpace(name)
 	at := strings.LastIndexByte(name, ':')
 	if at < 1 {
@@ -86,7 +86,7 @@ func (n *Node) numbered(name string) (Target, bool) {
 // InstanceID returns the id of the instance with a name: its id, its number, or an alias or another name of a model that has one
 // instance. A key is an id, and nothing else: a client that unloads the first instance twice must not hit the second. A name that
 // matches no instance is returned unchanged.
-func (n *Node) InstanceID(ctx context.Context, name string) string {
+func (n *Names) InstanceID(ctx context.Context, name string) string {
 	instances := n.supervisor.Instances()
 	for _, in := range instances {
 		if in.ID == name {
@@ -113,11 +113,11 @@ func (n *Node) InstanceID(ctx context.Context, name string) string {
 
 // Keep sets how long an instance may be idle; 0: unlimited. It has no effect on one that was loaded by hand, is preloaded or pinned:
 // whoever wanted that decides when it is unloaded.
-func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
+func (ld *Loads) Keep(in supervisor.Info, ttl time.Duration) {
 	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
 		return
 	}
-	n.respecify(in.Gen, func(s *schedule.Spec) {
+	ld.respecify(in.Gen, func(s *schedule.Spec) {
 		from, _ := s.Recipe.(recipe)
 		from.options.TTL = &ttl
 		s.TTL, s.Recipe = ttl, from
@@ -127,16 +127,16 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 // Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't
 // unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*remotes.NotManagedError] or a
 // [*remotes.Error].
-func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
+func (ld *Loads) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
 		return remotes.Pin(ctx, &in, pinned)
 	}
-	n.respecify(in.Gen, func(s *schedule.Spec) {
+	ld.respecify(in.Gen, func(s *schedule.Spec) {
 		from, ok := s.Recipe.(recipe)
 		if !ok {
 			return
 		}
-		ms := n.settingsOf(from.settings, s.Model.Key)
+		ms := ld.names.settingsOf(from.settings, s.Model.Key)
 		from.options.Pinned, ms.Pinned = &pinned, pinned
 		s.Pinned, s.AutoRestart, s.Recipe = pinned, from.options.ByHand || pinned || ms.Preload, from
 		s.TTL = timeToLive(from.settings, ms, from.options)
@@ -145,10 +145,10 @@ func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 }
 
 // respecify changes the Spec of an instance. It waits for new settings that are being applied, whose Specs were made of the old one.
-func (n *Node) respecify(gen uint64, change func(*schedule.Spec)) {
-	n.applying.Lock()
-	defer n.applying.Unlock()
-	n.supervisor.Respecify(gen, change)
+func (ld *Loads) respecify(gen uint64, change func(*schedule.Spec)) {
+	ld.applying.Lock()
+	defer ld.applying.Unlock()
+	ld.supervisor.Respecify(gen, change)
 }
 
 // IDTakenError is returned when a load chooses an identifier that already means something else.
@@ -161,7 +161,7 @@ func (e *IDTakenError) Error() string {
 // checkID returns an error if an identifier for a new instance of the model with a key is a name of a model, in any case, or the number of
 // an instance, as key:2 is. Only the model itself may have its own numbers, from 2 on: they are what its instances are called anyway. The
 // supervisor compares the identifier with other instances.
-func (n *Node) checkID(id, key string) error {
+func (n *Names) checkID(id, key string) error {
 	if id == "" || catalog.Normal(id) == key {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (n *Node) checkID(id, key string) error {
 }
 
 // isModelName reports whether a name leads to a model, or would if another name or model were gone.
-func (n *Node) isModelName(name string) bool {
+func (n *Names) isModelName(name string) bool {
 	if _, unknown := n.known(name); unknown == nil {
 		return true
 	}
@@ -194,7 +194,7 @@ func (n *Node) isModelName(name string) bool {
 
 // identify records an identifier that a load has chosen, so that it goes before the names of models that are added later. It forgets
 // those whose instances are gone.
-func (n *Node) identify(id string) {
+func (n *Names) identify(id string) {
 	if id == "" {
 		return
 	}
@@ -208,7 +208,7 @@ func (n *Node) identify(id string) {
 }
 
 // identified finds an instance by an identifier that its load has chosen, ignoring case.
-func (n *Node) identified(name string) (supervisor.Info, bool) {
+func (n *Names) identified(name string) (supervisor.Info, bool) {
 	if _, ok := n.chosen.Load(catalog.Normal(name)); !ok {
 		return supervisor.Info{}, false
 	}
@@ -217,7 +217,7 @@ func (n *Node) identified(name string) (supervisor.Info, bool) {
 
 // isAliasOfAnother reports whether a name is an alias of another model than the instance's. A load can't choose an alias, but a reload can
 // bring one: then the configuration counts, since that is the operator's. A pattern that fits doesn't: it is for names that nothing has.
-func (n *Node) isAliasOfAnother(name string, in supervisor.Info) bool {
+func (n *Names) isAliasOfAnother(name string, in supervisor.Info) bool {
 	of, ok := n.settings.Load().alias(name)
 	if !ok {
 		return false
@@ -227,7 +227,7 @@ func (n *Node) isAliasOfAnother(name string, in supervisor.Info) bool {
 }
 
 // warnTaken warns about instances that their identifiers no longer lead to.
-func (n *Node) warnTaken() {
+func (n *Names) warnTaken() {
 	n.chosen.Range(func(key, _ any) bool {
 		if in, ok := n.instance(key.(string)); ok && n.isAliasOfAnother(in.ID, in) {
 			n.log.Warn("an alias is also the identifier of an instance of another model: requests for it go to the alias's model; unload the instance, or choose another alias",

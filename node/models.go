@@ -17,33 +17,33 @@ import (
 )
 
 // LongestTTL returns how long a model that is loaded on first use may stay idle; 0: unlimited.
-func (n *Node) LongestTTL(key string) time.Duration {
-	s := n.settings.Load()
-	return timeToLive(s, n.settingsOf(s, key), LoadOptions{})
+func (ld *Loads) LongestTTL(key string) time.Duration {
+	s := ld.settings.Load()
+	return timeToLive(s, ld.names.settingsOf(s, key), LoadOptions{})
 }
 
 // Wire returns the wire format of the engine that runs a model.
-func (n *Node) Wire(m catalog.Model) wire.Engine {
+func (en *Engines) Wire(m catalog.Model) wire.Engine {
 	if m.IsRemote {
-		return n.Remotes.Wire(m.Key)
+		return en.remotes.Wire(m.Key)
 	}
-	return n.wireWith(&m, n.argumentsOf(&m))
+	return en.wireWith(&m, en.argumentsOf(&m))
 }
 
 // wireWith returns the wire format for a model on this machine that is loaded with the operator's arguments.
-func (n *Node) wireWith(m *catalog.Model, args []string) wire.Engine {
-	engine := n.engineOf(m).Wire
+func (en *Engines) wireWith(m *catalog.Model, args []string) wire.Engine {
+	engine := en.of(m).Wire
 	if specific, ok := engine.(wire.Specific); ok {
-		caps := n.capsWith(m, args)
+		caps := en.capsWith(m, args)
 		return specific.For(&caps)
 	}
 	return engine
 }
 
 // argumentsOf returns the arguments that the operator adds to those of a model's engine.
-func (n *Node) argumentsOf(m *catalog.Model) []string {
-	s := n.settings.Load()
-	of, own := s.Engines[n.engineOf(m).Name].Args, n.settingsOf(s, m.Key).Args
+func (en *Engines) argumentsOf(m *catalog.Model) []string {
+	s := en.settings.Load()
+	of, own := s.Engines[en.of(m).Name].Args, en.names.settingsOf(s, m.Key).Args
 	if len(own) == 0 {
 		return of
 	}
@@ -51,42 +51,42 @@ func (n *Node) argumentsOf(m *catalog.Model) []string {
 }
 
 // WireOf returns the wire format of an instance.
-func (n *Node) WireOf(in *supervisor.Info) wire.Engine {
+func (en *Engines) WireOf(in *supervisor.Info) wire.Engine {
 	if in.Spec.Remote != nil {
 		return remotes.WireOf(in.Spec)
 	}
-	return n.wireWith(&in.Spec.Model, in.Spec.Args)
+	return en.wireWith(&in.Spec.Model, in.Spec.Args)
 }
 
 // Template returns what is known of the chat template of an instance's model; nil if it was never rendered here.
-func (n *Node) Template(in *supervisor.Info) *request.Template {
+func (en *Engines) Template(in *supervisor.Info) *request.Template {
 	if in.Spec.Remote != nil {
 		return nil
 	}
-	return n.templateOf(&in.Spec.Model, in.Spec.Args)
+	return en.templateOf(&in.Spec.Model, in.Spec.Args)
 }
 
 // Caps returns a model's capabilities, as far as they are known without loading it.
-func (n *Node) Caps(m catalog.Model) request.Caps {
+func (en *Engines) Caps(m catalog.Model) request.Caps {
 	if !m.IsRemote {
-		return n.capsWith(&m, n.argumentsOf(&m))
+		return en.capsWith(&m, en.argumentsOf(&m))
 	}
-	caps := n.baseCaps(&m)
-	n.Remotes.Describe(&m, &caps)
+	caps := en.baseCaps(&m)
+	en.remotes.Describe(&m, &caps)
 	return caps
 }
 
-func (n *Node) baseCaps(m *catalog.Model) request.Caps {
-	s := n.settings.Load()
+func (en *Engines) baseCaps(m *catalog.Model) request.Caps {
+	s := en.settings.Load()
 	return request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: s.Gates.RawGrammar, OmitsUnseen: s.OmitsUnseen,
 	}
 }
 
 // capsWith is Caps of a model on this machine that is loaded with the operator's arguments.
-func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
-	caps, engine := n.baseCaps(m), n.engineOf(m)
-	caps.Template = n.templateOf(m, args)
+func (en *Engines) capsWith(m *catalog.Model, args []string) request.Caps {
+	caps, engine := en.baseCaps(m), en.of(m)
+	caps.Template = en.templateOf(m, args)
 	switch {
 	case caps.Template != nil:
 		caps.Reasoning = caps.Template.Reasoning()
@@ -100,7 +100,7 @@ func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 }
 
 // Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest. Its key, instance
-// and spec are those of the [Target] that is acquired; its prompt is made with [Node.PromptKey].
+// and spec are those of the [Target] that is acquired; its prompt is made with [Engines.PromptKey].
 type Demand struct {
 	schedule.Demand
 
@@ -112,12 +112,12 @@ type Demand struct {
 
 // Acquire waits for slots of a target. It loads the model first if necessary, and if the settings allow it. The error is
 // one of the supervisor's, one of Find's, the context's, or a [*translate.Error].
-func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
+func (ld *Loads) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
 	want := d.Demand
 	want.Key, want.Instance, want.Draft, want.Hops = t.Model.Key, t.Instance, "", supervisor.Via(ctx)
-	want.MayLoad = n.settings.Load().JIT && !t.Model.IsRemote
+	want.MayLoad = ld.settings.Load().JIT && !t.Model.IsRemote
 	var err error
-	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {
+	if want.Spec, err = ld.firstUse(ctx, &t.Model, d); err != nil {
 		return nil, err
 	}
 	if from, ok := want.Spec.Recipe.(recipe); ok && from.cold {
@@ -126,51 +126,51 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	if d.Draft != "" && want.Spec.Draft != nil {
 		want.Draft = want.Spec.Draft.Key
 	}
-	lease, err := n.supervisor.Acquire(ctx, want, d.Notify)
+	lease, err := ld.supervisor.Acquire(ctx, want, d.Notify)
 	if err != nil {
 		return nil, err
 	}
-	n.catchUp(lease.Instance.Spec)
+	ld.catchUp(lease.Instance.Spec)
 	return lease, nil
 }
 
 // Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire, and an [*IDTakenError].
-func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
+func (ld *Loads) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	o.ByHand = true
-	if err := n.checkID(o.ID, m.Key); err != nil {
+	if err := ld.names.checkID(o.ID, m.Key); err != nil {
 		return supervisor.Info{}, err
 	}
-	n.seekLost()
-	spec, err := n.spec(ctx, m, o)
+	ld.devices.seekLost()
+	spec, err := ld.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err
 	}
-	info, err := n.supervisor.Load(ctx, spec, notifier)
+	info, err := ld.supervisor.Load(ctx, spec, notifier)
 	if err == nil {
-		n.identify(o.ID)
-		n.catchUp(info.Spec)
+		ld.names.identify(o.ID)
+		ld.catchUp(info.Spec)
 	}
 	return info, err
 }
 
 // LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*remotes.NotManagedError] or a
 // [*remotes.Error].
-func (n *Node) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
-	if in, ok := n.instance(t.Instance); t.Model.IsRemote || ok && in.Spec.Remote != nil {
+func (ld *Loads) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
+	if in, ok := ld.names.instance(t.Instance); t.Model.IsRemote || ok && in.Spec.Remote != nil {
 		load := remotes.Load{Key: t.Model.Key, Instance: t.Instance, ContextLength: o.ContextLength, Pinned: o.Pinned}
 		o.ContextLength, o.Pinned, o.Owner, o.ByHand = 0, nil, "", false
 		load.HasMore = o != LoadOptions{}
-		return n.Remotes.Load(ctx, load)
+		return ld.remotes.Load(ctx, load)
 	}
-	return n.Load(ctx, t.Model, o, notifier)
+	return ld.Load(ctx, t.Model, o, notifier)
 }
 
 // Unload unloads an instance once its requests have been answered.
-func (n *Node) Unload(ctx context.Context, id string) error {
-	if in, ok := n.instance(id); ok && in.Spec.Remote != nil {
+func (ld *Loads) Unload(ctx context.Context, id string) error {
+	if in, ok := ld.names.instance(id); ok && in.Spec.Remote != nil {
 		return remotes.Unload(ctx, &in)
 	}
-	return n.supervisor.Unload(ctx, id)
+	return ld.supervisor.Unload(ctx, id)
 }
 
 // Instances returns the instances, in the order in which they were loaded.
@@ -238,11 +238,11 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		return nil, err
 	}
 	all := make([]ModelState, 0, len(models))
-	aliases, lacks := n.aliases(), n.lacks()
+	aliases, lacks := n.Names.aliases(), n.Engines.lacks()
 	for i := range models {
 		if m := &models[i]; m.Err == nil {
 			state := ModelState{Model: m, IsListed: true, Aliases: aliases[m.Key], Lacks: lacks(m)}
-			if shown := n.Reasoning(m); shown.Default != m.Reasoning.Default || !slices.Equal(shown.Options, m.Reasoning.Options) {
+			if shown := n.Engines.Reasoning(m); shown.Default != m.Reasoning.Default || !slices.Equal(shown.Options, m.Reasoning.Options) {
 				state.Model, state.IsCopy = new(*m), true
 				state.Reasoning = shown
 			}
@@ -264,16 +264,16 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 			all[i].Places = append(all[i].Places, in)
 		}
 		if in.IsLoaded() {
-			all[i].Instances, all[i].Choices = append(all[i].Instances, in), n.Choices(in)
+			all[i].Instances, all[i].Choices = append(all[i].Instances, in), n.Engines.Choices(in)
 		}
 	}
 	return all, nil
 }
 
 // lacks returns a function that says why a model's engine can't load it.
-func (n *Node) lacks() func(*catalog.Model) string {
+func (en *Engines) lacks() func(*catalog.Model) string {
 	by := map[catalog.Format]func(*catalog.Model) string{}
-	for format, e := range n.ofFormat {
+	for format, e := range en.ofFormat {
 		by[format] = Lacks(e.Engine, e.process)
 	}
 	return func(m *catalog.Model) string {

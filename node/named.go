@@ -12,7 +12,7 @@ import (
 )
 
 // settingsOf returns the settings of the model with a key. They may be listed under the key or under another of its names.
-func (n *Node) settingsOf(s *Settings, key string) ModelSettings {
+func (n *Names) settingsOf(s *Settings, key string) ModelSettings {
 	if ms, ok := s.Models[key]; ok {
 		return ms
 	}
@@ -25,7 +25,7 @@ func (n *Node) settingsOf(s *Settings, key string) ModelSettings {
 }
 
 // means returns the key of the model with a name, according to the last scan of the disk, or "".
-func (n *Node) means(name string) string {
+func (n *Names) means(name string) string {
 	m, err := n.known(name)
 	if err != nil {
 		return ""
@@ -34,7 +34,7 @@ func (n *Node) means(name string) string {
 }
 
 // aliases returns the aliases of each model, by key.
-func (n *Node) aliases() map[string][]string {
+func (n *Names) aliases() map[string][]string {
 	s := n.settings.Load()
 	aliases := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
@@ -44,7 +44,7 @@ func (n *Node) aliases() map[string][]string {
 		}
 	}
 	for _, m := range n.custom.list() {
-		if _, ok := n.CustomModel(m.Name); ok {
+		if _, ok := n.Custom(m.Name); ok {
 			key := n.means(m.Model)
 			aliases[key] = append(aliases[key], m.Name)
 		}
@@ -57,7 +57,7 @@ func (n *Node) aliases() map[string][]string {
 func (n *Node) warnIdle(s *Settings) {
 	n.warnIdleMCP(s)
 	n.warnIdleWarm(s)
-	n.warnTaken()
+	n.Names.warnTaken()
 	for _, dir := range s.ModelsDirs {
 		info, err := os.Stat(dir)
 		switch {
@@ -70,7 +70,7 @@ func (n *Node) warnIdle(s *Settings) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
-		if e := n.engines[name]; s.Engines[name].Path != "" && e.Find != nil {
+		if e := n.Engines.byName[name]; s.Engines[name].Path != "" && e.Find != nil {
 			if _, err := e.Find(e.setup); err != nil {
 				n.log.Warn("no model can be loaded", "error", err)
 			}
@@ -79,21 +79,21 @@ func (n *Node) warnIdle(s *Settings) {
 	by := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
 		ms := s.Models[name]
-		if key := n.warnUnknown("the settings of a model have no effect", name); key != "" && by[key] != "" {
+		if key := n.Names.warnUnknown("the settings of a model have no effect", name); key != "" && by[key] != "" {
 			n.log.Warn("two blocks of settings are for the same model, and one of them has no effect: merge them", "model", key,
 				"blocks", []string{by[key], name})
 		} else if key != "" {
 			by[key] = name
-			n.warnKeys(key, ms.Aliases)
+			n.Names.warnKeys(key, ms.Aliases)
 		}
-		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.means(name)); ms.Draft != "" && unknown != nil {
-			n.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
+		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.Names.means(name)); ms.Draft != "" && unknown != nil {
+			n.Names.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
 		}
 	}
 }
 
 // warnKeys warns about aliases of a model that are keys of others: a key goes before an alias.
-func (n *Node) warnKeys(key string, aliases []string) {
+func (n *Names) warnKeys(key string, aliases []string) {
 	for _, alias := range aliases {
 		if m, err := n.catalog.Known(alias); err == nil && isKeyOf(&m, alias) && m.Key != key {
 			n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias", "alias", alias, "model", key)
@@ -102,11 +102,11 @@ func (n *Node) warnKeys(key string, aliases []string) {
 }
 
 // warnUnknown warns if no model has a name. Otherwise it returns the model's key.
-func (n *Node) warnUnknown(what, name string) (key string) {
-	asked := n.Remotes.Asked()
+func (n *Names) warnUnknown(what, name string) (key string) {
+	asked := n.remotes.Asked()
 	m, err := n.lookup(n.ctx, name)
 	missing, ok := errors.AsType[*catalog.NotFoundError](err)
-	if ok && n.Remotes.Await(n.ctx, asked) {
+	if ok && n.remotes.Await(n.ctx, asked) {
 		m, err = n.lookup(n.ctx, name)
 		missing, ok = errors.AsType[*catalog.NotFoundError](err)
 	}

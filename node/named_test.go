@@ -19,11 +19,11 @@ func TestSettingsOf(t *testing.T) {
 			t.Parallel()
 			n := open(t, withModel(t))
 			push(t, n, 1, Settings{Models: map[string]ModelSettings{name: {ContextLength: 512}}})
-			target, err := n.Find(t.Context(), "tinychat")
+			target, err := n.Names.Find(t.Context(), "tinychat")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := n.settingsOf(n.settings.Load(), target.Model.Key).ContextLength; got != want {
+			if got := n.Names.settingsOf(n.settings.Load(), target.Model.Key).ContextLength; got != want {
 				t.Errorf("context_length %d, want %d", got, want)
 			}
 		})

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
@@ -46,54 +45,34 @@ type Node struct {
 	Cluster  *cluster.Cluster   // the node's part in its cluster
 	Suspects *suspects.Suspects // the requests that engines have failed on
 
-	home       home.Dir
-	log        *slog.Logger
+	Names     *Names
+	Engines   *Engines
+	Devices   *Devices
+	Loads     *Loads
+	Downloads *Downloads
+	Stores    *Stores
+
+	*base
+	id         string // see ID
 	logs       logSwitch
 	lock       *Lock
-	catalog    *catalog.Catalog
-	supervisor *supervisor.Supervisor
-	engines    map[string]*engine         // by name
-	ofFormat   map[catalog.Format]*engine // the engine that runs each format
-	inOrder    []*engine                  // as they were given; the first is the default
-
-	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, or if noDownloads has the reason
-	noDownloads atomic.Pointer[error]
-
-	store   atomic.Pointer[store.Store] // holds conversations; nil before the first settings
-	pruning chan struct{}               // wakes prune
-
-	health health
-
+	health     health
 	preloading preloading
 
-	custom customModels // names that clients have given models
+	mu    sync.Mutex
+	live  map[uint64]Settings // by the configuration's generation
+	force uint64              // the generation in effect
+}
 
-	templates templates // what models' chat templates make of requests
-
-	id        string // see ID
-	announced announcements
-
-	sweeping chan struct{} // wakes sweep
-
-	settings atomic.Pointer[Settings] // those in effect
-	ending   atomic.Bool              // Close will be called soon
-
-	mu     sync.Mutex
-	live   map[uint64]Settings     // by the configuration's generation
-	force  uint64                  // the generation in effect
-	stores map[string]*store.Store // open stores, by URL; empty: the home's own
-
-	budget   atomic.Int64                 // memory for all instances, in bytes; 0: unlimited
-	devices  atomic.Pointer[foundDevices] // found last; nil before that
-	specs    sync.Map                     // key to madeSpec
-	contexts sync.Map                     // key to madeContext
-	working  atomic.Bool                  // contexts are worked out in the background
-	longest  sync.Map                     // key to longestToken
-	chosen   sync.Map                     // identifiers that loads have chosen, in lower case
-	applying sync.Mutex
-	looking  sync.Mutex // for devices
-
-	background sync.WaitGroup // goroutines of the node, such as preloads
+// base is what all parts of a node use.
+type base struct {
+	home       home.Dir
+	log        *slog.Logger
+	catalog    *catalog.Catalog
+	supervisor *supervisor.Supervisor
+	settings   atomic.Pointer[Settings] // those in effect
+	ending     atomic.Bool              // Close will be called soon
+	background sync.WaitGroup           // goroutines of the node, such as preloads
 	ctx        context.Context
 	cancel     context.CancelFunc
 }
@@ -102,64 +81,85 @@ type Node struct {
 func (n *Node) ID() string { return n.id }
 
 // Open starts a node with no settings on the home that is locked. The lock is the node's from then on. The log is used until
-// settings bring another. The engines are those of [Engines], and the further ones.
+// settings bring another. The engines are those of [BuiltIn], and the further ones.
 func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
-	engines := append(Engines(), further...)
+	all := append(BuiltIn(), further...)
 	dir, logs := l.home, newLogSwitch(first.Handler())
 	log := slog.New(logs)
-	n := &Node{
-		home: dir, log: log, logs: logs, lock: l, id: strings.ToLower(rand.Text()),
-		catalog:  NewCatalog(log.With("part", "catalog"), engines),
-		live:     map[uint64]Settings{},
-		stores:   map[string]*store.Store{},
-		pruning:  make(chan struct{}, 1),
-		sweeping: make(chan struct{}, 1),
-		Suspects: suspects.New(),
-	}
-	n.settings.Store(&Settings{})
-	n.Cluster = cluster.New(cluster.Options{
-		Log: log, Store: n.Conversations, Load: n.load, IsEnding: n.ending.Load,
-		Settings: func() (cluster.Settings, string) { s := n.settings.Load(); return s.Cluster, s.Version },
-		Register: func(peers []remotes.Peer) { n.Remotes.SetPeers(peers) },
-	})
-	n.Record = record.New(n.Conversations)
-	n.Runs = runs.New(n.Conversations, n.Cluster.Maker)
-	n.Access = access.New(access.Options{
-		Log: log, Store: n.Conversations, Usage: n.Record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
-		Revoked: n.forgetOwner, IsClustered: n.Cluster.Is, Boot: n.Cluster.Boot, Boots: n.Cluster.Boots,
-	})
-	n.catalog.SetSummary(dir.Catalog())
-	n.custom.file = dir.Names()
-	n.templates.file = dir.Templates()
-	n.catalog.SetChanged(n.modelsChanged)
-	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.setEngines(engines)
-	process.EndLeftovers(n.ctx, dir.Engines(), log)
+	b := &base{home: dir, log: log, catalog: NewCatalog(log.With("part", "catalog"), all)}
+	b.settings.Store(&Settings{})
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	n := &Node{base: b, logs: logs, lock: l, id: strings.ToLower(rand.Text()), live: map[uint64]Settings{}, Suspects: suspects.New()}
 	n.Warm, _ = warm.Open(dir.Warm(), log.With("part", "warm")) // the home is an absolute path
-	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
+	n.Names = &Names{base: b, custom: customModels{file: dir.Names()}}
+	n.Engines = &Engines{base: b, names: n.Names, warm: n.Warm, templates: templates{file: dir.Templates()}}
+	n.Engines.set(all)
+	n.Devices = &Devices{base: b, engines: n.Engines}
+	n.openStores()
+	n.catalog.SetSummary(dir.Catalog())
+	n.catalog.SetChanged(n.modelsChanged)
+	process.EndLeftovers(n.ctx, dir.Engines(), log)
+	n.supervisor = supervisor.New(n.Engines.processes(), supervisor.Options{
 		Options: process.Options{
 			Journal: dir.Engines(),
 			Cache:   dir.EngineCache(),
 			Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 			Ending:  n.ending.Load,
 			Warm:    n.Warm,
-			Learn:   n.learn,
+			Learn:   n.Engines.learn,
 		},
-		GPUs:    n.gpuMemory,
+		GPUs:    n.Devices.gpuMemory,
 		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))
 	n.Remotes = remotes.New(remotes.Options{
 		ID: n.id, Log: log, Catalog: n.catalog, Supervisor: n.supervisor, Outdated: n.Cluster.Wake,
 	})
+	n.Names.remotes, n.Engines.remotes = n.Remotes, n.Remotes
+	n.Loads = &Loads{base: b, names: n.Names, engines: n.Engines, devices: n.Devices, remotes: n.Remotes, access: n.Access}
+	n.Downloads = &Downloads{base: b, engines: n.Engines, devices: n.Devices, stores: n.Stores, record: n.Record}
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
 	n.MCP = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
-	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
-	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
-	n.background.Go(func() { n.every(saveUsageEvery, nil, n.saveUsage) })
-	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
-	n.background.Go(func() { n.Cluster.Run(n.ctx, n.Access.Quota.ShareStale) })
-	n.background.Go(func() { n.every(access.RecheckEvery, n.Access.Running.Wake(), n.recheckRunning) })
+	n.begin()
 	return n
+}
+
+// openStores makes what uses the stores, of which none is open before the first settings.
+func (n *Node) openStores() {
+	s := &Stores{
+		base: n.base, names: n.Names, warm: n.Warm, stores: map[string]*store.Store{},
+		pruning: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
+	}
+	n.Stores = s
+	n.Record = record.New(s.Get)
+	n.Cluster = cluster.New(cluster.Options{
+		Log: n.log, Store: s.Get, Load: n.load, IsEnding: n.ending.Load,
+		Settings: func() (cluster.Settings, string) { s := n.settings.Load(); return s.Cluster, s.Version },
+		Register: func(peers []remotes.Peer) { n.Remotes.SetPeers(peers) },
+	})
+	n.Runs = runs.New(s.Get, n.Cluster.Maker)
+	n.Access = access.New(access.Options{
+		Log: n.log, Store: s.Get, Usage: n.Record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
+		Revoked: s.forgetOwner, IsClustered: n.Cluster.Is, Boot: n.Cluster.Boot, Boots: n.Cluster.Boots,
+	})
+	s.record, s.cluster, s.runs, s.access = n.Record, n.Cluster, n.Runs, n.Access
+}
+
+// begin starts what is done from time to time.
+func (n *Node) begin() {
+	for _, job := range []struct {
+		period time.Duration
+		wake   <-chan struct{}
+		do     func()
+	}{
+		{pruneEvery, n.Stores.pruning, n.Stores.prune},
+		{sweepEvery, n.Stores.sweeping, n.Stores.sweep},
+		{saveUsageEvery, nil, n.Stores.saveUsage},
+		{renewEvery, nil, n.Stores.renewTurns},
+		{access.RecheckEvery, n.Access.Running.Wake(), n.recheckRunning},
+	} {
+		n.background.Go(func() { n.every(job.period, job.wake, job.do) })
+	}
+	n.background.Go(func() { n.Cluster.Run(n.ctx, n.Access.Quota.ShareStale) })
 }
 
 // recheckRunning ends the requests in progress whose tokens no longer allow them.
@@ -193,7 +193,7 @@ func (n *Node) Push(gen uint64, s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if err := n.checkEngines(&s); err != nil {
+	if err := n.Engines.check(&s); err != nil {
 		return err
 	}
 	for _, c := range s.Remotes {
@@ -213,7 +213,7 @@ func (n *Node) Push(gen uint64, s Settings) error {
 func (n *Node) push(gen uint64, s Settings) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.openStore(&s.Store); err != nil {
+	if err := n.Stores.open(&s.Store); err != nil {
 		return err
 	}
 	n.live[gen] = s
@@ -243,7 +243,7 @@ func (n *Node) Close() error {
 	n.Runs.Close()
 	n.cancel()
 	n.Cluster.Leave()
-	err := n.closeDownloads()
+	err := n.Downloads.close()
 	n.MCP.Close()
 	n.Remotes.Close()
 	n.supervisor.Close()
@@ -252,7 +252,7 @@ func (n *Node) Close() error {
 	n.catalog.Save()
 	err = errors.Join(err, n.Record.Usage.Save(context.Background()))
 	_ = n.Access.Tokens.SaveUse(context.Background()) // the next use is saved
-	for _, s := range n.stores {
+	for _, s := range n.Stores.stores {
 		err = errors.Join(err, s.Close())
 	}
 	return errors.Join(err, n.lock.Release())

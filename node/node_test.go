@@ -147,7 +147,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	}
 	push(t, n, 2, settings)
 	n.Pop(1)
-	lease, err := n.Acquire(t.Context(), Target{Model: first.Spec.Model}, Demand{})
+	lease, err := n.Loads.Acquire(t.Context(), Target{Model: first.Spec.Model}, Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,11 +163,11 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	dir := withModel(t)
 	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off})})
-	target, err := n.Find(t.Context(), "tinychat")
+	target, err := n.Names.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := n.Acquire(t.Context(), target, Demand{})
+	lease, err := n.Loads.Acquire(t.Context(), target, Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +186,12 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	dir := withModel(t)
 	n := open(t, dir)
 	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off})})
-	target, err := n.Find(t.Context(), "tinychat")
+	target, err := n.Names.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := n.Load(t.Context(), target.Model, LoadOptions{}, nil); err != nil {
+		if _, err := n.Loads.Load(t.Context(), target.Model, LoadOptions{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,11 +203,11 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 			if _, err := n.Models(t.Context()); err != nil { // a listing looks at the disk; what is known is found without
 				t.Fatal(err)
 			}
-			target, err = n.Find(t.Context(), name)
+			target, err = n.Names.Find(t.Context(), name)
 			return err == nil && target.Instance == want
 		})
 	}
-	_, err = n.Find(t.Context(), "lmcaddy/tinychat:3")
+	_, err = n.Names.Find(t.Context(), "lmcaddy/tinychat:3")
 	if _, missing := errors.AsType[*catalog.NotFoundError](err); !missing {
 		t.Errorf("error %v", err)
 	}

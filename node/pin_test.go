@@ -23,7 +23,7 @@ func TestPin_AmidNewSettings(t *testing.T) {
 		latest := n.settings.Load()
 		for applied := false; !applied; {
 			pinned = !pinned
-			if err := n.Pin(t.Context(), in, pinned); err != nil {
+			if err := n.Loads.Pin(t.Context(), in, pinned); err != nil {
 				t.Fatal(err)
 			}
 			got := n.Overview().Instances[0].Spec

@@ -14,25 +14,25 @@ type longestToken struct {
 }
 
 // LeastTokens returns the minimum number of tokens of a prompt of the given number of bytes, and the longest context that
-// it can get. Both are 0 if unknown. The errors are those of [Node.Acquire] for a model that can't be loaded.
-func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (least, limit int, _ error) {
+// it can get. Both are 0 if unknown. The errors are those of [Loads.Acquire] for a model that can't be loaded.
+func (ld *Loads) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (least, limit int, _ error) {
 	if t.Model.IsRemote {
 		return 0, 0, nil
 	}
-	longest := n.longestToken(t.Model)
+	longest := ld.longestToken(t.Model)
 	if longest == 0 {
 		return 0, 0, nil
 	}
-	limit, known := n.longestContext(t)
+	limit, known := ld.longestContext(t)
 	if !known {
 		return 0, 0, nil
 	}
 	if t.Instance == "" {
-		spec, err := n.firstUse(ctx, &t.Model, d)
+		spec, err := ld.firstUse(ctx, &t.Model, d)
 		if err != nil {
 			return 0, 0, err
 		}
-		if n.engines[spec.Engine].fixed(spec.Args).Context {
+		if ld.engines.byName[spec.Engine].fixed(spec.Args).Context {
 			return 0, 0, nil
 		}
 		limit = max(limit, spec.ContextLength)
@@ -42,12 +42,12 @@ func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (
 
 // longestContext returns the longest context of the instances that may serve a target, in tokens. It is unknown if an
 // argument overrides the context length of one of them.
-func (n *Node) longestContext(t Target) (longest int, known bool) {
-	for _, in := range n.supervisor.Instances() {
+func (ld *Loads) longestContext(t Target) (longest int, known bool) {
+	for _, in := range ld.supervisor.Instances() {
 		if in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
 			continue
 		}
-		if in.Spec.Remote != nil && in.Spec.ContextLength == 0 || n.engineOfSpec(in.Spec).fixed(in.Spec.Args).Context {
+		if in.Spec.Remote != nil && in.Spec.ContextLength == 0 || ld.engines.ofSpec(in.Spec).fixed(in.Spec.Args).Context {
 			return 0, false
 		}
 		longest = max(longest, in.Spec.ContextLength)
@@ -57,8 +57,8 @@ func (n *Node) longestContext(t Target) (longest int, known bool) {
 
 // longestToken returns the length of the model's longest token in bytes, or 0. It caches the result, since reading the file
 // takes milliseconds.
-func (n *Node) longestToken(m catalog.Model) int {
-	if v, ok := n.longest.Load(m.Key); ok {
+func (ld *Loads) longestToken(m catalog.Model) int {
+	if v, ok := ld.longest.Load(m.Key); ok {
 		if known := v.(longestToken); known.changed.Equal(m.Changed) {
 			return known.bytes
 		}
@@ -67,6 +67,6 @@ func (n *Node) longestToken(m catalog.Model) int {
 	if err != nil {
 		return 0 // loading will report it
 	}
-	n.longest.Store(m.Key, longestToken{m.Changed, bytes})
+	ld.longest.Store(m.Key, longestToken{m.Changed, bytes})
 	return bytes
 }

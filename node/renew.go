@@ -24,29 +24,29 @@ const (
 
 // renewTurns says in the store that the node makes the answers of its turns in progress, and cancels the runs whose turns were deleted or
 // cancelled. Then it fails the turns that nobody renews.
-func (n *Node) renewTurns() {
-	inProgress, ids := n.Runs.ByStore(), n.announced.byStore()
+func (st *Stores) renewTurns() {
+	inProgress, ids := st.runs.ByStore(), st.announced.byStore()
 	for s := range inProgress {
 		ids[s] = append(ids[s], slices.Collect(maps.Keys(inProgress[s]))...)
 	}
 	for s, ids := range ids {
-		if err := n.renew(s, ids, inProgress[s]); err != nil && n.ctx.Err() == nil {
-			n.log.Warn("can't renew the responses in progress in the store", "error", err)
+		if err := st.renew(s, ids, inProgress[s]); err != nil && st.ctx.Err() == nil {
+			st.log.Warn("can't renew the responses in progress in the store", "error", err)
 		}
 	}
-	s := n.Conversations()
+	s := st.Get()
 	if s == nil {
 		return
 	}
 	after := unrenewed
-	if n.Cluster.IsSteady() {
+	if st.cluster.IsSteady() {
 		after = unlisted
 	}
-	n.failUnfinished(s, unrenewed, after) // also the node's own whose end could not be stored
+	st.failUnfinished(s, unrenewed, after) // also the node's own whose end could not be stored
 }
 
-func (n *Node) renew(s *store.Store, ids []string, inProgress map[string]*runs.Run) error {
-	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
+func (st *Stores) renew(s *store.Store, ids []string, inProgress map[string]*runs.Run) error {
+	ctx, cancel := context.WithTimeout(st.ctx, renewTimeout)
 	defer cancel()
 	gone, err := s.Renew(ctx, ids)
 	for _, id := range gone {
@@ -58,13 +58,13 @@ func (n *Node) renew(s *store.Store, ids []string, inProgress map[string]*runs.R
 }
 
 // failUnfinished gives up turns of a store that nobody has renewed for some time, or for a shorter time if their node isn't listed.
-func (n *Node) failUnfinished(s *store.Store, unrenewed, unlisted time.Duration) {
-	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
+func (st *Stores) failUnfinished(s *store.Store, unrenewed, unlisted time.Duration) {
+	ctx, cancel := context.WithTimeout(st.ctx, renewTimeout)
 	defer cancel()
 	switch failed, err := s.FailUnfinished(ctx, unrenewed, unlisted); {
-	case err != nil && n.ctx.Err() == nil:
-		n.log.Warn("can't look for responses that a server left when it crashed", "error", err)
+	case err != nil && st.ctx.Err() == nil:
+		st.log.Warn("can't look for responses that a server left when it crashed", "error", err)
 	case failed > 0:
-		n.log.Info("responses that a server left when it crashed have failed", "responses", failed)
+		st.log.Info("responses that a server left when it crashed have failed", "responses", failed)
 	}
 }

@@ -23,7 +23,7 @@ func TestFollow_EndsSoon(t *testing.T) {
 		}, 0},
 		"narrowed": {narrow, 0},
 		"by another": {func(ctx context.Context, n *Node, made access.Token) error {
-			return n.Conversations().DeleteToken(ctx, made.ID)
+			return n.Stores.Get().DeleteToken(ctx, made.ID)
 		}, access.RecheckEvery},
 		"narrowed, by another": {narrowElsewhere, access.RecheckEvery},
 		"it expires by itself": {func(context.Context, *Node, access.Token) error { return nil }, life + access.RecheckEvery},
@@ -70,6 +70,6 @@ func narrow(ctx context.Context, n *Node, made access.Token) error {
 
 func narrowElsewhere(ctx context.Context, n *Node, made access.Token) error {
 	made.Models = []string{"c/*"}
-	_, err := access.UpdateToken(ctx, n.Conversations(), made)
+	_, err := access.UpdateToken(ctx, n.Stores.Get(), made)
 	return err
 }

@@ -48,7 +48,7 @@ func TestStartRun_EndsWithItsTurn(t *testing.T) {
 				if r.HasEnded() {
 					t.Fatalf("it ended by itself: %v", cause)
 				}
-				if err := end(t.Context(), n.Conversations()); err != nil {
+				if err := end(t.Context(), n.Stores.Get()); err != nil {
 					t.Fatal(err)
 				}
 				begun := time.Now()
@@ -56,7 +56,7 @@ func TestStartRun_EndsWithItsTurn(t *testing.T) {
 				if took := time.Since(begun); took > renewEvery || !errors.Is(cause, runs.ErrCancelled) || failure != nil {
 					t.Errorf("it ended after %v, by %v, %v", took, cause, failure)
 				}
-				if turn, err := n.Conversations().Get(t.Context(), "ada", "resp_1"); err == nil && turn.Status != store.Cancelled {
+				if turn, err := n.Stores.Get().Get(t.Context(), "ada", "resp_1"); err == nil && turn.Status != store.Cancelled {
 					t.Errorf("it is %s now", turn.Status)
 				}
 			})
@@ -77,7 +77,7 @@ func TestOpen_FailsWhatACrashLeft(t *testing.T) {
 	}
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
-	if turn, err := n.Conversations().Get(t.Context(), "ada", "resp_1"); err != nil || turn.Status != store.Failed {
+	if turn, err := n.Stores.Get().Get(t.Context(), "ada", "resp_1"); err != nil || turn.Status != store.Failed {
 		t.Errorf("%+v, %v", turn, err)
 	}
 }

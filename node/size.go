@@ -31,8 +31,8 @@ type footprint struct {
 // size sets the context, the slots and the memory of a Spec. Values of 0 are chosen so that the model fits: first the
 // longest context for one request, then as many slots as possible. It fits if it can be wholly on GPUs, or else, if the engine has none for
 // it, in the machine's memory.
-func (n *Node) size(spec *schedule.Spec, context, parallel int) {
-	e, most := n.engines[spec.Engine], spec.Model.MaxContextLength
+func (ld *Loads) size(spec *schedule.Spec, context, parallel int) {
+	e, most := ld.engines.byName[spec.Engine], spec.Model.MaxContextLength
 	can := e.choices(&spec.Model)
 	if !can.ContextLength {
 		context = cmp.Or(most, defaultContext)
@@ -40,11 +40,11 @@ func (n *Node) size(spec *schedule.Spec, context, parallel int) {
 	if !can.Parallel {
 		parallel = 1
 	}
-	budget := n.budget.Load()
-	least := n.estimate(spec, e.contextLength(cmp.Or(context, smallestContext), most), max(1, parallel))
-	gpu := n.gpuRoom(spec.Devices, least.offload)
+	budget := ld.devices.budget.Load()
+	least := ld.estimate(spec, e.contextLength(cmp.Or(context, smallestContext), most), max(1, parallel))
+	gpu := ld.devices.gpuRoom(spec.Devices, least.offload)
 	fits := func(context, parallel int, share float64) bool {
-		f := n.estimate(spec, context, parallel)
+		f := ld.estimate(spec, context, parallel)
 		if gpu > 0 {
 			return float64(f.offload) <= share*float64(gpu)
 		}
@@ -66,16 +66,16 @@ func (n *Node) size(spec *schedule.Spec, context, parallel int) {
 			spec.Parallel--
 		}
 	}
-	n.fill(spec, budget)
-	n.smaller(spec, parallel == 0, context == 0 && gpu > 0)
+	ld.fill(spec, budget)
+	ld.smaller(spec, parallel == 0, context == 0 && gpu > 0)
 }
 
 // fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.
-func (n *Node) fill(spec *schedule.Spec, budget int64) {
-	f := n.estimate(spec, spec.ContextLength, spec.Parallel)
+func (ld *Loads) fill(spec *schedule.Spec, budget int64) {
+	f := ld.estimate(spec, spec.ContextLength, spec.Parallel)
 	spec.Memory, spec.Offload, spec.Checkpoints, spec.PromptCache, spec.Reserve = f.total, f.offload, 0, 0, 0
-	n.checkpoints(spec, budget)
-	e := n.engines[spec.Engine]
+	ld.checkpoints(spec, budget)
+	e := ld.engines.byName[spec.Engine]
 	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
 		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve, spec.Memory-spec.Offload+spec.Reserve)
 		spec.Reserve += spec.PromptCache
@@ -85,8 +85,8 @@ func (n *Node) fill(spec *schedule.Spec, budget int64) {
 
 // smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with a shorter context, then with
 // half of the prompt cache, then without one. A number of slots, a context or a cache size that was given stays.
-func (n *Node) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
-	budget, e := n.budget.Load(), n.engines[spec.Engine]
+func (ld *Loads) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
+	budget, e := ld.devices.budget.Load(), ld.engines.byName[spec.Engine]
 	if budget <= 0 && len(spec.Devices) == 0 {
 		return
 	}
@@ -99,12 +99,12 @@ func (n *Node) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
 	}
 	for fewerSlots && own.Parallel > 1 {
 		own.Parallel--
-		n.fill(&own, budget)
+		ld.fill(&own, budget)
 		add()
 	}
 	for shorter && own.ContextLength > smallestContext {
 		own.ContextLength = max(e.contextLength(own.ContextLength/2, spec.Model.MaxContextLength), smallestContext)
-		n.fill(&own, budget)
+		ld.fill(&own, budget)
 		add()
 	}
 	if own.PromptCache == 0 || e.fixed(spec.Args).PromptCache != nil {
@@ -119,8 +119,8 @@ func (n *Node) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
 
 // checkpoints sets the number of context checkpoints for a model whose context can't be truncated, because it has a sliding
 // window or is recurrent. They may take as much memory as the prompt cache.
-func (n *Node) checkpoints(spec *schedule.Spec, budget int64) {
-	e := n.engines[spec.Engine]
+func (ld *Loads) checkpoints(spec *schedule.Spec, budget int64) {
+	e := ld.engines.byName[spec.Engine]
 	if e.Estimate == nil || e.MaxCheckpoints == 0 || budget <= 0 {
 		return
 	}
@@ -148,12 +148,12 @@ func promptCache(fixed *int64, budget, model, here int64) int64 {
 }
 
 // estimate returns the memory that a model takes with a context and slots, without its prompt cache.
-func (n *Node) estimate(spec *schedule.Spec, context, parallel int) footprint {
+func (ld *Loads) estimate(spec *schedule.Spec, context, parallel int) footprint {
 	sized := *spec
 	sized.ContextLength, sized.Parallel = context, parallel
-	f := n.memoryOf(&sized)
+	f := ld.memoryOf(&sized)
 	if spec.Draft != nil {
-		draft := n.memoryOf(&schedule.Spec{
+		draft := ld.memoryOf(&schedule.Spec{
 			Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,
 			Devices: spec.Devices,
 		})
@@ -165,14 +165,14 @@ func (n *Node) estimate(spec *schedule.Spec, context, parallel int) footprint {
 
 // memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the
 // files plus a tenth.
-func (n *Node) memoryOf(spec *schedule.Spec) footprint {
+func (ld *Loads) memoryOf(spec *schedule.Spec) footprint {
 	m := &spec.Model
 	size := m.SizeBytes + m.SizeBytes/10
 	memory := catalog.Memory{Weights: size}
-	if e := n.engines[spec.Engine]; e.Estimate != nil {
+	if e := ld.engines.byName[spec.Engine]; e.Estimate != nil {
 		var err error
 		if memory, err = e.Estimate(spec); err != nil {
-			n.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
+			ld.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
 			memory = catalog.Memory{Weights: size}
 		}
 	}

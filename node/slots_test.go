@@ -24,11 +24,11 @@ func TestLoad_NoMoreSlotsThanABatchHasTokens(t *testing.T) {
 				JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: schedule.Off}),
 				Models: map[string]ModelSettings{"lmcaddy/tinychat": {Parallel: tt.parallel}},
 			})
-			target, err := n.Find(t.Context(), "tinychat")
+			target, err := n.Names.Find(t.Context(), "tinychat")
 			if err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := n.Load(t.Context(), target.Model, LoadOptions{BatchSize: tt.batch}, nil)
+			loaded, err := n.Loads.Load(t.Context(), target.Model, LoadOptions{BatchSize: tt.batch}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

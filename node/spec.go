@@ -4,15 +4,33 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
+
+// Loads decides how models are loaded, and loads them.
+type Loads struct {
+	*base
+	names    *Names
+	engines  *Engines
+	devices  *Devices
+	remotes  *remotes.Remotes
+	access   *access.Access
+	specs    sync.Map    // key to madeSpec
+	contexts sync.Map    // key to madeContext
+	working  atomic.Bool // contexts are worked out in the background
+	longest  sync.Map    // key to longestToken
+	applying sync.Mutex  // held while new settings are applied
+}
 
 // LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
 // are ignored, see [process.Choices].
@@ -59,8 +77,8 @@ type basis struct {
 	changed  int64 // when the model's file did, in nanoseconds
 }
 
-func (n *Node) basisOf(m *catalog.Model) basis {
-	return basis{n.settings.Load(), n.budget.Load(), n.devices.Load(), m.Changed.UnixNano()}
+func (ld *Loads) basisOf(m *catalog.Model) basis {
+	return basis{ld.settings.Load(), ld.devices.budget.Load(), ld.devices.found.Load(), m.Changed.UnixNano()}
 }
 
 // madeSpec is a cached Spec, valid as long as the basis is the same.
@@ -70,51 +88,51 @@ type madeSpec struct {
 }
 
 // Reserve reserves tokens of the identity's daily limit for a request to a model; see [access.Quota.Reserve].
-func (n *Node) Reserve(
+func (ld *Loads) Reserve(
 	ctx context.Context, who *access.Identity, m *catalog.Model, d Demand, need access.Need,
 ) (each int, done func(), _ error) {
 	length := 0
 	if who.HasDailyLimit() {
-		spec, err := n.firstUse(ctx, m, d)
+		spec, err := ld.firstUse(ctx, m, d)
 		if err != nil {
 			return 0, nil, err
 		}
 		length = spec.ContextLength
-		for _, in := range n.supervisor.Instances() {
+		for _, in := range ld.supervisor.Instances() {
 			if in.Spec.Model.Key == m.Key {
 				length = max(length, in.Spec.ContextLength)
 			}
 		}
 	}
-	return n.Access.Quota.Reserve(ctx, who, need, length)
+	return ld.access.Quota.Reserve(ctx, who, need, length)
 }
 
 // firstUse returns the Spec of a model that is loaded on first use.
-func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*schedule.Spec, error) {
-	if n.hasLost() && !slices.ContainsFunc(n.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key }) {
-		n.seekLost()
+func (ld *Loads) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*schedule.Spec, error) {
+	if ld.devices.hasLost() && !slices.ContainsFunc(ld.supervisor.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key }) {
+		ld.devices.seekLost()
 	}
 	options := LoadOptions{Draft: d.Draft, Owner: d.Owner}
 	if d.ContextLength != 0 {
 		options.TTL, options.ContextLength = d.TTL, d.ContextLength
-		return n.spec(ctx, *m, options)
+		return ld.spec(ctx, *m, options)
 	}
-	now, key := n.basisOf(m), m.Key
+	now, key := ld.basisOf(m), m.Key
 	if d.Draft != "" {
 		key += "\n" + d.Draft
 	}
 	var spec *schedule.Spec
-	if v, ok := n.specs.Load(key); ok {
+	if v, ok := ld.specs.Load(key); ok {
 		if made := v.(madeSpec); made.basis == now {
 			spec = made.spec
 		}
 	}
 	if spec == nil {
 		var err error
-		if spec, err = n.spec(ctx, *m, LoadOptions{Draft: d.Draft}); err != nil {
+		if spec, err = ld.spec(ctx, *m, LoadOptions{Draft: d.Draft}); err != nil {
 			return nil, err
 		}
-		n.specs.Store(key, madeSpec{now, spec})
+		ld.specs.Store(key, madeSpec{now, spec})
 	}
 	if d.TTL != nil || d.Owner != "" { // the cached one is shared
 		own := *spec
@@ -131,16 +149,16 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*sched
 
 // spec returns the Spec to load a model with. Each value comes from the request, else from the model's settings, else from
 // the engine's, else it is chosen so that the model fits. The error is a [*translate.Error] or one of Find's.
-func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*schedule.Spec, error) {
-	s := n.settings.Load()
-	ms := n.settingsOf(s, m.Key)
+func (ld *Loads) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*schedule.Spec, error) {
+	s := ld.settings.Load()
+	ms := ld.names.settingsOf(s, m.Key)
 	if o.Pinned != nil {
 		ms.Pinned = *o.Pinned
 	}
 	if m.IsRemote {
 		return &schedule.Spec{Model: m, Parallel: 1, Remote: new(schedule.Remote)}, nil
 	}
-	e := n.engineOf(&m)
+	e := ld.engines.of(&m)
 	if err := e.runs(&m); err != nil {
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())
 	}
@@ -160,19 +178,19 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*sched
 		TTL:         timeToLive(s, ms, o),
 		Recipe:      recipe{s, o, s.isCold(ms)},
 	}
-	if err := n.place(ctx, spec, e, ms); err != nil {
+	if err := ld.place(ctx, spec, e, ms); err != nil {
 		return nil, err
 	}
 	o.Draft = cmp.Or(o.Draft, ms.Draft)
-	if err := n.choose(ctx, spec, e.choices(&m), o); err != nil {
+	if err := ld.choose(ctx, spec, e.choices(&m), o); err != nil {
 		return nil, err
 	}
-	n.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(o.Parallel, ms.Parallel, es.Parallel))
+	ld.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(o.Parallel, ms.Parallel, es.Parallel))
 	return spec, nil
 }
 
 // choose copies the options that the engine offers for the model to the Spec. The errors are those of spec.
-func (n *Node) choose(ctx context.Context, spec *schedule.Spec, can process.Choices, o LoadOptions) error {
+func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Choices, o LoadOptions) error {
 	if can.BatchSize && o.BatchSize > 0 {
 		spec.BatchSize = max(o.BatchSize, can.LeastBatch)
 	}
@@ -189,7 +207,7 @@ func (n *Node) choose(ctx context.Context, spec *schedule.Spec, can process.Choi
 		spec.Experts = o.Experts
 	}
 	if can.Draft {
-		draft, err := n.draft(ctx, spec.Model, o.Draft)
+		draft, err := ld.draft(ctx, spec.Model, o.Draft)
 		if err != nil {
 			return err
 		}

@@ -31,12 +31,12 @@ func TestSpec_SmallerSizes(t *testing.T) {
 			n := open(t, withModel(t))
 			c.settings.MemoryBudget.Bytes = 300 << 20
 			push(t, n, 1, c.settings)
-			eventually(t, "the budget counts", func() bool { return n.budget.Load() == c.settings.MemoryBudget.Bytes })
-			target, err := n.Find(t.Context(), key)
+			eventually(t, "the budget counts", func() bool { return n.Devices.budget.Load() == c.settings.MemoryBudget.Bytes })
+			target, err := n.Names.Find(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := n.spec(t.Context(), target.Model, LoadOptions{})
+			spec, err := n.Loads.spec(t.Context(), target.Model, LoadOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

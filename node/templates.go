@@ -130,20 +130,20 @@ func templateKey(e *engine, m *catalog.Model, args []string) string {
 
 // templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing
 // is.
-func (n *Node) templateOf(m *catalog.Model, args []string) *request.Template {
-	known := n.templates.now()
+func (en *Engines) templateOf(m *catalog.Model, args []string) *request.Template {
+	known := en.templates.now()
 	if m.Type != catalog.TypeLLM || !known.hashes[m.Template] {
 		return nil
 	}
-	return known.all[templateKey(n.engineOf(m), m, args)].Template
+	return known.all[templateKey(en.of(m), m, args)].Template
 }
 
 // Reasoning returns the choice of efforts that a model offers: as its template has shown, or else as its file looks.
-func (n *Node) Reasoning(m *catalog.Model) catalog.Reasoning {
-	if m.IsRemote || !n.templates.now().hashes[m.Template] {
+func (en *Engines) Reasoning(m *catalog.Model) catalog.Reasoning {
+	if m.IsRemote || !en.templates.now().hashes[m.Template] {
 		return m.Reasoning
 	}
-	if t := n.templateOf(m, n.argumentsOf(m)); t != nil {
+	if t := en.templateOf(m, en.argumentsOf(m)); t != nil {
 		shown := catalog.Reasoning{Default: t.Default}
 		if len(t.Thinking) > 0 {
 			shown.Options = t.Reasoning()
@@ -167,14 +167,14 @@ func (e *engine) renders(m *catalog.Model, args []string) bool {
 
 // learn finds out what the template of a model makes of requests, beside the launch of its engine or once the engine answers. It returns
 // what is done then; nil: that is known, or can't be found out. Another version of the engine may make something else of it.
-func (n *Node) learn(processCtx context.Context, spec *schedule.Spec, b process.Build) func(process.Ask) {
-	e := n.engineOfSpec(spec)
-	if !e.renders(&spec.Model, spec.Args) || n.templates.now().all[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
+func (en *Engines) learn(processCtx context.Context, spec *schedule.Spec, b process.Build) func(process.Ask) {
+	e := en.ofSpec(spec)
+	if !e.renders(&spec.Model, spec.Args) || en.templates.now().all[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
 		return nil
 	}
 	if renderer, ok := e.Wire.(wire.Renderer); ok {
 		return func(ask process.Ask) {
-			n.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
+			en.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
 				var dictate traits.Dictate
 				if by, ok := renderer.(wire.Dictator); ok {
 					dictate = func(c traits.Chat, text string) (string, error) {
@@ -191,9 +191,9 @@ func (n *Node) learn(processCtx context.Context, spec *schedule.Spec, b process.
 		}
 	}
 	learning := make(chan struct{})
-	n.background.Go(func() {
+	en.background.Go(func() {
 		defer close(learning)
-		n.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
+		en.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
 			return e.process.(process.Renderer).Rendering(ctx, spec, b, func(r process.Render) error {
 				return learn(func(c traits.Chat) (string, bool, error) { return r(c.Messages, c.Tools, c.Arguments) }, nil)
 			})
@@ -206,10 +206,10 @@ func (n *Node) learn(processCtx context.Context, spec *schedule.Spec, b process.
 type learnBy func(traits.Render, traits.Dictate) error
 
 // learnFrom learns from what by calls its argument with.
-func (n *Node) learnFrom(processCtx context.Context, spec *schedule.Spec, b process.Build, by func(context.Context, learnBy) error) {
+func (en *Engines) learnFrom(processCtx context.Context, spec *schedule.Spec, b process.Build, by func(context.Context, learnBy) error) {
 	ctx, cancel := context.WithTimeout(processCtx, learnWithin)
 	defer cancel()
-	log := n.log.With("part", "templates", "model", spec.Model.Key)
+	log := en.log.With("part", "templates", "model", spec.Model.Key)
 	begun := time.Now()
 	var found *request.Template
 	err := by(ctx, func(r traits.Render, d traits.Dictate) (err error) {
@@ -217,7 +217,7 @@ func (n *Node) learnFrom(processCtx context.Context, spec *schedule.Spec, b proc
 		return err
 	})
 	if err == nil {
-		err = n.templates.set(templateKey(n.engineOfSpec(spec), &spec.Model, spec.Args), learnt{b.Version, spec.Model.Template, found})
+		err = en.templates.set(templateKey(en.ofSpec(spec), &spec.Model, spec.Args), learnt{b.Version, spec.Model.Template, found})
 	}
 	switch {
 	case processCtx.Err() != nil: // it was told to stop meanwhile

@@ -36,9 +36,9 @@ func TestTemplates_AreLearntOnce(t *testing.T) {
 		t.Helper()
 		before := rendered()
 		n := openAt(t, dir, fake, settings)
-		target, err := n.Find(t.Context(), "tinychat")
+		target, err := n.Names.Find(t.Context(), "tinychat")
 		if err == nil {
-			_, err = n.Load(t.Context(), target.Model, LoadOptions{}, nil)
+			_, err = n.Loads.Load(t.Context(), target.Model, LoadOptions{}, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -52,12 +52,12 @@ func TestTemplates_AreLearntOnce(t *testing.T) {
 		t.Error("nothing was learnt at the first load")
 	}
 	n := openAt(t, dir, fake, ModelSettings{})
-	target, err := n.Find(t.Context(), "tinychat")
+	target, err := n.Names.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := catalog.Reasoning{Options: []string{"off", "on"}} // neither of which is the default
-	if diff := cmp.Diff(want, n.Reasoning(&target.Model)); diff != "" {
+	if diff := cmp.Diff(want, n.Engines.Reasoning(&target.Model)); diff != "" {
 		t.Errorf("after a restart (-want +got):\n%s", diff)
 	}
 	list, err := n.Models(t.Context())
@@ -119,22 +119,22 @@ func TestTemplates_OfMLXModels(t *testing.T) {
 			}
 			n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 			push(t, n, 1, Settings{Engines: map[string]EngineSettings{"mlx_lm": {Command: []string{fake.Path}, Args: c.args}}})
-			target, err := n.Find(t.Context(), "tinychat")
+			target, err := n.Names.Find(t.Context(), "tinychat")
 			if err != nil {
 				t.Fatal(err)
 			}
 			m := target.Model
-			if guess := n.Caps(m).Reasoning; (guess == nil) != (len(c.args) == 0) {
+			if guess := n.Engines.Caps(m).Reasoning; (guess == nil) != (len(c.args) == 0) {
 				t.Errorf("before the load, %v are offered", guess)
 			}
 			loaded := make(chan error, 1)
 			go func() {
-				_, err := n.Load(t.Context(), m, LoadOptions{}, nil)
+				_, err := n.Loads.Load(t.Context(), m, LoadOptions{}, nil)
 				loaded <- err
 			}()
 			fake.Wait(t, fakekit.At("load"))
 			if c.learns {
-				eventually(t, "it is learnt beside the load", func() bool { return n.Caps(m).Template != nil })
+				eventually(t, "it is learnt beside the load", func() bool { return n.Engines.Caps(m).Template != nil })
 			}
 			fake.Release("load")
 			if err := <-loaded; err != nil {
@@ -144,10 +144,10 @@ func TestTemplates_OfMLXModels(t *testing.T) {
 			if c.learns {
 				want = catalog.Reasoning{Options: []string{"off", "on"}, Default: "on"}
 			}
-			if diff := cmp.Diff(want, n.Reasoning(&m)); diff != "" {
+			if diff := cmp.Diff(want, n.Engines.Reasoning(&m)); diff != "" {
 				t.Errorf("listed (-want +got):\n%s", diff)
 			}
-			if is := n.Caps(m).Template != nil; is != c.learns {
+			if is := n.Engines.Caps(m).Template != nil; is != c.learns {
 				t.Errorf("known: %t, want %t", is, c.learns)
 			}
 			if err := n.Close(); err != nil {

@@ -41,19 +41,19 @@ func (e *engine) isSlotted(m *catalog.Model) bool {
 
 // PromptKey returns the key of the chains by which prompts for a model are told apart. It returns false if nothing depends on
 // them, because the engine chooses the slots.
-func (n *Node) PromptKey(m *catalog.Model) (prefix.Key, bool) {
-	return n.Warm.Key(), n.engineOf(m).isSlotted(m)
+func (en *Engines) PromptKey(m *catalog.Model) (prefix.Key, bool) {
+	return en.warm.Key(), en.of(m).isSlotted(m)
 }
 
 // warnIdleWarm warns about settings because of which states of prompts aren't kept, or that keep nothing from being kept.
 func (n *Node) warnIdleWarm(s *Settings) {
 	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
 		ms := s.Models[name]
-		m, err := n.lookup(n.ctx, name)
+		m, err := n.Names.lookup(n.ctx, name)
 		if err != nil {
 			continue
 		}
-		e := n.engineOf(&m)
+		e := n.Engines.of(&m)
 		_, saves := e.process.(process.Saver)
 		switch {
 		case ms.Warm != nil && !saves:
@@ -65,9 +65,9 @@ func (n *Node) warnIdleWarm(s *Settings) {
 			n.warnUnsavable(e, ms.Args, "model", name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.engines)) {
+	for _, name := range slices.Sorted(maps.Keys(n.Engines.byName)) {
 		if !s.Warm.Off {
-			n.warnUnsavable(n.engines[name], s.Engines[name].Args, "engine", name)
+			n.warnUnsavable(n.Engines.byName[name], s.Engines[name].Args, "engine", name)
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
 
 // ClearWarm deletes the saved states of the models and owners that match. It returns how many they were, and their bytes. What engines
 // hold in their slots is saved again after the next request for it.
-func (n *Node) ClearWarm(match func(key, owner string) bool) (states int, bytes int64) {
-	states, bytes = n.Warm.ClearSome(func(s warm.Listed) bool { return match(s.Model, s.Owner) })
-	n.supervisor.Cleared(match)
+func (st *Stores) ClearWarm(match func(key, owner string) bool) (states int, bytes int64) {
+	states, bytes = st.warm.ClearSome(func(s warm.Listed) bool { return match(s.Model, s.Owner) })
+	st.supervisor.Cleared(match)
 	return states, bytes
 }

@@ -105,12 +105,12 @@ func TestSpec_Slots(t *testing.T) {
 			n := open(t, home.Dir(t.TempDir()))
 			tt.settings.ModelsDirs = []string{all}
 			push(t, n, 1, tt.settings)
-			target, err := n.Find(t.Context(), tt.key)
+			target, err := n.Names.Find(t.Context(), tt.key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, owner := range []string{"", "ann"} { // the second Spec is made of a cached one
-				spec, err := n.firstUse(t.Context(), &target.Model, Demand{Demand: schedule.Demand{Owner: owner}})
+				spec, err := n.Loads.firstUse(t.Context(), &target.Model, Demand{Demand: schedule.Demand{Owner: owner}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +118,7 @@ func TestSpec_Slots(t *testing.T) {
 					t.Errorf("owner %q: slotted %v, cold %v", owner, spec.Slotted, cold)
 				}
 			}
-			if _, ok := n.PromptKey(&target.Model); ok != (tt.key == chat) {
+			if _, ok := n.Engines.PromptKey(&target.Model); ok != (tt.key == chat) {
 				t.Errorf("there is a key for prompts: %v", ok)
 			}
 		})

@@ -167,7 +167,7 @@ func FetchRequest(c *Call, name, model, quantization string) fetch.Request {
 
 // MaySeeJob reports whether the request's identity may know of a job, or of files that need none.
 func MaySeeJob(c *Call, j fetch.Job) bool {
-	_, ok := c.Node.JobKey(c.Request.Context(), c.Identity, j)
+	_, ok := c.Node.Downloads.JobKey(c.Request.Context(), c.Identity, j)
 	return ok
 }
 

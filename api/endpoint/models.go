@@ -17,13 +17,13 @@ import (
 // Find finds the model with a name, if the request's identity may use it. One that it may not use is as unknown as one that isn't
 // there: neither the error nor its time tells the difference.
 func (c *Call) Find(name string) (node.Target, error) {
-	target, err := c.Node.Find(c.Request.Context(), name)
+	target, err := c.Node.Names.Find(c.Request.Context(), name)
 	return permitted(c, name, target, err)
 }
 
 // FindDraft is find for the draft model of a model that the identity may use.
 func (c *Call) FindDraft(model, name string) (node.Target, error) {
-	target, err := c.Node.FindDraft(c.Request.Context(), model, name)
+	target, err := c.Node.Names.FindDraft(c.Request.Context(), model, name)
 	return permitted(c, name, target, err)
 }
 
@@ -38,7 +38,7 @@ func permitted(c *Call, name string, target node.Target, err error) (node.Target
 	key := target.Model.FullKey()
 	switch {
 	case !c.Identity.MayUse(key):
-		c.Node.FindNothing(c.Request.Context(), name)
+		c.Node.Names.FindNothing(c.Request.Context(), name)
 		return node.Target{}, c.UnknownModel(name)
 	case target.Model.IsRemote && c.Identity.IsNode():
 		return node.Target{}, &catalog.NotFoundError{Name: name}
@@ -50,7 +50,7 @@ func permitted(c *Call, name string, target node.Target, err error) (node.Target
 // notFound is the error of a name, as far as the request's identity may know about it.
 func notFound(c *Call, name string, err error) error {
 	if broken, ok := errors.AsType[*node.BrokenModelError](err); ok && !c.Identity.MayUse(broken.Key) {
-		c.Node.FindNothing(c.Request.Context(), name)
+		c.Node.Names.FindNothing(c.Request.Context(), name)
 		return c.UnknownModel(name)
 	}
 	if _, ok := errors.AsType[*catalog.NotFoundError](err); ok && c.IsRestricted() {
@@ -100,7 +100,7 @@ func (c *Call) ModelsToList() ([]node.ModelState, error) {
 		return nil, err
 	}
 	models = slices.Clone(models)
-	c.Node.SetContexts(c.Request.Context(), models)
+	c.Node.Loads.SetContexts(c.Request.Context(), models)
 	return models, nil
 }
 
@@ -204,7 +204,7 @@ func Entry(c *Call) (*ListEntry, error) {
 		return nil, err
 	}
 	return &ListEntry{
-		ID: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.ContextLength(c.Request.Context(), target),
+		ID: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.Loads.ContextLength(c.Request.Context(), target),
 		State: StateOf(target.Model.Key, c.Node.Instances()),
 	}, nil
 }

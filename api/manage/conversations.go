@@ -36,7 +36,7 @@ func listConversations(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	found, err := c.Node.Conversations().Conversations(c.Request.Context(), owner, after, limit+1)
+	found, err := c.Node.Stores.Get().Conversations(c.Request.Context(), owner, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func conversation(c *endpoint.Call) (store.Conversation, error) {
 	if !strings.HasPrefix(id, "resp_") {
 		id = "resp_" + id
 	}
-	return c.Node.Conversations().Conversation(c.Request.Context(), owner, id)
+	return c.Node.Stores.Get().Conversation(c.Request.Context(), owner, id)
 }
 
 // getConversation is GET /api/v1/conversations/{id}?responses=true&branches=false.
@@ -143,16 +143,16 @@ func getConversation(c *endpoint.Call) error {
 // responsesOf returns the turns on the way to the newest one, or those of all branches.
 func responsesOf(c *endpoint.Call, stored *store.Conversation, inAllBranches bool) ([]*store.Turn, error) {
 	if inAllBranches {
-		return c.Node.Conversations().Branches(c.Request.Context(), stored.Owner, stored.ID)
+		return c.Node.Stores.Get().Branches(c.Request.Context(), stored.Owner, stored.ID)
 	}
-	return c.Node.Conversations().Chain(c.Request.Context(), stored.Owner, stored.Last)
+	return c.Node.Stores.Get().Chain(c.Request.Context(), stored.Owner, stored.Last)
 }
 
 // deleteConversation is DELETE /api/v1/conversations/{id}.
 func deleteConversation(c *endpoint.Call) error {
 	stored, err := conversation(c)
 	if err == nil {
-		err = c.Node.DeleteConversation(c.Request.Context(), stored.Owner, stored.ID)
+		err = c.Node.Stores.DeleteConversation(c.Request.Context(), stored.Owner, stored.ID)
 	}
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func deleteConversations(c *endpoint.Call) error {
 		return translate.Invalid("invalid_value", "updated_before",
 			`"updated_before" must be a time such as 2026-01-31T12:00:00Z: all conversations whose last response is older are deleted.`)
 	}
-	deleted, err := c.Node.Conversations().DeleteConversations(c.Request.Context(), owner, before)
+	deleted, err := c.Node.Stores.Get().DeleteConversations(c.Request.Context(), owner, before)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func download(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func previewDownload(c *endpoint.Call, jobs *fetch.Jobs, request fetch.Request) 
 		return endpoint.ModelNotAllowed(request.Model)
 	}
 	answer := resource.Preview{
-		Job: p.ID, Status: string(p.State), Model: c.Node.DownloadedKey(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
+		Job: p.ID, Status: string(p.State), Model: c.Node.Downloads.Key(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
 		Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others, FitsDisk: p.FitsDisk,
 	}
 	if p.ID == "" && p.State == fetch.Downloading {
@@ -113,7 +113,7 @@ func previewDownload(c *endpoint.Call, jobs *fetch.Jobs, request fetch.Request) 
 
 // listDownloads is GET /api/v1/models/download: the newest first.
 func listDownloads(c *endpoint.Call) error {
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func cancelDownload(c *endpoint.Call) error {
 	return withJob(c, "cancel", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
 		job, err := jobs.Cancel(ctx, id)
 		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
-			key := c.Node.DownloadedKey(ctx, now)
+			key := c.Node.Downloads.Key(ctx, now)
 			return job, &hub.Error{Kind: hub.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
 				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
 		}
@@ -164,7 +164,7 @@ func cancelDownload(c *endpoint.Call) error {
 // withJob calls do with the job in the path, if may allows it, and answers with the job. change is what do does, for another node that has
 // the job.
 func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
@@ -189,10 +189,10 @@ func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func
 func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	n := downloadJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
-		Model: c.Node.DownloadedKey(c.Request.Context(), j), Node: c.Node.Cluster.Name(),
+		Model: c.Node.Downloads.Key(c.Request.Context(), j), Node: c.Node.Cluster.Name(),
 	}
 	if c.Identity.IsNode() {
-		n.Owner, n.Keys = j.Owner, c.Node.JobKeys(c.Request.Context(), j)
+		n.Owner, n.Keys = j.Owner, c.Node.Downloads.JobKeys(c.Request.Context(), j)
 	}
 	if c.Identity != nil && c.Identity.May(access.ScopeAdmin) {
 		n.Owner = j.Owner

@@ -24,7 +24,7 @@ type downloadEvent struct {
 // downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the current job, and one for each change, up to the
 // state that ends the job. A paused job hasn't ended. The stream ends early if the server shuts down, since it would delay that.
 func downloadEvents(c *endpoint.Call) error {
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func downloadEvents(c *endpoint.Call) error {
 		}
 		return err
 	}
-	key, ok := c.Node.JobKey(c.Request.Context(), c.Identity, found)
+	key, ok := c.Node.Downloads.JobKey(c.Request.Context(), c.Identity, found)
 	if !ok {
 		return fetch.NoJob(c.Param)
 	}

@@ -11,7 +11,7 @@ import (
 
 // answerEstimate answers a load with estimate_only: what it would take and do. Nothing is loaded.
 func answerEstimate(c *endpoint.Call, m catalog.Model, o node.LoadOptions) error {
-	f, err := c.Node.Forecast(c.Request.Context(), m, o)
+	f, err := c.Node.Loads.Forecast(c.Request.Context(), m, o)
 	if err != nil {
 		return err
 	}

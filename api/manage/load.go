@@ -70,7 +70,7 @@ func load(c *endpoint.Call) error {
 		return answerEstimate(c, target.Model, options)
 	}
 	load := func(progress *supervisor.Notifier) (*resource.Loaded, error) {
-		loaded, err := c.Node.LoadAt(c.Request.Context(), target, options, progress)
+		loaded, err := c.Node.Loads.LoadAt(c.Request.Context(), target, options, progress)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func load(c *endpoint.Call) error {
 			answer.Placement = loaded.Placed()
 		}
 		if echo {
-			answer.Config = new(configOf(loaded, c.Node.Choices(loaded)))
+			answer.Config = new(configOf(loaded, c.Node.Engines.Choices(loaded)))
 		}
 		return answer, nil
 	}
@@ -113,10 +113,10 @@ func unload(c *endpoint.Call) error {
 			return schedule.UnknownInstance(name)
 		}
 	}
-	if id = c.Node.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
+	if id = c.Node.Names.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
 		return schedule.UnknownInstance(name)
 	}
-	if err := c.Node.Unload(c.Request.Context(), id); err != nil {
+	if err := c.Node.Loads.Unload(c.Request.Context(), id); err != nil {
 		return err
 	}
 	return c.Answer(unloaded{id})
@@ -179,7 +179,7 @@ func remove(c *endpoint.Call) error {
 	if _, err := c.Find(c.Param); err != nil && c.IsRestricted() {
 		return err // which doesn't reveal whether there is such a model
 	}
-	key, err := c.Node.Remove(c.Request.Context(), c.Param, func(key string) error {
+	key, err := c.Node.Downloads.Remove(c.Request.Context(), c.Param, func(key string) error {
 		if !c.Identity.MayUse(key) {
 			return c.UnknownModel(c.Param)
 		}

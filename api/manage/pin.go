@@ -31,7 +31,7 @@ func pin(c *endpoint.Call) error {
 	}
 	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
 	for _, in := range instances {
-		if err := c.Node.Pin(c.Request.Context(), in, pinned); err != nil {
+		if err := c.Node.Loads.Pin(c.Request.Context(), in, pinned); err != nil {
 			return err
 		}
 		answer.Instances = append(answer.Instances, in.ID)
@@ -85,7 +85,7 @@ func instanceToPin(c *endpoint.Call, name string) ([]supervisor.Info, error) {
 			return nil, schedule.UnknownInstance(name)
 		}
 	}
-	in := endpoint.Instance(c, c.Node.InstanceID(c.Request.Context(), name))
+	in := endpoint.Instance(c, c.Node.Names.InstanceID(c.Request.Context(), name))
 	if in.ID == "" || !c.Identity.MayUse(in.Spec.Model.FullKey()) {
 		return nil, schedule.UnknownInstance(name)
 	}

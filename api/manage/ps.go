@@ -58,7 +58,7 @@ func ps(c *endpoint.Call) error {
 	if c.Identity.IsNode() {
 		o.Instances = slices.DeleteFunc(slices.Clone(o.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
 	}
-	devices := c.Node.Devices()
+	devices := c.Node.Devices.List()
 	if c.IsRestricted() { // what is free tells of the models of others
 		for i := range devices {
 			devices[i].Free = 0
@@ -68,7 +68,7 @@ func ps(c *endpoint.Call) error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes, described.Faults = describeRemotes(c), nodes(c), c.Node.DeviceFaults()
+	described.Remotes, described.Nodes, described.Faults = describeRemotes(c), nodes(c), c.Node.Devices.Faults()
 	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		narrow(c, &described)
 	}

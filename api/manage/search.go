@@ -27,7 +27,7 @@ func search(c *endpoint.Call) error {
 		}
 		limit = n
 	}
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func search(c *endpoint.Call) error {
 func foundModel(c *endpoint.Call, r *hub.Result) resource.FoundModel {
 	m := resource.FoundModel{
 		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated), Gated: r.Gated,
-		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Knows(r.Folder),
+		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Names.HasFolder(r.Folder),
 	}
 	for _, n := range []struct {
 		from int64
@@ -69,7 +69,7 @@ func variants(c *endpoint.Call) error {
 	if strings.TrimSpace(name) == "" {
 		return translate.Missing("model")
 	}
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}

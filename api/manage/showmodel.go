@@ -27,7 +27,7 @@ func showModel(c *endpoint.Call) error {
 	d := resource.ModelDetails{Model: DescribeModel(m)}
 	for i := range models {
 		if models[i].Key == m.Key {
-			models[i].ContextLength = c.Node.ContextLength(c.Request.Context(), node.Target{Model: *m})
+			models[i].ContextLength = c.Node.Loads.ContextLength(c.Request.Context(), node.Target{Model: *m})
 			d.Model = describeModel(&models[i])
 		}
 	}
@@ -41,7 +41,7 @@ func showModel(c *endpoint.Call) error {
 	if m.IsRemote {
 		return c.Answer(d)
 	}
-	switch f, err := c.Node.Forecast(c.Request.Context(), *m, node.LoadOptions{}); {
+	switch f, err := c.Node.Loads.Forecast(c.Request.Context(), *m, node.LoadOptions{}); {
 	case err == nil:
 		d.Load = new(loadEstimate(c, &f, node.LoadOptions{}))
 	case c.IsRestricted():
@@ -99,7 +99,7 @@ func addDetails(c *endpoint.Call, d *resource.ModelDetails, m *catalog.Model, mo
 	s := more.Settings
 	d.Engine = more.Engine
 	d.Settings = resource.ModelSettings{
-		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel), TTL: c.Node.LongestTTL(m.Key).Seconds(),
+		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel), TTL: c.Node.Loads.LongestTTL(m.Key).Seconds(),
 		Preload: s.Preload, Pinned: s.Pinned, Warm: more.IsWarm,
 	}
 	if _, err := c.FindDraft(m.Key, s.Draft); s.Draft != "" && (err == nil || !c.IsRestricted()) {

@@ -71,7 +71,7 @@ func clearWarm(c *endpoint.Call) error {
 		}
 		model = key
 	}
-	n, bytes := c.Node.ClearWarm(func(key, owner string) bool { return (model == "" || key == model) && seesWarm(c, owner, key) })
+	n, bytes := c.Node.Stores.ClearWarm(func(key, owner string) bool { return (model == "" || key == model) && seesWarm(c, owner, key) })
 	return c.Answer(resource.WarmCleared{Deleted: n, SizeBytes: bytes})
 }
 

@@ -57,7 +57,7 @@ func DescribeResponse(turn *store.Turn) resource.Response {
 func deleteResponse(c *endpoint.Call) error {
 	turn, err := nativeTurn(c, c.Param)
 	if err == nil {
-		err = c.Node.DeleteTurn(c.Request.Context(), turn)
+		err = c.Node.Stores.DeleteTurn(c.Request.Context(), turn)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func deleteResponse(c *endpoint.Call) error {
 
 // nativeTurn returns a turn of the native API. One of the Responses API is unknown here, and so is one that is in progress.
 func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
-	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
+	turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), id)
 	if err == nil {
 		turn, err = text.Refreshed(c, turn)
 	}

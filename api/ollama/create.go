@@ -76,11 +76,11 @@ func saveCustom(c *endpoint.Call, from, name string, defaults map[string]json.Ra
 	if !ollama.IsValid(name) {
 		return translate.Invalid("invalid_value", "model", "name "+endpoint.Quoted(name)+" is invalid: it may have letters, digits and _ . - in at most three parts, which / separates, and a tag after :")
 	}
-	if before, ok := c.Node.CustomModel(from); ok {
+	if before, ok := c.Node.Names.Custom(from); ok {
 		maps.Copy(m.Defaults, before.Defaults)
 	}
 	maps.Copy(m.Defaults, defaults)
-	return c.Node.SaveCustomModel(c.Request.Context(), m, func(p0 node.CustomModel) error { return mayReplace(c, p0) })
+	return c.Node.Names.SaveCustom(c.Request.Context(), m, func(p0 node.CustomModel) error { return mayReplace(c, p0) })
 }
 
 // mayReplace returns an error if the request's identity may not use the model behind a name.
@@ -98,8 +98,8 @@ func deleteModel(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if custom, ok := c.Node.CustomModel(name); ok && c.Identity.MayUse(custom.Model) {
-		if err := c.Node.DeleteCustomModel(custom.Name, func(p0 node.CustomModel) error { return mayReplace(c, p0) }); err != nil {
+	if custom, ok := c.Node.Names.Custom(name); ok && c.Identity.MayUse(custom.Model) {
+		if err := c.Node.Names.DeleteCustom(custom.Name, func(p0 node.CustomModel) error { return mayReplace(c, p0) }); err != nil {
 			return err
 		}
 		c.WriteJSON(http.StatusOK, nil)
@@ -116,7 +116,7 @@ func deleteModel(c *endpoint.Call) error {
 	} else if err := text.UnloadModel(c, node.Target{Model: target.Model}); err != nil {
 		return err
 	}
-	_, err = c.Node.Remove(c.Request.Context(), cmp.Or(key, name), func(key string) error {
+	_, err = c.Node.Downloads.Remove(c.Request.Context(), cmp.Or(key, name), func(key string) error {
 		if !c.Identity.MayUse(key) {
 			return c.UnknownModel(name)
 		}

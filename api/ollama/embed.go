@@ -47,7 +47,7 @@ func answerEmbeddings(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps)
 	bodies := func() [][]byte { return engine.Embeddings(rq.Body, ollama.Part(asked.Inputs)).Body }
 	err = rq.OnLease(c.Request.Context(), rq.Demand, 1, bodies, func(lease *supervisor.Lease) error {
 		keep.Leased(lease)
-		if v.engine, ok = c.Node.WireOf(&lease.Instance).(wire.Embedder); !ok {
+		if v.engine, ok = c.Node.Engines.WireOf(&lease.Instance).(wire.Embedder); !ok {
 			return text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
 		}
 		return v.all(lease)

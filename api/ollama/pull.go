@@ -24,7 +24,7 @@ func pull(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	jobs, err := c.Node.Downloads()
+	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}

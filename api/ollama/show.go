@@ -23,12 +23,12 @@ func show(c *endpoint.Call) error {
 		return err
 	}
 	m := &target.Model
-	m.Reasoning = c.Node.Reasoning(m)
+	m.Reasoning = c.Node.Engines.Reasoning(m)
 	details, err := c.Node.Details(m)
 	if err != nil {
 		return err
 	}
-	custom, ok := c.Node.CustomModel(name)
+	custom, ok := c.Node.Names.Custom(name)
 	context := contextOf(c, target, custom.Defaults)
 	shown := ollama.Shown{
 		License: licenseText(details.License), Template: details.ChatTemplate, Details: detailsOf(m, context), ModifiedAt: m.Changed,
@@ -49,7 +49,7 @@ func show(c *endpoint.Call) error {
 
 // contextOf is the context that a request to a target gets. The defaults of a name that a client has given count if the request loads the model.
 func contextOf(c *endpoint.Call, target node.Target, defaults node.Preset) int {
-	context := c.Node.ContextLength(c.Request.Context(), target)
+	context := c.Node.Loads.ContextLength(c.Request.Context(), target)
 	chosen, err := strconv.Atoi(string(defaults["context_length"]))
 	if err != nil || endpoint.StateOf(target.Model.Key, c.Node.Instances()) != endpoint.StateNotLoaded {
 		return context

@@ -116,7 +116,7 @@ func getV0Model(c *endpoint.Call) error {
 		return err
 	}
 	if i := slices.IndexFunc(models, func(m node.ModelState) bool { return m.Key == target.Model.Key }); i >= 0 {
-		models[i].ContextLength = c.Node.ContextLength(c.Request.Context(), node.Target{Model: target.Model})
+		models[i].ContextLength = c.Node.Loads.ContextLength(c.Request.Context(), node.Target{Model: target.Model})
 		return c.Answer(describeV0(&models[i], c.Node.Instances()))
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}

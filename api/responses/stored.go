@@ -38,7 +38,7 @@ type (
 
 // storedTurn returns a turn of the Responses API. A turn of the native API is unknown here.
 func storedTurn(c *endpoint.Call, id string) (*store.Turn, error) {
-	turn, err := c.Node.Conversations().Get(c.Request.Context(), c.Owner(), id)
+	turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), id)
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing || err == nil && !responses.IsEcho(turn.Request) {
 		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + id + "' not found."}
 	}
@@ -87,7 +87,7 @@ func appendStored(c *endpoint.Call, turn *store.Turn) []byte {
 func deleteStored(c *endpoint.Call) error {
 	turn, err := storedTurn(c, c.Param)
 	if err == nil {
-		err = c.Node.DeleteTurn(c.Request.Context(), turn)
+		err = c.Node.Stores.DeleteTurn(c.Request.Context(), turn)
 	}
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 		}
 	} else { // another server makes it, and will find out
 		turn.Status = store.Cancelled
-		err := c.Node.Conversations().Finish(ctx, turn)
+		err := c.Node.Stores.Get().Finish(ctx, turn)
 		if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func sizeOf(items []translate.Item) (size int64) {
 // find returns the items of a stored response that have an id; none: the owner has no such item.
 func (b *storedItems) find(ctx context.Context, response, id string) ([]translate.Item, error) {
 	if !b.turns[response] {
-		turn, err := b.call.Node.Conversations().Get(ctx, b.call.Owner(), response)
+		turn, err := b.call.Node.Stores.Get().Get(ctx, b.call.Owner(), response)
 		if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 			turn = new(store.Turn)
 		} else if err != nil {

@@ -50,7 +50,7 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 	return rq.withRetries(ctx, demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
-		lease, err := rq.Call.Node.Acquire(ctx, rq.Target, demand)
+		lease, err := rq.Call.Node.Loads.Acquire(ctx, rq.Target, demand)
 		rq.Call.Ledger.Leased(rq.Call.Request.Context(), begun, lease)
 		if err != nil {
 			return &endpoint.NotLeased{Key: rq.Target.Model.Key, Err: err}
@@ -68,7 +68,7 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 // Post sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
 // doesn't keep to its context is bounded first.
 func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*Response) error) error {
-	engine := rq.Call.Node.WireOf(&lease.Instance)
+	engine := rq.Call.Node.Engines.WireOf(&lease.Instance)
 	request, bound, err := rq.withinContext(ctx, lease, engine, request)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (k *KeepAlive) End() {
 		isAllowed = k.anyone || node.OwnerOf(*in) == c.Owner()
 	}
 	if isAllowed {
-		c.Node.Keep(*in, k.ttl(in.Spec.Model.Key))
+		c.Node.Loads.Keep(*in, k.ttl(in.Spec.Model.Key))
 	}
 }
 
@@ -104,7 +104,7 @@ func UnloadModel(c *endpoint.Call, target node.Target) error {
 		if !owns(c, &in) {
 			return c.Authorize(c.Identity, access.ScopeModelsManage)
 		}
-		err := c.Node.Unload(ctx, in.ID)
+		err := c.Node.Loads.Unload(ctx, in.ID)
 		refused, _ := errors.AsType[schedule.Error](err)
 		if err != nil && ctx.Err() == nil && refused.Kind != schedule.NoInstance { // it may have been unloaded meanwhile
 			return err

@@ -68,7 +68,7 @@ func (rq *Request) InParts(n int, part func(wire.Engine, int) (wire.Upstream, *t
 	}
 	err := rq.OnLease(ctx, rq.Demand, 1, all, func(lease *supervisor.Lease) error {
 		instance = lease.Instance.ID
-		engine := rq.Call.Node.WireOf(&lease.Instance)
+		engine := rq.Call.Node.Engines.WireOf(&lease.Instance)
 		for i := range n {
 			asked, bad := part(engine, i)
 			if bad != nil {

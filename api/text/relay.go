@@ -74,11 +74,11 @@ func sourceOf(in *supervisor.Info) string {
 // useInstance has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
 // become known only when the instance was loaded.
 func (r *Run) useInstance(t *relay, in *supervisor.Info) error {
-	place, template := sourceOf(in), r.Call.Node.Template(in)
+	place, template := sourceOf(in), r.Call.Node.Engines.Template(in)
 	if place == t.source && template == t.template {
 		return nil
 	}
-	if bad := t.useEngine(r.Call.Node.WireOf(in)); bad != nil {
+	if bad := t.useEngine(r.Call.Node.Engines.WireOf(in)); bad != nil {
 		return bad
 	}
 	t.source, t.template = place, template

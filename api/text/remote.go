@@ -79,7 +79,7 @@ func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *schedule.Remote,
 
 // elsewhere has a request that a remote would refuse again sent to another place. It reports whether it is worth trying.
 func (rq *Request) elsewhere(demand *node.Demand, by *supervisor.Info, must bool) bool {
-	if rq.Target.Instance != "" || !must && !rq.Call.Node.HasOther(rq.Target, demand, by) {
+	if rq.Target.Instance != "" || !must && !rq.Call.Node.Loads.HasOther(rq.Target, demand, by) {
 		return false
 	}
 	demand.Tried = append(demand.Tried, by.Gen)

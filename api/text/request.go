@@ -124,8 +124,8 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 		rq.Demand.Draft = draft.Model.Key
 	}
 	rq.Demand.TTL = limitTTL(c, rq.Demand.TTL, rq.Target.Model.Key)
-	rq.Caps = c.Node.Caps(rq.Target.Model)
-	rq.Engine = c.Node.Wire(rq.Target.Model)
+	rq.Caps = c.Node.Engines.Caps(rq.Target.Model)
+	rq.Engine = c.Node.Engines.Wire(rq.Target.Model)
 	c.BeginRequest()
 	return rq, nil
 }
@@ -136,7 +136,7 @@ func limitTTL(c *endpoint.Call, ttl *time.Duration, key string) *time.Duration {
 	if ttl == nil || c.Identity.May(access.ScopeModelsManage) {
 		return ttl
 	}
-	if longest := c.Node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
+	if longest := c.Node.Loads.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
 		return &longest
 	}
 	return ttl
@@ -308,7 +308,7 @@ func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*json
 
 // withCustom returns the body with the defaults of the model that it names, if a client has made that with some.
 func withCustom(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
-	custom, ok := c.Node.CustomModel(jsonbody.Unquote(body.Value("model")))
+	custom, ok := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model")))
 	if !ok || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model) {
 		return body, nil
 	}

@@ -27,7 +27,7 @@ func (rq *Request) reserve(need access.Need, made int) (each int, _ error) {
 	}
 	rq.unreserve = func() {}
 	rq.Demand.Needs(need)
-	each, done, err := rq.Call.Node.Reserve(rq.Call.Request.Context(), rq.Call.Identity, &rq.Target.Model, rq.Demand, need)
+	each, done, err := rq.Call.Node.Loads.Reserve(rq.Call.Request.Context(), rq.Call.Identity, &rq.Target.Model, rq.Demand, need)
 	if err != nil {
 		return 0, err
 	}
@@ -97,9 +97,9 @@ func (rq *Request) fits(param string, size int, text func() int) error {
 	if size < short {
 		return nil
 	}
-	least, limit, err := rq.Call.Node.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, size)
+	least, limit, err := rq.Call.Node.Loads.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, size)
 	if err == nil && limit > 0 && least > limit { // most prompts fit even if all of the body were text
-		least, limit, err = rq.Call.Node.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, text())
+		least, limit, err = rq.Call.Node.Loads.LeastTokens(rq.Call.Request.Context(), rq.Target, rq.Demand, text())
 	}
 	if err != nil || limit == 0 || least <= limit {
 		return err
@@ -120,7 +120,7 @@ func (rq *Request) Chain(add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
 	if !ok {
 		return nil
 	}
-	key, ok := rq.Call.Node.PromptKey(&rq.Target.Model)
+	key, ok := rq.Call.Node.Engines.PromptKey(&rq.Target.Model)
 	if !ok {
 		return nil
 	}

@@ -129,7 +129,7 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 		if told != nil && isNoPlace(err) {
 			return told
 		}
-		if long, ok := errors.AsType[*promptTooLong](err); ok && rq.Call.Node.Outgrown(rq.Target, &demand, long.by) {
+		if long, ok := errors.AsType[*promptTooLong](err); ok && rq.Call.Node.Loads.Outgrown(rq.Target, &demand, long.by) {
 			continue
 		}
 		broken, ok := errors.AsType[*engineLost](err)

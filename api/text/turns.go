@@ -30,7 +30,7 @@ type Beginning struct {
 // takes no time, and a request that is refused before costs no transaction.
 func (r *Run) StoreBeginning() {
 	if a := r.Beginning; a != nil {
-		a.once.Do(func() { a.begun = r.Call.Node.Announce(a.Turn()) })
+		a.once.Do(func() { a.begun = r.Call.Node.Stores.Announce(a.Turn()) })
 	}
 }
 
@@ -60,7 +60,7 @@ func (r *Run) WithdrawBeginning() {
 func (r *Run) StoreTurn(turn *store.Turn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Call.Request.Context()), storeTimeout)
 	defer cancel()
-	put := r.Call.Node.Conversations().Put
+	put := r.Call.Node.Stores.Get().Put
 	if a := r.Beginning; r.Call.Background != nil {
 		put = r.Call.Background.Finish
 	} else if a != nil && a.begun != nil {
@@ -86,7 +86,7 @@ const (
 func Previous(c *endpoint.Call, id string) ([]*store.Turn, error) {
 	ctx := c.Request.Context()
 	for by := time.Now().Add(mostUnended); ; {
-		turns, err := c.Node.Conversations().Chain(ctx, c.Owner(), id)
+		turns, err := c.Node.Stores.Get().Chain(ctx, c.Owner(), id)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func Previous(c *endpoint.Call, id string) ([]*store.Turn, error) {
 		if !isAnnounced(last) || time.Now().After(by) {
 			return turns, nil
 		}
-		if _, err := c.Node.GiveUpTurn(ctx, id); err != nil {
+		if _, err := c.Node.Stores.GiveUp(ctx, id); err != nil {
 			return nil, err
 		}
 		select {
@@ -116,10 +116,10 @@ func Refreshed(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 		return turn, nil
 	}
 	ctx := c.Request.Context()
-	if isGivenUp, err := c.Node.GiveUpTurn(ctx, turn.ID); err != nil || !isGivenUp {
+	if isGivenUp, err := c.Node.Stores.GiveUp(ctx, turn.ID); err != nil || !isGivenUp {
 		return turn, err
 	}
-	return c.Node.Conversations().Get(ctx, turn.Owner, turn.ID)
+	return c.Node.Stores.Get().Get(ctx, turn.Owner, turn.ID)
 }
 
 // IsBackground reports whether a turn of the Responses API was made in the background.

@@ -20,7 +20,7 @@ func (Engines) Key(name string) (string, error) {
 }
 
 func findEngine(name string) (node.Engine, error) {
-	all := node.Engines()
+	all := node.BuiltIn()
 	if i := slices.IndexFunc(all, func(e node.Engine) bool { return e.Name == name }); i >= 0 {
 		return all[i], nil
 	}

@@ -28,7 +28,7 @@ func (s *Settings) InForce(hubs []hub.Config) resource.Configuration {
 	}
 	at, _ := slices.BinarySearchFunc(c.Settings, "hub", func(o resource.Setting, name string) int { return strings.Compare(o.Name, name) })
 	c.Settings = slices.Insert(c.Settings, at, s.hubsInForce(hubs))
-	for _, described := range node.Engines() {
+	for _, described := range node.BuiltIn() {
 		var shown Engine
 		if e := s.Engines[described.Name]; e != nil {
 			shown = *e

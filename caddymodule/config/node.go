@@ -109,7 +109,7 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 	for _, host := range full.MCPPrivateHosts {
 		to.MCP.PrivateHosts = append(to.MCP.PrivateHosts, resolve(host))
 	}
-	for _, described := range node.Engines() {
+	for _, described := range node.BuiltIn() {
 		if e := full.Engines[described.Name]; e != nil {
 			to.Engines[described.Name] = e.node(described, resolve)
 		}

@@ -28,7 +28,7 @@ const enginePatience = 25 * time.Second
 // checkEngines checks the engines that a server would start. Only the first must be there.
 func checkEngines(ctx context.Context, s *Subject) []Finding {
 	var found []Finding
-	for i, e := range node.Engines() {
+	for i, e := range node.BuiltIn() {
 		setup := s.setupOf(e.Name)
 		path, err := e.Find(setup)
 		switch {
@@ -143,5 +143,5 @@ func setIn(settings []resource.Setting, name string) string {
 
 // selected returns the runtime of llama-server that would be used.
 func (s *Subject) selected() (runtimes.Runtime, error) {
-	return runtimes.Open(s.Home.Runtimes(), nil).Find(runtimes.LlamaCpp, home.Expand(s.configured(node.Engines()[0].Name, "path")))
+	return runtimes.Open(s.Home.Runtimes(), nil).Find(runtimes.LlamaCpp, home.Expand(s.configured(node.BuiltIn()[0].Name, "path")))
 }

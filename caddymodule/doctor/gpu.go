@@ -41,8 +41,8 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 		}
 		return append(found, ok("There is a GPU.")...)
 	}
-	setup := s.setupOf(node.Engines()[0].Name)
-	build, err := node.Engines()[0].New(setup).Probe(ctx)
+	setup := s.setupOf(node.BuiltIn()[0].Name)
+	build, err := node.BuiltIn()[0].New(setup).Probe(ctx)
 	if err != nil {
 		return found // the check of engines says why
 	}
@@ -66,7 +66,7 @@ func (s *Subject) deviceFaults(ctx context.Context, setup process.Setup, build p
 	if s.Server != nil && s.Server.Get(ctx, "/api/v1/ps", &running) == nil {
 		return running.Faults
 	}
-	described := node.Engines()[0]
+	described := node.BuiltIn()[0]
 	sandbox, isExposed := schedule.Auto, false
 	if s.Config != nil {
 		for _, b := range s.Config.Engines {

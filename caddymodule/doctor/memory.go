@@ -48,7 +48,7 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 
 // gpuMemory returns how much memory the engine's GPUs have of their own, in bytes.
 func (s *Subject) gpuMemory(ctx context.Context) (sum int64) {
-	build, err := node.Engines()[0].New(s.setupOf(node.Engines()[0].Name)).Probe(ctx)
+	build, err := node.BuiltIn()[0].New(s.setupOf(node.BuiltIn()[0].Name)).Probe(ctx)
 	if err != nil {
 		return 0
 	}

@@ -35,10 +35,10 @@ func (s *Subject) models(ctx context.Context) (all []model, _ error) {
 		}
 		return all, err
 	}
-	found := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
+	found := node.NewCatalog(slog.New(slog.DiscardHandler), node.BuiltIn())
 	found.SetRoots(s.folders())
 	list, err := found.Models(ctx)
-	e := node.Engines()[0]
+	e := node.BuiltIn()[0]
 	lacks := node.Lacks(e, e.New(s.setupOf(e.Name)))
 	for _, m := range list {
 		found := model{key: m.Key, path: m.Path, size: m.SizeBytes, lacks: lacks(&m)}

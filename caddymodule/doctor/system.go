@@ -13,7 +13,7 @@ import (
 
 // checkSandbox checks that engines run in a sandbox.
 func checkSandbox(_ context.Context, s *Subject) []Finding {
-	if s.configured(node.Engines()[0].Name, "sandbox") == "off" {
+	if s.configured(node.BuiltIn()[0].Name, "sandbox") == "off" {
 		return one(Warning, "Engines run without a sandbox: the configuration says sandbox off.",
 			"Leave that out, unless an engine doesn't work in it.")
 	}

@@ -145,7 +145,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 
 // catalogOf returns the catalog of a folder. It logs nothing about broken files: the caller shows them.
 func catalogOf(folder string) *catalog.Catalog {
-	models := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
+	models := node.NewCatalog(slog.New(slog.DiscardHandler), node.BuiltIn())
 	models.SetRoots([]string{folder})
 	return models
 }

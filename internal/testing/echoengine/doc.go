@@ -4,5 +4,5 @@
 // tell it to, see [instruction].
 //
 // An engine that isn't for tests has its process in supervisor/<engine>, its wire in translate/<engine>, and one line in
-// node.Engines.
+// node.BuiltIn.
 package echoengine
