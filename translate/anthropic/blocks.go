@@ -17,42 +17,6 @@ type inputBlock struct {
 	kind, text, thinking, signature, id, name, input, useID, content, isError, source, title, context, toolName []byte
 }
 
-func inputBlockOf(object []byte) (b inputBlock) {
-	for name, value := range jsonbody.Members(object) {
-		switch string(name) {
-		case "type":
-			b.kind = value
-		case "text":
-			b.text = value
-		case "thinking":
-			b.thinking = value
-		case "signature":
-			b.signature = value
-		case "id":
-			b.id = value
-		case "name":
-			b.name = value
-		case "input":
-			b.input = value
-		case "tool_use_id":
-			b.useID = value
-		case "content":
-			b.content = value
-		case "is_error":
-			b.isError = value
-		case "source":
-			b.source = value
-		case "title":
-			b.title = value
-		case "context":
-			b.context = value
-		case "tool_name":
-			b.toolName = value
-		}
-	}
-	return b
-}
-
 // eachBlock calls a function with each block of an array, and where it is.
 func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *translate.Error) *translate.Error {
 	i := 0
@@ -64,7 +28,13 @@ func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *
 		if !isOfType(json, jsonbody.AnObject) {
 			return wrongPlace(at, "an object", json)
 		}
-		b := inputBlockOf(json)
+		var b inputBlock
+		jsonbody.ReadFields(json, []jsonbody.Field{
+			{Name: "type", Value: &b.kind}, {Name: "text", Value: &b.text}, {Name: "thinking", Value: &b.thinking}, {Name: "signature", Value: &b.signature},
+			{Name: "id", Value: &b.id}, {Name: "name", Value: &b.name}, {Name: "input", Value: &b.input}, {Name: "tool_use_id", Value: &b.useID},
+			{Name: "content", Value: &b.content}, {Name: "is_error", Value: &b.isError}, {Name: "source", Value: &b.source},
+			{Name: "title", Value: &b.title}, {Name: "context", Value: &b.context}, {Name: "tool_name", Value: &b.toolName},
+		})
 		if err := read(at, &b); err != nil {
 			return err
 		}
@@ -93,7 +63,7 @@ func (c *conversation) assistantBlock(path, kind string, b *inputBlock) *transla
 		if !isOfType(b.text, jsonbody.AString) {
 			return wrongPlace(path+".text", "a string", b.text)
 		}
-		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(b.text)})
+		c.turn.parts = append(c.turn.parts, quoted(b.text))
 	case kind == "thinking":
 		return c.thinking(path, b)
 	case kind == "tool_use":
@@ -153,7 +123,7 @@ func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
 	switch {
 	case !jsonbody.IsGiven(b.content):
 	case isOfType(b.content, jsonbody.AString):
-		said.parts = []request.Content{{Text: inside(b.content)}}
+		said.parts = []translate.Part{quoted(b.content)}
 	case !isOfType(b.content, jsonbody.AnArray):
 		return wrongPlace(path+".content", "a string or an array", b.content)
 	default:
@@ -174,7 +144,7 @@ func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
 }
 
 // inlineAll reads the blocks of a user or of a tool's result.
-func (c *conversation) inlineAll(path string, blocks []byte) (all []request.Content, err *translate.Error) {
+func (c *conversation) inlineAll(path string, blocks []byte) (all []translate.Part, err *translate.Error) {
 	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
 		parts, err := c.inline(at, jsonbody.Unquote(b.kind), b)
 		all = append(all, parts...)
@@ -184,13 +154,13 @@ func (c *conversation) inlineAll(path string, blocks []byte) (all []request.Cont
 }
 
 // inline converts a block of a user or of a tool's result to texts and images.
-func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Content, *translate.Error) {
+func (c *conversation) inline(path, kind string, b *inputBlock) ([]translate.Part, *translate.Error) {
 	switch kind {
 	case "text":
 		if !isOfType(b.text, jsonbody.AString) {
 			return nil, wrongPlace(path+".text", "a string", b.text)
 		}
-		return []request.Content{{Text: inside(b.text)}}, nil
+		return []translate.Part{quoted(b.text)}, nil
 	case "image":
 		return c.image(path, gjson.ParseBytes(b.source))
 	case "document":
@@ -203,7 +173,7 @@ func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Conte
 		return tagged("search_result", parts, attribute{"source", b.source}, attribute{"title", b.title}), err
 	case "tool_reference": // all tools are always described to the model
 		if isOfType(b.toolName, jsonbody.AString) {
-			return []request.Content{{Text: slices.Concat([]byte(`The tool `), inside(b.toolName), []byte(` can be used.`))}}, nil
+			return []translate.Part{{Quoted: slices.Concat([]byte(`The tool `), inside(b.toolName), []byte(` can be used.`))}}, nil
 		}
 		return nil, wrongPlace(path+".tool_name", "a name", b.toolName)
 	default:
@@ -212,7 +182,7 @@ func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Conte
 }
 
 // image converts an image to a data URL.
-func (c *conversation) image(path string, source gjson.Result) ([]request.Content, *translate.Error) {
+func (c *conversation) image(path string, source gjson.Result) ([]translate.Part, *translate.Error) {
 	path += ".source"
 	if !c.caps.Vision {
 		return c.unseen(path, request.MediumImage)
@@ -235,32 +205,22 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 	if err != nil {
 		return nil, err
 	}
-	return []request.Content{{Image: image}}, nil
+	return []translate.Part{{Image: image}}, nil
 }
 
 // document converts a document to text between tags.
-func (c *conversation) document(path string, b *inputBlock) ([]request.Content, *translate.Error) {
+func (c *conversation) document(path string, b *inputBlock) ([]translate.Part, *translate.Error) {
 	path += ".source"
-	var kind string
-	var data, content []byte
-	for name, value := range jsonbody.Members(b.source) {
-		switch string(name) {
-		case "type":
-			kind = jsonbody.Unquote(value)
-		case "data":
-			data = value
-		case "content":
-			content = value
-		}
-	}
-	var parts []request.Content
-	switch {
+	var given, data, content []byte
+	jsonbody.ReadFields(b.source, []jsonbody.Field{{Name: "type", Value: &given}, {Name: "data", Value: &data}, {Name: "content", Value: &content}})
+	var parts []translate.Part
+	switch kind := jsonbody.Unquote(given); {
 	case kind == "text" && !isOfType(data, jsonbody.AString):
 		return nil, wrongPlace(path+".data", "a string", data)
 	case kind == "text":
-		parts = []request.Content{{Text: inside(data)}}
+		parts = []translate.Part{quoted(data)}
 	case kind == "content" && isOfType(content, jsonbody.AString):
-		parts = []request.Content{{Text: inside(content)}}
+		parts = []translate.Part{quoted(content)}
 	case kind == "content" && isOfType(content, jsonbody.AnArray):
 		var err *translate.Error
 		if parts, err = c.inlineAll(path+".content", content); err != nil {
@@ -279,12 +239,12 @@ func (c *conversation) document(path string, b *inputBlock) ([]request.Content, 
 }
 
 // unseen is what the model gets in place of content that it can't take.
-func (c *conversation) unseen(path string, m request.Medium) ([]request.Content, *translate.Error) {
+func (c *conversation) unseen(path string, m request.Medium) ([]translate.Part, *translate.Error) {
 	note, err := c.caps.Unseen(path, path+":", m)
 	if err != nil {
 		return nil, err
 	}
-	return []request.Content{{Text: []byte(note)}}, nil
+	return []translate.Part{{Text: note}}, nil
 }
 
 // attribute is an attribute of a tag: its name, and its value as JSON.
@@ -294,12 +254,12 @@ type attribute struct {
 }
 
 // tagged encloses parts in tags, with those attributes that are texts.
-func tagged(name string, parts []request.Content, attributes ...attribute) []request.Content {
+func tagged(name string, parts []translate.Part, attributes ...attribute) []translate.Part {
 	tag := []byte("<" + name)
 	for _, a := range attributes {
 		if isOfType(a.value, jsonbody.AString) && len(a.value) > len(`""`) {
 			tag = append(append(append(tag, ` `+a.name+`=\"`...), inside(a.value)...), `\"`...)
 		}
 	}
-	return slices.Concat([]request.Content{{Text: append(tag, '>')}}, parts, []request.Content{{Text: []byte("</" + name + ">")}})
+	return slices.Concat([]translate.Part{{Quoted: append(tag, '>')}}, parts, []translate.Part{{Quoted: []byte("</" + name + ">")}})
 }

@@ -20,14 +20,7 @@ func messagesOf(body *jsonbody.Body) []message {
 	all := make([]message, len(body.Messages))
 	for i, m := range body.Messages {
 		all[i].json = body.Raw[m.From:m.To]
-		for name, value := range jsonbody.Members(all[i].json) {
-			switch string(name) {
-			case "role":
-				all[i].role = value
-			case "content":
-				all[i].content = value
-			}
-		}
+		jsonbody.ReadFields(all[i].json, []jsonbody.Field{{Name: "role", Value: &all[i].role}, {Name: "content", Value: &all[i].content}})
 	}
 	return all
 }
@@ -40,10 +33,9 @@ func (m *message) hasResult() bool {
 		return false
 	}
 	for block := range jsonbody.Elements(m.content) {
-		for name, value := range jsonbody.Members(block) {
-			if string(name) == "type" && jsonbody.Unquote(value) == "tool_result" {
-				return true
-			}
+		var kind []byte
+		if jsonbody.ReadFields(block, []jsonbody.Field{{Name: "type", Value: &kind}}); jsonbody.Unquote(kind) == "tool_result" {
+			return true
 		}
 	}
 	return false
@@ -81,7 +73,7 @@ type conversation struct {
 type turn struct {
 	role      translate.Role // empty before the first turn
 	results   []result       // of tools, which precede the user's parts
-	parts     []request.Content
+	parts     []translate.Part
 	reasoning []string
 	calls     []byte
 }
@@ -90,7 +82,7 @@ type turn struct {
 type result struct {
 	useID   []byte // of the call, as JSON
 	isError bool
-	parts   []request.Content
+	parts   []translate.Part
 }
 
 // parseConversation converts a conversation to the messages of a chat request. The model gets the thinking of the messages from replayFrom on.
@@ -145,7 +137,7 @@ func (c *conversation) message(path string, m *message, begun bool) *translate.E
 		c.turn = turn{role: role}
 	}
 	if isOfType(m.content, jsonbody.AString) {
-		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(m.content)})
+		c.turn.parts = append(c.turn.parts, quoted(m.content))
 		return nil
 	}
 	read := c.userBlock
@@ -178,7 +170,7 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 		c.flush()
 		c.turn = turn{role: translate.RoleUser}
 	}
-	c.turn.parts = append(c.turn.parts, request.Content{Text: []byte(request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd)})
+	c.turn.parts = append(c.turn.parts, translate.Part{Quoted: []byte(request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd)})
 	return nil
 }
 
@@ -221,21 +213,15 @@ func (c *conversation) flush() {
 func (c *conversation) result(r *result) {
 	c.out.BeginResult(r.useID)
 	if r.isError {
-		c.out.Text(append([]byte("Error: "), request.JoinTexts(r.parts)...))
-	} else {
-		c.out.Parts(r.parts)
+		r.parts = []translate.Part{{Text: "Error: " + translate.JoinTexts(r.parts)}}
 	}
+	c.out.Parts(r.parts)
 	c.out.End()
 }
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.
 func (t *turn) isNothing() bool {
-	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(string(request.JoinTexts(t.parts)))
-}
-
-// isBlankJSON reports whether the contents of a JSON string are only white space, in its common escapes.
-func isBlankJSON(text string) bool {
-	return strings.Trim(strings.NewReplacer(`\n`, "", `\r`, "", `\t`, "").Replace(text), " ") == ""
+	return t.role == translate.RoleAssistant && len(t.calls) == 0 && !slices.ContainsFunc(t.parts, func(p translate.Part) bool { return !p.IsBlank() })
 }
 
 // headerLine matches a line by which a client identifies itself to Anthropic, such as "x-anthropic-billing-header:
@@ -297,3 +283,6 @@ func withoutHeader(texts []string) []string {
 
 // inside returns the contents of a JSON string: its escaped text without the quotes.
 func inside(v []byte) []byte { return v[1 : len(v)-1] }
+
+// quoted returns the part of a text, which is a JSON string.
+func quoted(v []byte) translate.Part { return translate.Part{Quoted: inside(v)} }

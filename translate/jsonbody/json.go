@@ -107,6 +107,23 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Field is a member of an object by its name, and where its JSON goes.
+type Field struct {
+	Name  string
+	Value *[]byte
+}
+
+// ReadFields reads those members of an object that are among the fields. The object was scanned, and the values are parts of it.
+func ReadFields(object []byte, fields []Field) {
+	for name, value := range Members(object) {
+		for _, f := range fields {
+			if string(name) == f.Name {
+				*f.Value = value
+			}
+		}
+	}
+}
+
 // walk goes through JSON that was scanned. It searches only for the ends of strings, and tests nothing.
 type walk struct {
 	data []byte

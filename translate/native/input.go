@@ -90,48 +90,32 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 	return item, nil
 }
 
-// inputPart is a part of an input: its known fields, as JSON; nil if they are absent.
-type inputPart struct{ role, kind, content, url []byte }
-
-func inputPartOf(object []byte) (p inputPart) {
-	for name, value := range jsonbody.Members(object) {
-		switch string(name) {
-		case "role":
-			p.role = value
-		case "type":
-			p.kind = value
-		case "content":
-			p.content = value
-		case "data_url":
-			p.url = value
-		}
-	}
-	return p
-}
-
 func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
 	if raw[0] != '{' {
 		return part, jsonbody.WrongJSON(where, "an object", raw)
 	}
-	p := inputPartOf(raw)
+	var role, given, content, url []byte
+	jsonbody.ReadFields(raw, []jsonbody.Field{
+		{Name: "role", Value: &role}, {Name: "type", Value: &given}, {Name: "content", Value: &content}, {Name: "data_url", Value: &url},
+	})
 	switch {
-	case jsonbody.IsGiven(p.role) && jsonbody.Unquote(p.role) != string(translate.RoleUser):
+	case jsonbody.IsGiven(role) && jsonbody.Unquote(role) != string(translate.RoleUser):
 		return part, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
-	case p.kind == nil:
+	case given == nil:
 		return part, translate.Missing(where + ".type")
-	case p.kind[0] != '"':
-		return part, jsonbody.WrongJSON(where+".type", "a string", p.kind)
+	case given[0] != '"':
+		return part, jsonbody.WrongJSON(where+".type", "a string", given)
 	}
-	switch kind := jsonbody.Unquote(p.kind); kind {
+	switch kind := jsonbody.Unquote(given); kind {
 	case "message", "text": // "text" is in examples of the API's documentation
-		if err = checkString(where+".content", p.content); err == nil {
-			part = request.TextPart(p.content)
+		if err = checkString(where+".content", content); err == nil {
+			part = request.TextPart(content)
 		}
 	case "image":
-		if err = checkString(where+".data_url", p.url); err == nil && !caps.Vision {
+		if err = checkString(where+".data_url", url); err == nil && !caps.Vision {
 			part.Text, err = caps.Unseen(where, `"`+where+`"`, request.MediumImage)
 		} else if err == nil {
-			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(p.url))
+			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(url))
 		}
 	default:
 		err = translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind+`".`)

@@ -50,7 +50,7 @@ func promptMessages(said *Memory, images []byte, caps request.Caps) (request.Mes
 	c := &conversation{caps: caps, out: request.NewMessages(said.room()), index: -1}
 	say := func(role translate.Role, parts ...translate.Part) {
 		c.out.Begin(role)
-		c.out.Says(parts)
+		c.out.Parts(parts)
 		c.out.End()
 	}
 	if said.System != "" {
@@ -64,11 +64,7 @@ func promptMessages(said *Memory, images []byte, caps request.Caps) (request.Mes
 	if err != nil {
 		return c.out, err
 	}
-	parts := []translate.Part{said.Turns[last]}
-	for _, image := range found {
-		parts = append(parts, translate.Part{Image: image.Image, Text: string(image.Text)})
-	}
-	say(translate.RoleUser, parts...)
+	say(translate.RoleUser, append([]translate.Part{said.Turns[last]}, found...)...)
 	return c.out, nil
 }
 
@@ -85,30 +81,6 @@ var roles = []string{"system", "developer", "user", "assistant", "tool"}
 // messageFields are the known fields of a message, as JSON; nil if they are absent.
 type messageFields struct{ role, content, images, thinking, calls, callID, toolName, name []byte }
 
-func messageFieldsOf(message []byte) (f messageFields) {
-	for name, value := range jsonbody.Members(message) {
-		switch string(name) {
-		case "role":
-			f.role = value
-		case "content":
-			f.content = value
-		case "images":
-			f.images = value
-		case "thinking":
-			f.thinking = value
-		case "tool_calls":
-			f.calls = value
-		case "tool_call_id":
-			f.callID = value
-		case "tool_name":
-			f.toolName = value
-		case "name":
-			f.name = value
-		}
-	}
-	return f
-}
-
 // isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
@@ -117,7 +89,11 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	if raw[0] != '{' {
 		return jsonbody.WrongJSON(c.path(""), "an object", raw)
 	}
-	m := messageFieldsOf(raw)
+	m := messageFields{}
+	jsonbody.ReadFields(raw, []jsonbody.Field{
+		{Name: "role", Value: &m.role}, {Name: "content", Value: &m.content}, {Name: "images", Value: &m.images}, {Name: "thinking", Value: &m.thinking},
+		{Name: "tool_calls", Value: &m.calls}, {Name: "tool_call_id", Value: &m.callID}, {Name: "tool_name", Value: &m.toolName}, {Name: "name", Value: &m.name},
+	})
 	if !isString(m.role) {
 		return jsonbody.WrongJSON(c.path(".role"), "a string", m.role)
 	}
@@ -130,9 +106,9 @@ func (c *conversation) message(raw []byte) *translate.Error {
 		return jsonbody.WrongJSON(c.path(".content"), "a string", m.content)
 	}
 	c.before, c.role = c.role, word
-	parts := []request.Content{{}}
+	parts := []translate.Part{{}}
 	if isString(m.content) {
-		parts[0].Text = m.content[1 : len(m.content)-1]
+		parts[0].Quoted = m.content[1 : len(m.content)-1]
 	}
 	images, err := c.readImages(m.images)
 	if err != nil {
@@ -152,7 +128,7 @@ func (c *conversation) message(raw []byte) *translate.Error {
 }
 
 // readImages reads the images that come with a text, or what the model gets in their place.
-func (c *conversation) readImages(images []byte) (all []request.Content, _ *translate.Error) {
+func (c *conversation) readImages(images []byte) (all []translate.Part, _ *translate.Error) {
 	switch {
 	case !jsonbody.IsGiven(images):
 		return nil, nil
@@ -161,7 +137,7 @@ func (c *conversation) readImages(images []byte) (all []request.Content, _ *tran
 	}
 	for given := range jsonbody.Elements(images) {
 		at := c.path(".images[" + strconv.Itoa(len(all)) + "]")
-		var part request.Content
+		var part translate.Part
 		var err *translate.Error
 		switch {
 		case !isString(given):
@@ -169,9 +145,7 @@ func (c *conversation) readImages(images []byte) (all []request.Content, _ *tran
 		case c.caps.Vision:
 			part.Image, err = c.images.Decode(at, jsonbody.Unquoted(given))
 		default:
-			var note string
-			note, err = c.caps.Unseen(at, `"`+at+`"`, request.MediumImage)
-			part.Text = []byte(note)
+			part.Text, err = c.caps.Unseen(at, `"`+at+`"`, request.MediumImage)
 		}
 		if err != nil {
 			return nil, err

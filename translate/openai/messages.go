@@ -73,33 +73,15 @@ func (r *messageRewriter) path(field string) string {
 // messageFields are the known fields of a message, as JSON; nil if they are absent.
 type messageFields struct{ role, content, name, callID, reasoningContent, reasoning, calls []byte }
 
-func messageFieldsOf(message []byte) (f messageFields) {
-	for name, value := range jsonbody.Members(message) {
-		switch string(name) {
-		case "role":
-			f.role = value
-		case "content":
-			f.content = value
-		case "name":
-			f.name = value
-		case "tool_call_id":
-			f.callID = value
-		case "reasoning_content":
-			f.reasoningContent = value
-		case "reasoning":
-			f.reasoning = value
-		case "tool_calls":
-			f.calls = value
-		}
-	}
-	return f
-}
-
 func (r *messageRewriter) message(raw []byte) *translate.Error {
 	if raw[0] != '{' {
 		return jsonbody.WrongJSON(r.path(""), "an object", raw)
 	}
-	m := messageFieldsOf(raw)
+	m := messageFields{}
+	jsonbody.ReadFields(raw, []jsonbody.Field{
+		{Name: "role", Value: &m.role}, {Name: "content", Value: &m.content}, {Name: "name", Value: &m.name}, {Name: "tool_call_id", Value: &m.callID},
+		{Name: "reasoning_content", Value: &m.reasoningContent}, {Name: "reasoning", Value: &m.reasoning}, {Name: "tool_calls", Value: &m.calls},
+	})
 	role := jsonbody.Unquote(m.role)
 	switch {
 	case !jsonbody.IsGiven(m.role):
@@ -176,21 +158,11 @@ func (r *messageRewriter) part(n int, part []byte) *translate.Error {
 	if part[0] != '{' {
 		return jsonbody.WrongJSON(path(""), "an object", part)
 	}
-	var kind string
-	var text, refusal, image []byte
-	for name, value := range jsonbody.Members(part) {
-		switch string(name) {
-		case "type":
-			kind = jsonbody.Unquote(value)
-		case "text":
-			text = value
-		case "refusal":
-			refusal = value
-		case "image_url":
-			image = value
-		}
-	}
-	switch kind {
+	var given, text, refusal, image []byte
+	jsonbody.ReadFields(part, []jsonbody.Field{
+		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
+	})
+	switch kind := jsonbody.Unquote(given); kind {
 	case "refusal", "text":
 		if kind == "refusal" {
 			text = refusal

@@ -17,23 +17,10 @@ type CallFields struct{ ID, Name, Arguments, Input []byte }
 
 // CallFieldsOf returns the fields of a call, which was scanned. All but the id are those of its function or custom tool.
 func CallFieldsOf(call []byte) (f CallFields) {
-	for name, value := range jsonbody.Members(call) {
-		switch string(name) {
-		case "id":
-			f.ID = value
-		case "function", "custom":
-			for name, value := range jsonbody.Members(value) {
-				switch string(name) {
-				case "name":
-					f.Name = value
-				case "arguments":
-					f.Arguments = value
-				case "input":
-					f.Input = value
-				}
-			}
-		}
-	}
+	var tool []byte
+	jsonbody.ReadFields(call, []jsonbody.Field{{Name: "id", Value: &f.ID}, {Name: "function", Value: &tool}, {Name: "custom", Value: &tool}})
+	jsonbody.ReadFields(tool,
+		[]jsonbody.Field{{Name: "name", Value: &f.Name}, {Name: "arguments", Value: &f.Arguments}, {Name: "input", Value: &f.Input}})
 	return f
 }
 

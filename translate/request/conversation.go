@@ -27,7 +27,7 @@ func MessagesOf(items []translate.Item) Messages {
 	w := conversationWriter{Messages: NewMessages(sizeOf(items)), thinksFrom: lastOfUser(items)}
 	if system := systemPrompt(items); system != nil && translate.JoinTexts(system) != "" {
 		w.Begin(translate.RoleSystem)
-		w.Says(system)
+		w.Parts(system)
 		w.End()
 	}
 	for i := range items {
@@ -112,7 +112,7 @@ func (w *conversationWriter) user(item *translate.Item) {
 	}
 	w.said = item.Role
 	w.Begin(item.Role)
-	w.Says(item.Parts)
+	w.Parts(item.Parts)
 	w.End()
 }
 
@@ -121,7 +121,7 @@ func (w *conversationWriter) flush() {
 	if w.open && (len(w.parts) > 0 || len(w.calls) > 0) {
 		w.said = translate.RoleAssistant
 		w.Begin(translate.RoleAssistant)
-		w.Says(w.parts)
+		w.Parts(w.parts)
 		if len(w.reasoning) > 0 && len(w.calls) > 0 {
 			w.Member("reasoning_content", jsonbody.AppendString(nil, strings.Join(w.reasoning, "\n")))
 		}
@@ -177,7 +177,7 @@ func (w *conversationWriter) result(i int, call *translate.Item) {
 		given = result.Parts
 	}
 	w.Begin("tool")
-	w.Says(given)
+	w.Parts(given)
 	w.Member("tool_call_id", jsonbody.AppendString(nil, callID(i, call)))
 	w.End()
 }

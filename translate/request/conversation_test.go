@@ -191,7 +191,7 @@ func TestMessages_LongNames(t *testing.T) {
 		m.Member("name", id)
 		m.End()
 		m.Begin(translate.RoleUser)
-		m.Parts([]Content{{Text: []byte(`a\n`)}, {Image: &translate.Image{Type: "image/png"}}})
+		m.Parts([]translate.Part{{Quoted: []byte(`a\\n`)}, {Image: &translate.Image{Type: "image/png"}}})
 		m.End()
 		checkMade(t, &m)
 	}

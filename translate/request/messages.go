@@ -1,7 +1,6 @@
 package request
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -15,12 +14,6 @@ type Messages struct {
 	all     []jsonbody.Message
 	current jsonbody.Message
 	calls   int // in the current message
-}
-
-// Content is a part of a message: a text, as the contents of a JSON string, or an image.
-type Content struct {
-	Text  []byte
-	Image *translate.Image
 }
 
 // TextPart returns the part of a text, which is a JSON string in a request's body.
@@ -69,39 +62,14 @@ func (m *Messages) Text(text []byte) {
 }
 
 // Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
-func (m *Messages) Parts(parts []Content) {
-	if !slices.ContainsFunc(parts, func(p Content) bool { return p.Image != nil }) {
-		m.json = append(m.json, '"')
-		for i, p := range parts {
-			if i > 0 {
-				m.json = append(m.json, `\n`...)
-			}
-			m.json = append(m.json, p.Text...)
-		}
-		m.json = append(m.json, '"')
-		return
-	}
-	for i, p := range parts {
-		if p.Image != nil {
-			m.image(i, p.Image)
-		} else {
-			m.json = m.part(i, `{"type":"text","text":"`)
-			m.json = append(m.json, p.Text...)
-			m.json = append(m.json, `"}`...)
-		}
-	}
-	m.json = append(m.json, ']')
-}
-
-// Says is Parts of the parts of an item.
-func (m *Messages) Says(parts []translate.Part) {
+func (m *Messages) Parts(parts []translate.Part) {
 	if !translate.HasImage(parts) {
 		m.json = append(m.json, '"')
 		for i := range parts {
 			if i > 0 {
 				m.json = append(m.json, `\n`...)
 			}
-			m.says(&parts[i])
+			m.quote(&parts[i])
 		}
 		m.json = append(m.json, '"')
 		return
@@ -111,15 +79,15 @@ func (m *Messages) Says(parts []translate.Part) {
 			m.image(i, image)
 		} else {
 			m.json = m.part(i, `{"type":"text","text":"`)
-			m.says(&parts[i])
+			m.quote(&parts[i])
 			m.json = append(m.json, `"}`...)
 		}
 	}
 	m.json = append(m.json, ']')
 }
 
-// says appends a text to a JSON string.
-func (m *Messages) says(part *translate.Part) {
+// quote appends a text to a JSON string.
+func (m *Messages) quote(part *translate.Part) {
 	if part.Quoted != nil {
 		m.json = append(m.json, part.Quoted...)
 	} else {
@@ -206,16 +174,4 @@ func (m *Messages) Body(fields ...[]byte) (*jsonbody.Body, *translate.Error) {
 		}
 	}
 	return jsonbody.ScanAfter(m.all, append(raw, '}'))
-}
-
-// JoinTexts joins texts, each on a line of its own.
-func JoinTexts(parts []Content) []byte {
-	if len(parts) == 1 {
-		return parts[0].Text
-	}
-	texts := make([][]byte, len(parts))
-	for i, p := range parts {
-		texts[i] = p.Text
-	}
-	return bytes.Join(texts, []byte(`\n`))
 }

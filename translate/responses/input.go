@@ -67,49 +67,13 @@ type inputItem struct {
 }
 
 func inputItemOf(object []byte) (v inputItem) {
-	for name, value := range jsonbody.Members(object) {
-		if field := v.field(name); field != nil {
-			*field = value
-		}
-	}
+	jsonbody.ReadFields(object, []jsonbody.Field{
+		{Name: "type", Value: &v.kind}, {Name: "id", Value: &v.id}, {Name: "status", Value: &v.status}, {Name: "role", Value: &v.role},
+		{Name: "content", Value: &v.content}, {Name: "summary", Value: &v.summary}, {Name: "encrypted_content", Value: &v.encrypted},
+		{Name: "call_id", Value: &v.callID}, {Name: "name", Value: &v.name}, {Name: "namespace", Value: &v.namespace}, {Name: "arguments", Value: &v.arguments},
+		{Name: "input", Value: &v.input}, {Name: "output", Value: &v.output}, {Name: "server_label", Value: &v.server}, {Name: "error", Value: &v.failed},
+	})
 	return v
-}
-
-func (v *inputItem) field(name []byte) *[]byte {
-	switch string(name) {
-	case "type":
-		return &v.kind
-	case "id":
-		return &v.id
-	case "status":
-		return &v.status
-	case "role":
-		return &v.role
-	case "content":
-		return &v.content
-	case "summary":
-		return &v.summary
-	case "encrypted_content":
-		return &v.encrypted
-	case "call_id":
-		return &v.callID
-	case "name":
-		return &v.name
-	case "namespace":
-		return &v.namespace
-	case "arguments":
-		return &v.arguments
-	case "input":
-		return &v.input
-	case "output":
-		return &v.output
-	case "server_label":
-		return &v.server
-	case "error":
-		return &v.failed
-	default:
-		return nil
-	}
 }
 
 // isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
@@ -261,48 +225,32 @@ func (at partPlace) path(p *inputParser, member string) string {
 	return p.path(at.field + "[" + strconv.Itoa(at.index) + "]" + member)
 }
 
-// inputPart is a part of a content: its known fields, as JSON; nil if they are absent.
-type inputPartFields struct{ kind, text, refusal, image []byte }
-
-func inputPartOf(object []byte) (v inputPartFields) {
-	for name, value := range jsonbody.Members(object) {
-		switch string(name) {
-		case "type":
-			v.kind = value
-		case "text":
-			v.text = value
-		case "refusal":
-			v.refusal = value
-		case "image_url":
-			v.image = value
-		}
-	}
-	return v
-}
-
 func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part translate.Part, _ *translate.Error) {
 	if raw[0] != '{' {
 		return part, jsonbody.WrongJSON(at.path(p, ""), "an object", raw)
 	}
-	v := inputPartOf(raw)
-	kind := jsonbody.Unquote(v.kind)
+	var given, text, refusal, image []byte
+	jsonbody.ReadFields(raw, []jsonbody.Field{
+		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
+	})
+	kind := jsonbody.Unquote(given)
 	switch {
-	case jsonbody.IsGiven(v.kind) && !isString(v.kind):
-		return part, jsonbody.WrongJSON(at.path(p, ".type"), "a string", v.kind)
+	case jsonbody.IsGiven(given) && !isString(given):
+		return part, jsonbody.WrongJSON(at.path(p, ".type"), "a string", given)
 	case kind == "":
 		return part, translate.Missing(at.path(p, ".type"))
 	}
-	member, text := ".text", v.text
+	member := ".text"
 	switch kind {
 	case "input_text", "output_text", "text", "reasoning_text", "summary_text":
 	case "refusal":
-		member, text = ".refusal", v.refusal
+		member, text = ".refusal", refusal
 	case "input_image":
 		if !hasImages {
 			where := at.path(p, "")
 			return part, translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
 		}
-		return p.image(at.path(p, ".image_url"), v.image)
+		return p.image(at.path(p, ".image_url"), image)
 	case "input_file":
 		return p.unseen(at.path(p, ""), request.MediumDocument)
 	case "input_audio":
@@ -322,13 +270,9 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.
 func (p *inputParser) image(where string, url []byte) (part translate.Part, err *translate.Error) {
 	if len(url) > 0 && url[0] == '{' {
-		object := url
-		url = nil
-		for name, value := range jsonbody.Members(object) {
-			if string(name) == "url" {
-				url = value
-			}
-		}
+		var nested []byte
+		jsonbody.ReadFields(url, []jsonbody.Field{{Name: "url", Value: &nested}})
+		url = nested
 	}
 	switch {
 	case !jsonbody.IsGiven(url):
