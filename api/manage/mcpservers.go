@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // listMCP is GET /api/v1/mcp: the servers of mcp.json. It connects to none.
@@ -37,7 +38,7 @@ func getMCP(c *endpoint.Call) error {
 	}
 	tools, failed := toolsOf(c, c.Param)
 	if unknown, ok := errors.AsType[*servers.UnknownError](failed); ok {
-		e := text.ServerError(c, &text.MCPServer{Plugin: c.Param}, unknown)
+		e := text.ServerError(c, &request.MCPServer{Plugin: c.Param}, unknown)
 		return &translate.Error{Kind: translate.KindPathNotFound, Code: "unknown_plugin", Message: e.Message}
 	}
 	if err := c.Request.Context().Err(); err != nil {
@@ -56,7 +57,7 @@ func getMCP(c *endpoint.Call) error {
 	}
 	answer := resource.MCPServerTools{MCPServer: describeMCPServer(c, &all[i]), Tools: []resource.MCPTool{}}
 	if failed != nil {
-		answer.Status, answer.Error = "failed", text.ServerError(c, &text.MCPServer{Plugin: c.Param}, failed).Message
+		answer.Status, answer.Error = "failed", text.ServerError(c, &request.MCPServer{Plugin: c.Param}, failed).Message
 	}
 	for _, t := range tools {
 		answer.Tools = append(answer.Tools, resource.MCPTool{Name: t.Name, Title: t.Title, Description: t.Description, Schema: schemaOrEmpty(t.Schema)})

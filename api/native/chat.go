@@ -17,18 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
-func integrationServers(all []native.Integration) []text.MCPServer {
-	found := make([]text.MCPServer, len(all))
-	for i := range all {
-		n := &all[i]
-		found[i] = text.MCPServer{
-			Param: n.Param, Plugin: n.Plugin, Label: n.Label, URL: n.URL, Headers: n.Headers, Provider: n.Provider(),
-			Restricted: n.Restricted, Allowed: n.Allowed,
-		}
-	}
-	return found
-}
-
 // chat is POST /api/v1/chat.
 func chat(c *endpoint.Call) error {
 	rq, err := text.Read(c, native.WithDefaults, nil)
@@ -39,11 +27,10 @@ func chat(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	servers := integrationServers(chat.Integrations)
-	if err := text.AuthorizeServers(c, servers, text.NativeGates); err != nil {
+	if err := text.AuthorizeServers(c, chat.Integrations, text.NativeGates); err != nil {
 		return err
 	}
-	r := &run{chat: chat, servers: servers}
+	r := &run{chat: chat}
 	if chat.Store {
 		r.id = text.NewResponseID()
 	}
@@ -74,9 +61,9 @@ var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_
 type run struct {
 	*text.Loop
 
-	chat         *native.Chat
-	id           string           // of the response, if it is stored
-	servers      []text.MCPServer // whose tools the model may call
+	chat *native.Chat
+	id   string // of the response, if it is stored
+
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
 
@@ -120,7 +107,7 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 // generate has the model answer, with the tools of the chat, and tells a stream of the load.
 func (r *run) generate(ctx context.Context) error {
 	converse := func() error {
-		tools, err := text.Toolbox(ctx, r.Call, r.servers, r.Request.Caps)
+		tools, err := text.Toolbox(ctx, r.Call, r.chat.Integrations, r.Request.Caps)
 		if err != nil {
 			return err
 		}

@@ -36,11 +36,10 @@ func create(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	servers := responseServers(ask.Servers)
-	if err := text.AuthorizeServers(c, servers, text.ResponsesGates); err != nil {
+	if err := text.AuthorizeServers(c, ask.Servers, text.ResponsesGates); err != nil {
 		return err
 	}
-	r := &run{ask: ask, servers: servers, warmsUp: socket != nil && string(rq.Body.Value("generate")) == "false"}
+	r := &run{ask: ask, warmsUp: socket != nil && string(rq.Body.Value("generate")) == "false"}
 	if r.conversation, err = conversationOf(c, ask, rq); err != nil {
 		return err
 	}
@@ -74,22 +73,6 @@ func (r *run) settle() {
 	r.WithdrawBeginning()
 }
 
-// responseServers are the tools of type mcp. One without a URL is the server of mcp.json with its label.
-func responseServers(all []responses.Server) []text.MCPServer {
-	found := make([]text.MCPServer, len(all))
-	for i := range all {
-		s := &all[i]
-		found[i] = text.MCPServer{
-			Param: s.Param, Label: s.Label, URL: s.URL, Headers: s.Headers, Provider: s.Provider(),
-			Restricted: s.Restricted, Allowed: s.Allowed,
-		}
-		if s.URL == "" {
-			found[i].Plugin = s.Label
-		}
-	}
-	return found
-}
-
 // fieldNames are the names of the Responses API.
 var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
 
@@ -97,8 +80,8 @@ var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_
 type run struct {
 	*text.Loop
 
-	ask          *responses.Request
-	servers      []text.MCPServer
+	ask *responses.Request
+
 	parent       string // id of the stored response that this one continues; empty if there is none
 	warmsUp      bool   // the client wants no answer yet, only that the model is loaded
 	conversation []translate.Item
@@ -112,7 +95,7 @@ func (r *run) generate(ctx context.Context) error {
 	if r.warmsUp {
 		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
 	}
-	tools, err := text.Toolbox(ctx, r.Call, r.servers, r.Request.Caps)
+	tools, err := text.Toolbox(ctx, r.Call, r.ask.Servers, r.Request.Caps)
 	if err != nil {
 		r.listFailed(err)
 		return err
@@ -134,11 +117,11 @@ func (r *run) listFailed(err error) {
 	if r.Stream == nil || !ok || e.Kind != translate.KindMCPFailed && e.Kind != translate.KindPluginFailed || e.EffectiveCode() != "" {
 		return
 	}
-	i := slices.IndexFunc(r.servers, func(m text.MCPServer) bool { return m.Param == e.Param })
+	i := slices.IndexFunc(r.ask.Servers, func(m request.MCPServer) bool { return m.Param == e.Param })
 	if i < 0 {
 		return
 	}
-	r.lists = []translate.ToolList{{Server: r.servers[i].Label, Err: e}}
+	r.lists = []translate.ToolList{{Server: r.ask.Servers[i].Label, Err: e}}
 	r.Send(func(dst []byte) []byte { return r.BeginRound(dst, nil, 0) })
 }
 

@@ -1,7 +1,6 @@
 package text
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,22 +19,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
-
-// MCPServer is an MCP server whose tools a request wants to use.
-type MCPServer struct {
-	Param    string // its place in the request
-	Plugin   string // the label of a server of mcp.json; empty: the request names the server
-	Label    string
-	URL      string
-	Headers  map[string]string
-	Provider translate.Provider // what clients are told of it
-
-	Restricted bool // to the allowed tools
-	Allowed    []string
-}
-
-// name is the server's label.
-func (m *MCPServer) name() string { return cmp.Or(m.Plugin, m.Label) }
 
 // gate is a setting that MCP servers need.
 type gate struct {
@@ -58,8 +41,8 @@ var (
 )
 
 // AuthorizeServers refuses MCP servers that the settings or the request's token don't permit.
-func AuthorizeServers(c *endpoint.Call, all []MCPServer, needed gates) error {
-	isNamed := func(m MCPServer) bool { return m.Plugin == "" }
+func AuthorizeServers(c *endpoint.Call, all []request.MCPServer, needed gates) error {
+	isNamed := func(m request.MCPServer) bool { return m.Plugin == "" }
 	for _, m := range all {
 		through := needed.Plugin
 		if isNamed(m) {
@@ -75,7 +58,7 @@ func AuthorizeServers(c *endpoint.Call, all []MCPServer, needed gates) error {
 		}
 		c.Follow(c.Identity, access.ScopeMCPEphemeral)
 	}
-	if slices.ContainsFunc(all, func(m MCPServer) bool { return !isNamed(m) }) {
+	if slices.ContainsFunc(all, func(m request.MCPServer) bool { return !isNamed(m) }) {
 		return authorizePlugins(c)
 	}
 	return nil
@@ -116,7 +99,7 @@ func authorizePlugins(c *endpoint.Call) error {
 }
 
 // Toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
-func Toolbox(ctx context.Context, c *endpoint.Call, all []MCPServer, caps request.Caps) (*mcploop.Toolbox, error) {
+func Toolbox(ctx context.Context, c *endpoint.Call, all []request.MCPServer, caps request.Caps) (*mcploop.Toolbox, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -137,7 +120,7 @@ func Toolbox(ctx context.Context, c *endpoint.Call, all []MCPServer, caps reques
 			c.Ends = append(c.Ends, session.Release)
 			mu.Unlock()
 			sources[i] = mcploop.Source{
-				Server: countedServer{session, c, all[i].name()}, Provider: all[i].Provider, Label: all[i].name(), Param: all[i].Param,
+				Server: countedServer{session, c, all[i].Name()}, Provider: all[i].Provider, Label: all[i].Name(), Param: all[i].Param,
 				Restricted: all[i].Restricted, Allowed: all[i].Allowed,
 				Explain: func(err error) *translate.Error { return ServerError(c, &all[i], err) },
 			}
@@ -164,7 +147,7 @@ func ifNotEnded(ctx context.Context, e *translate.Error) error {
 	return e
 }
 
-func connect(ctx context.Context, c *endpoint.Call, m *MCPServer) (*servers.Session, error) {
+func connect(ctx context.Context, c *endpoint.Call, m *request.MCPServer) (*servers.Session, error) {
 	if m.Plugin != "" {
 		return c.Node.MCP.Plugin(ctx, m.Plugin)
 	}
@@ -172,7 +155,7 @@ func connect(ctx context.Context, c *endpoint.Call, m *MCPServer) (*servers.Sess
 }
 
 // ServerError is the error of a chat whose MCP server fails.
-func ServerError(c *endpoint.Call, m *MCPServer, err error) *translate.Error {
+func ServerError(c *endpoint.Call, m *request.MCPServer, err error) *translate.Error {
 	e := &translate.Error{Kind: translate.KindMCPFailed, Param: m.Param}
 	if m.Plugin != "" {
 		e.Kind = translate.KindPluginFailed
@@ -189,11 +172,11 @@ func ServerError(c *endpoint.Call, m *MCPServer, err error) *translate.Error {
 	}
 	if failed, ok := errors.AsType[*servers.ConnectionError](err); ok {
 		e.Message = failed.Message
-		c.Site.Log.Info("an MCP server failed", "request", c.ID, "server", m.name(), "error", failed.Message)
+		c.Site.Log.Info("an MCP server failed", "request", c.ID, "server", m.Name(), "error", failed.Message)
 		return e
 	}
-	c.Site.Log.Error("an MCP server failed", "request", c.ID, "server", m.name(), "error", err)
-	e.Message = `The MCP server "` + m.name() + `" failed. The server's log says more, under this request's id: ` + c.ID
+	c.Site.Log.Error("an MCP server failed", "request", c.ID, "server", m.Name(), "error", err)
+	e.Message = `The MCP server "` + m.Name() + `" failed. The server's log says more, under this request's id: ` + c.ID
 	return e
 }
 

@@ -61,7 +61,7 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	if err != nil {
 		return nil, err
 	}
-	m.Chat.Thinks = caps.Thinks() && (thinks || !m.isOff())
+	m.Chat.Thinks = caps.Thinks() && (thinks || !m.edit.Has("chat_template_kwargs"))
 	replayFrom := len(messages) // only a thinking model gets earlier thinking
 	if thinks {
 		replayFrom = openLoop(messages)
@@ -89,15 +89,8 @@ var numbers = []request.Number{
 }
 
 func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
-	for _, f := range numbers {
-		v := body.Get(f.Name)
-		if !v.Exists() || v.Type == gjson.Null {
-			continue
-		}
-		if err := f.Check(v); err != nil {
-			return err
-		}
-		m.edit.Set(f.As, v.Raw)
+	if err := request.CopyNumbers(body, &m.edit, numbers); err != nil {
+		return err
 	}
 	return request.CopyFields(body, &m.edit, "seed")
 }

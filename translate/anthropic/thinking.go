@@ -53,7 +53,7 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 		}
 	}
 	if thinks = thinks && !isPrefilled; !thinks {
-		m.dontThink(caps)
+		caps.SetSilent(&m.edit)
 		return false, nil
 	}
 	switch display := given.Get("display"); {
@@ -64,7 +64,10 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 	default:
 		return false, badPlace("thinking.display", `must be "summarized" or "omitted".`)
 	}
-	m.think(budget, effort, caps)
+	if budget > 0 && caps.Thinks() {
+		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))
+	}
+	caps.SetThinking(&m.edit, effort)
 	return true, nil
 }
 
@@ -82,36 +85,6 @@ func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Erro
 		return 0, badPlace(path, "must be at least 1, and less than max_tokens.")
 	default:
 		return int(budget.Num), nil
-	}
-}
-
-// dontThink turns thinking off, or to the lowest effort that the model offers.
-func (m *Messages) dontThink(caps request.Caps) {
-	if caps.CanBeSilent() {
-		m.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
-		m.edit.Set("reasoning_effort", `"none"`)
-	} else if offered := caps.Efforts(); len(offered) > 0 {
-		m.edit.Set("reasoning_effort", `"`+request.NearestEffort(0, offered)+`"`)
-	}
-}
-
-// isOff reports whether thinking is turned off.
-func (m *Messages) isOff() bool { return m.edit.Has("chat_template_kwargs") }
-
-// think turns thinking on. A budget of 0 and an empty effort are ignored.
-func (m *Messages) think(budget int, effort string, caps request.Caps) {
-	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {
-		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))
-	}
-	if caps.CanBeSilent() {
-		m.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
-	}
-	offered := caps.Efforts()
-	if effort == "" || len(offered) == 0 {
-		return
-	}
-	if nearest := request.NearestEffort(slices.Index(request.Efforts, effort), offered); nearest != request.Efforts[0] {
-		m.edit.Set("reasoning_effort", `"`+nearest+`"`)
 	}
 }
 

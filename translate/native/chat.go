@@ -23,7 +23,7 @@ type Chat struct {
 	Store         bool
 	StorePartial  bool // also what was generated before the client disconnected
 	ContextLength int  // in tokens, if the request loads the model; 0 if not given
-	Integrations  []Integration
+	Integrations  []request.MCPServer
 	Chat          request.Chat // for the wire of the engine
 
 	edit jsonbody.Edit // fields of the engine's request
@@ -33,7 +33,7 @@ type Chat struct {
 // anything is loaded.
 func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *translate.Error) {
 	c := &Chat{Chat: request.Chat{N: 1}}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, c.parseIntegrations} {
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseFields, c.parseIntegrations} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -104,34 +104,19 @@ var numbers = []request.Number{
 	{Name: "context_length", Min: 1, Max: math.MaxInt32, Whole: true},
 }
 
-func (c *Chat) parseNumbers(body *jsonbody.Body) *translate.Error {
-	for _, f := range numbers {
-		v := body.Get(f.Name)
-		if !v.Exists() || v.Type == gjson.Null {
-			continue
-		}
-		if err := f.Check(v); err != nil {
-			return err
-		}
-		if f.As != "" {
-			c.edit.Set(f.As, v.Raw)
-		} else {
-			c.ContextLength = int(v.Num)
-		}
-	}
-	return nil
-}
-
 // others are fields that the specification doesn't have but engines support.
 var others = []string{"seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
-func (c *Chat) parseStops(body *jsonbody.Body) (err *translate.Error) {
-	c.Chat.Stops, err = request.ParseStops(body)
+// parseFields parses the fields that engines have.
+func (c *Chat) parseFields(body *jsonbody.Body) (err *translate.Error) {
+	if err = request.CopyNumbers(body, &c.edit, numbers); err != nil {
+		return err
+	}
+	c.ContextLength = int(body.Get("context_length").Num)
+	if err = request.CopyFields(body, &c.edit, others...); err == nil {
+		c.Chat.Stops, err = request.ParseStops(body)
+	}
 	return err
-}
-
-func (c *Chat) parseOthers(body *jsonbody.Body) *translate.Error {
-	return request.CopyFields(body, &c.edit, others...)
 }
 
 // parseReasoning converts the setting to the fields of the model's template.
@@ -154,12 +139,10 @@ func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Ca
 	}
 	switch setting {
 	case "off":
-		c.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
+		c.edit.Set("chat_template_kwargs", request.ThinkingOff)
 		c.edit.Set("reasoning_effort", `"none"`)
 	case "on":
-		if caps.CanBeSilent() { // otherwise it always thinks
-			c.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
-		}
+		caps.SetThinking(&c.edit, "")
 	default:
 		c.edit.Set("reasoning_effort", `"`+setting+`"`)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -16,17 +17,17 @@ func TestParseIntegrations(t *testing.T) {
 	const server = `"type":"ephemeral_mcp","server_label":"l","server_url":"https://h/mcp"`
 	for name, tt := range map[string]struct {
 		field string
-		want  []Integration
+		want  []request.MCPServer
 	}{
 		"none":       {`[]`, nil},
 		"null":       {`null`, nil},
-		"a plugin":   {`["mcp/my_files"]`, []Integration{{Param: "integrations[0]", Plugin: "my_files"}}},
-		"an object":  {`[{"type":"plugin","id":"mcp/files"}]`, []Integration{{Param: "integrations[0]", Plugin: "files"}}},
-		"restricted": {`[{"type":"plugin","id":"mcp/files","allowed_tools":["a","b"]}]`, []Integration{{Param: "integrations[0]", Plugin: "files", Restricted: true, Allowed: []string{"a", "b"}}}},
-		"to nothing": {`[{"type":"plugin","id":"mcp/files","allowed_tools":[]}]`, []Integration{{Param: "integrations[0]", Plugin: "files", Restricted: true}}},
-		"a server":   {`[{` + server + `}]`, []Integration{{Param: "integrations[0]", Label: "l", URL: "https://h/mcp"}}},
-		"its nulls":  {`[{` + server + `,"headers":null,"allowed_tools":null,"x":null}]`, []Integration{{Param: "integrations[0]", Label: "l", URL: "https://h/mcp"}}},
-		"two": {`["mcp/a",{` + server + `,"headers":{"Authorization":"Bearer t"}}]`, []Integration{
+		"a plugin":   {`["mcp/my_files"]`, []request.MCPServer{{Param: "integrations[0]", Plugin: "my_files"}}},
+		"an object":  {`[{"type":"plugin","id":"mcp/files"}]`, []request.MCPServer{{Param: "integrations[0]", Plugin: "files"}}},
+		"restricted": {`[{"type":"plugin","id":"mcp/files","allowed_tools":["a","b"]}]`, []request.MCPServer{{Param: "integrations[0]", Plugin: "files", Restricted: true, Allowed: []string{"a", "b"}}}},
+		"to nothing": {`[{"type":"plugin","id":"mcp/files","allowed_tools":[]}]`, []request.MCPServer{{Param: "integrations[0]", Plugin: "files", Restricted: true}}},
+		"a server":   {`[{` + server + `}]`, []request.MCPServer{{Param: "integrations[0]", Label: "l", URL: "https://h/mcp"}}},
+		"its nulls":  {`[{` + server + `,"headers":null,"allowed_tools":null,"x":null}]`, []request.MCPServer{{Param: "integrations[0]", Label: "l", URL: "https://h/mcp"}}},
+		"two": {`["mcp/a",{` + server + `,"headers":{"Authorization":"Bearer t"}}]`, []request.MCPServer{
 			{Param: "integrations[0]", Plugin: "a"}, {Param: "integrations[1]", Label: "l", URL: "https://h/mcp", Headers: map[string]string{"Authorization": "Bearer t"}},
 		}},
 	} {
@@ -36,7 +37,7 @@ func TestParseIntegrations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, got.Integrations); diff != "" {
+			if diff := cmp.Diff(tt.want, got.Integrations, cmpopts.IgnoreFields(request.MCPServer{}, "Provider")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -215,7 +215,7 @@ func (c *conversation) result(m *messageFields) *translate.Error {
 		case jsonbody.IsGiven(field.value) && !isString(field.value):
 			return jsonbody.WrongJSON(c.path(field.name), "a string", field.value)
 		case len(given[i]) > jsonbody.MaxNameLength:
-			return translate.Invalid("invalid_value", c.path(field.name), `"`+c.path(field.name)+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+			return request.TooLong(c.path(field.name))
 		}
 	}
 	id, name := given[0], cmp.Or(given[1], given[2])

@@ -206,16 +206,9 @@ func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
 
 // parseTools parses the functions that the model may call.
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
-	given := body.Get("tools")
-	switch {
-	case !given.Exists(), given.Type == gjson.Null:
-		return nil
-	case !given.IsArray():
-		return jsonbody.WrongType("tools", "an array", given)
-	}
-	items := jsonbody.AtMost(request.MaxTools, given)
-	if len(items) > request.MaxTools {
-		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+	items, err := request.ToolsIn(body.Get("tools"))
+	if err != nil {
+		return err
 	}
 	var tools []request.Tool
 	var work schema.Work
@@ -277,7 +270,7 @@ func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
 	case think.Type == gjson.Null:
 		return nil
 	case think.Type == gjson.False:
-		r.dontThink()
+		r.Chat.Thinks = r.Chat.Thinks && !r.caps.SetSilent(&r.edit)
 		return nil
 	case think.Type == gjson.True, think.Type == gjson.String && thinkLevels[think.Str]:
 	default:
@@ -286,7 +279,7 @@ func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
 	if !r.caps.Thinks() {
 		return LacksSupport(r.Model, "thinking")
 	}
-	r.think(think.Str)
+	r.caps.SetThinking(&r.edit, think.Str)
 	return nil
 }
 

@@ -226,8 +226,7 @@ func (r *messageRewriter) name(name string, value []byte) *translate.Error {
 	case value[0] != '"':
 		return jsonbody.WrongJSON(r.path("."+name), "a string", value)
 	case len(text) > jsonbody.MaxNameLength:
-		path := r.path("." + name)
-		return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+		return request.TooLong(r.path("." + name))
 	default:
 		r.dst = jsonbody.AppendString(append(append(append(r.dst, `,"`...), name...), `":`...), text)
 		return nil

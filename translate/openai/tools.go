@@ -87,17 +87,13 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 
 // readTools reads the definitions of the tools.
 func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
-	if v.Type == gjson.Null {
-		return nil, nil
-	}
-	items := jsonbody.AtMost(request.MaxTools, v)
-	if len(items) > request.MaxTools {
-		return nil, translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+	items, err := request.ToolsIn(v)
+	if err != nil || len(items) == 0 {
+		return nil, err
 	}
 	tools := make([]request.Tool, len(items))
 	var work schema.Work
 	for i, item := range items {
-		var err *translate.Error
 		if tools[i], err = readTool("tools["+strconv.Itoa(i)+"]", item, &work); err != nil {
 			return nil, err
 		}
@@ -128,7 +124,7 @@ func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, 
 	case name.Type != gjson.String || name.Str == "":
 		return request.Tool{}, translate.Missing(path + ".name")
 	case len(name.Str) > jsonbody.MaxNameLength:
-		return request.Tool{}, translate.Invalid("invalid_value", path+".name", `"`+path+`.name" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+		return request.Tool{}, request.TooLong(path + ".name")
 	case description.Type != gjson.String && description.Type != gjson.Null:
 		return request.Tool{}, jsonbody.WrongType(path+".description", "a string", description)
 	case member == "custom":

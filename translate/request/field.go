@@ -68,6 +68,23 @@ func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, names ...string) *transla
 	return nil
 }
 
+// CopyNumbers checks numeric fields of a body, and sets in the edit of another body those that a chat has.
+func CopyNumbers(body *jsonbody.Body, e *jsonbody.Edit, numbers []Number) *translate.Error {
+	for _, f := range numbers {
+		v := body.Get(f.Name)
+		if v.Type == gjson.Null {
+			continue
+		}
+		if err := f.Check(v); err != nil {
+			return err
+		}
+		if f.As != "" {
+			e.Set(f.As, v.Raw)
+		}
+	}
+	return nil
+}
+
 // Number is a numeric field of a request.
 type Number struct {
 	Name     string
@@ -104,6 +121,11 @@ func Numbers(list ...Number) Fields {
 		fields[n.Name] = func(v gjson.Result, _ *Caps, _ *jsonbody.Edit) *translate.Error { return n.Check(v) }
 	}
 	return fields
+}
+
+// TooLong returns the error of a name or an id that is too long.
+func TooLong(path string) *translate.Error {
+	return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 }
 
 // QuoteShort quotes a client's text, shortened for a message.

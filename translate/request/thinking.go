@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // Efforts are the values of reasoning_effort in increasing order. "none" turns thinking off.
@@ -121,5 +122,38 @@ func (s Setting) Check(offered []string) *translate.Error {
 	default:
 		return translate.Invalid("invalid_value", name, "Reasoning setting '"+s.Word+"' is not supported by model '"+s.Model+
 			"'. Supported settings: '"+strings.Join(offered, "', '")+"'.")
+	}
+}
+
+// Values of chat_template_kwargs that turn thinking on and off.
+const (
+	ThinkingOn  = `{"enable_thinking":true}`
+	ThinkingOff = `{"enable_thinking":false}`
+)
+
+// SetSilent turns thinking off in the request of an engine, or to the lowest effort that the model offers. It reports whether it is off.
+func (c *Caps) SetSilent(e *jsonbody.Edit) bool {
+	if c.CanBeSilent() {
+		e.Set("chat_template_kwargs", ThinkingOff)
+		e.Set("reasoning_effort", `"none"`)
+		return true
+	}
+	if offered := c.Efforts(); len(offered) > 0 {
+		e.Set("reasoning_effort", `"`+NearestEffort(0, offered)+`"`)
+	}
+	return false
+}
+
+// SetThinking turns thinking on in the request of an engine, with the offered effort that is nearest to the wanted one; empty: the model's own.
+func (c *Caps) SetThinking(e *jsonbody.Edit, effort string) {
+	if c.CanBeSilent() { // otherwise it always thinks
+		e.Set("chat_template_kwargs", ThinkingOn)
+	}
+	offered := c.Efforts()
+	if effort == "" || len(offered) == 0 {
+		return
+	}
+	if nearest := NearestEffort(slices.Index(Efforts, effort), offered); nearest != Efforts[0] {
+		e.Set("reasoning_effort", `"`+nearest+`"`)
 	}
 }

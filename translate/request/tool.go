@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 
@@ -38,6 +39,23 @@ func NewTool(name, description string, parameters gjson.Result, path string, wor
 		out = append(append(out, `,"parameters":`...), offered...)
 	}
 	return Tool{Name: name, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw, Place: path}
+}
+
+// ToolsIn returns the elements of the field "tools".
+func ToolsIn(tools gjson.Result) ([]gjson.Result, *translate.Error) {
+	all := jsonbody.AtMost(MaxTools, tools)
+	switch {
+	case tools.Type != gjson.Null && !tools.IsArray():
+		return nil, jsonbody.WrongType("tools", "an array", tools)
+	case len(all) > MaxTools:
+		return nil, TooManyTools()
+	}
+	return all, nil
+}
+
+// TooManyTools returns the error of a request with more than MaxTools tools.
+func TooManyTools() *translate.Error {
+	return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(MaxTools)+` tools.`)
 }
 
 // IsSchema reports whether a value may be a schema, or absent.
@@ -179,6 +197,22 @@ const (
 	maxAllowedTools = 1024
 	maxHeaders      = 64
 )
+
+// MCPServer is an MCP server whose tools the model may call.
+type MCPServer struct {
+	Param string // its place in the request
+
+	Plugin     string // the label of a server that the operator configured; empty: the request names the server
+	Label, URL string
+	Headers    map[string]string
+	Provider   translate.Provider // what clients are told of it
+
+	Restricted bool     // only the Allowed tools may be used
+	Allowed    []string // by name
+}
+
+// Name returns the server's label.
+func (m *MCPServer) Name() string { return cmp.Or(m.Plugin, m.Label) }
 
 // Headers reads the headers for an MCP server: an object of strings. null counts as absent, and gives nil.
 func Headers(where string, v gjson.Result) (headers map[string]string, bad *translate.Error) {

@@ -164,10 +164,10 @@ func (r *Request) parseReasoning(body *jsonbody.Body, caps request.Caps) *transl
 	r.edit.Set("reasoning_effort", `"`+nearest+`"`)
 	switch {
 	case nearest == request.Efforts[0]:
-		r.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
+		r.edit.Set("chat_template_kwargs", request.ThinkingOff)
 		r.Chat.Thinks = r.Chat.Thinks && !caps.CanBeSilent()
 	case caps.CanBeSilent(): // otherwise the model always thinks
-		r.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
+		r.edit.Set("chat_template_kwargs", request.ThinkingOn)
 	}
 	return nil
 }

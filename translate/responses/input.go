@@ -111,7 +111,7 @@ func (p *inputParser) item(raw []byte) *translate.Error {
 	case err != nil:
 		return err
 	case len(id) > jsonbody.MaxNameLength:
-		return tooLong(p.path(".id"))
+		return request.TooLong(p.path(".id"))
 	case kind == "" && jsonbody.IsGiven(v.role): // the short form of a message
 		kind = "message"
 	case kind == "" && id != "":

@@ -104,7 +104,7 @@ func (p *inputParser) name(field string, value []byte, isRequired bool) (name st
 		name, err = p.optional(field, value)
 	}
 	if err == nil && len(name) > jsonbody.MaxNameLength {
-		err = tooLong(p.path(field))
+		err = request.TooLong(p.path(field))
 	}
 	return name, err
 }

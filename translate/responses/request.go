@@ -22,10 +22,10 @@ type Request struct {
 	Previous     string           // id of the response to continue; empty if there is none
 	Store        bool
 	Background   bool
-	Functions    []request.Tool // tools that the client runs
-	Servers      []Server       // MCP servers, whose tools we run
-	MaxOutput    int            // maximum number of tokens of all rounds; 0 if not given
-	MaxToolCalls int            // maximum number of calls of MCP tools; 0 if not given
+	Functions    []request.Tool      // tools that the client runs
+	Servers      []request.MCPServer // MCP servers, whose tools we run
+	MaxOutput    int                 // maximum number of tokens of all rounds; 0 if not given
+	MaxToolCalls int                 // maximum number of calls of MCP tools; 0 if not given
 
 	// IsProbe reports whether there is nothing to answer: the input is "", and there is no conversation. Agents send it to have the
 	// model loaded. It is answered with one token at most.
@@ -45,7 +45,7 @@ type Request struct {
 func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
 	r := &Request{Chat: request.Chat{N: 1}}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{
-		r.parseState, r.parseNumbers, r.parseOthers, r.parseEchoed, r.parseText, r.parseTools, r.parseChoice,
+		r.parseState, r.parseFields, r.parseEchoed, r.parseText, r.parseTools, r.parseChoice,
 	} {
 		if err := parse(body); err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	if len(r.Previous) > jsonbody.MaxNameLength {
-		return tooLong("previous_response_id")
+		return request.TooLong("previous_response_id")
 	}
 	if instructions := body.Get("instructions"); instructions.Type == gjson.String {
 		r.Instructions = &instructions.Str
@@ -101,31 +101,18 @@ var numbers = []request.Number{
 	{Name: "top_logprobs", Max: request.MaxLogprobs, Whole: true},
 }
 
-func (r *Request) parseNumbers(body *jsonbody.Body) *translate.Error {
-	for _, f := range numbers {
-		v := body.Get(f.Name)
-		if v.Type == gjson.Null {
-			continue
-		}
-		if err := f.Check(v); err != nil {
-			return err
-		}
-		if f.As != "" {
-			r.edit.Set(f.As, v.Raw)
-		}
-	}
-	r.MaxOutput, r.MaxToolCalls = int(body.Get("max_output_tokens").Num), int(body.Get("max_tool_calls").Num)
-	return nil
-}
-
 // others are fields that the Responses API doesn't have but engines support.
 var others = []string{"top_k", "min_p", "repeat_penalty", "seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
-func (r *Request) parseOthers(body *jsonbody.Body) (err *translate.Error) {
-	if err = request.CopyFields(body, &r.edit, others...); err != nil {
+// parseFields parses the fields that engines have.
+func (r *Request) parseFields(body *jsonbody.Body) (err *translate.Error) {
+	if err = request.CopyNumbers(body, &r.edit, numbers); err != nil {
 		return err
 	}
-	r.Chat.Stops, err = request.ParseStops(body)
+	r.MaxOutput, r.MaxToolCalls = int(body.Get("max_output_tokens").Num), int(body.Get("max_tool_calls").Num)
+	if err = request.CopyFields(body, &r.edit, others...); err == nil {
+		r.Chat.Stops, err = request.ParseStops(body)
+	}
 	return err
 }
 

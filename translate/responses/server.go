@@ -13,21 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Server is an MCP server whose tools the model may call: one that the request names, or one that the operator configured.
-type Server struct {
-	Param string // its place in the request
-
-	Label   string
-	URL     string // empty for the server of mcp.json with this label
-	Headers map[string]string
-
-	Restricted bool     // only the Allowed tools may be used
-	Allowed    []string // by name
-}
-
-// Provider returns what the items of a conversation say of the server's tools.
-func (s *Server) Provider() translate.Provider { return translate.Provider{Server: s.Label} }
-
 // echoedServer is what is told of a server. The URL is without its secrets.
 type echoedServer struct {
 	Type        string          `json:"type"`
@@ -41,7 +26,7 @@ type echoedServer struct {
 
 // server parses an MCP server. Its tools are called without approval: what a server of another kind would ask for is refused.
 func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Error) {
-	s := Server{Param: where}
+	s := request.MCPServer{Param: where}
 	if s.Label, err = requiredString(where+".server_label", tool.Get("server_label")); err != nil {
 		return err
 	}
@@ -49,17 +34,20 @@ func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Err
 		return err
 	}
 	if len(s.Label) > jsonbody.MaxNameLength {
-		return tooLong(where + ".server_label")
+		return request.TooLong(where + ".server_label")
+	}
+	if s.Provider.Server = s.Label; s.URL == "" {
+		s.Plugin = s.Label
 	}
 	for _, name := range []string{"connector_id", "tunnel_id"} {
 		if tool.Get(name).Type != gjson.Null {
 			return translate.Invalid("unsupported_parameter", where+"."+name, `"`+where+`.`+name+`" is not supported: give the server's "server_url", or the label of a server of mcp.json.`)
 		}
 	}
-	if err = s.parseHeaders(where, tool); err != nil {
+	if err = parseHeaders(&s, tool); err != nil {
 		return err
 	}
-	if err = s.parseAllowed(where+".allowed_tools", tool.Get("allowed_tools")); err != nil {
+	if err = parseAllowed(&s, where+".allowed_tools", tool.Get("allowed_tools")); err != nil {
 		return err
 	}
 	if err = checkApproval(where+".require_approval", tool.Get("require_approval")); err != nil {
@@ -84,52 +72,6 @@ func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Err
 	}
 	p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
 	return nil
-}
-
-// parseHeaders parses the headers, one of which "authorization" stands for.
-func (s *Server) parseHeaders(where string, tool gjson.Result) (err *translate.Error) {
-	if s.Headers, err = request.Headers(where+".headers", tool.Get("headers")); err != nil {
-		return err
-	}
-	token, err := optionalString(where+".authorization", tool.Get("authorization"))
-	if err != nil {
-		return err
-	}
-	if s.URL == "" && (token != "" || len(s.Headers) > 0) {
-		return translate.Invalid("invalid_value", where, `"`+where+`" has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
-	}
-	if token == "" {
-		return nil
-	}
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return translate.Invalid("invalid_value", where+".authorization", `"`+where+`" has "authorization" and a header of that name: leave out one of them.`)
-		}
-	}
-	if s.Headers == nil {
-		s.Headers = map[string]string{}
-	}
-	if kind, _, isWhole := strings.Cut(token, " "); !isWhole || !strings.EqualFold(kind, "Bearer") {
-		token = "Bearer " + token
-	}
-	s.Headers["Authorization"] = token
-	return nil
-}
-
-// parseAllowed parses the tools that may be used: an array of names, or an object with one.
-func (s *Server) parseAllowed(where string, v gjson.Result) (err *translate.Error) {
-	if v.IsObject() {
-		if v.Get("read_only").Type == gjson.True {
-			return translate.Invalid("unsupported_parameter", where+".read_only", `"`+where+`.read_only" is not supported: servers need not say which of their tools only read. Name the tools in "tool_names".`)
-		}
-		where, v = where+".tool_names", v.Get("tool_names")
-	}
-	if v.Type == gjson.Null {
-		return nil
-	}
-	s.Restricted = true
-	s.Allowed, err = request.AllowedTools(where, v)
-	return err
 }
 
 // checkApproval refuses tools that may be called only with the client's approval.
@@ -167,4 +109,51 @@ func labelOf(p *translate.Provider) string {
 		return strings.TrimPrefix(p.Plugin, "mcp/")
 	}
 	return p.Server
+}
+
+// parseHeaders parses the headers, one of which "authorization" stands for.
+func parseHeaders(s *request.MCPServer, tool gjson.Result) (err *translate.Error) {
+	where := s.Param
+	if s.Headers, err = request.Headers(where+".headers", tool.Get("headers")); err != nil {
+		return err
+	}
+	token, err := optionalString(where+".authorization", tool.Get("authorization"))
+	if err != nil {
+		return err
+	}
+	if s.URL == "" && (token != "" || len(s.Headers) > 0) {
+		return translate.Invalid("invalid_value", where, `"`+where+`" has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
+	}
+	if token == "" {
+		return nil
+	}
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return translate.Invalid("invalid_value", where+".authorization", `"`+where+`" has "authorization" and a header of that name: leave out one of them.`)
+		}
+	}
+	if s.Headers == nil {
+		s.Headers = map[string]string{}
+	}
+	if kind, _, isWhole := strings.Cut(token, " "); !isWhole || !strings.EqualFold(kind, "Bearer") {
+		token = "Bearer " + token
+	}
+	s.Headers["Authorization"] = token
+	return nil
+}
+
+// parseAllowed parses the tools that may be used: an array of names, or an object with one.
+func parseAllowed(s *request.MCPServer, where string, v gjson.Result) (err *translate.Error) {
+	if v.IsObject() {
+		if v.Get("read_only").Type == gjson.True {
+			return translate.Invalid("unsupported_parameter", where+".read_only", `"`+where+`.read_only" is not supported: servers need not say which of their tools only read. Name the tools in "tool_names".`)
+		}
+		where, v = where+".tool_names", v.Get("tool_names")
+	}
+	if v.Type == gjson.Null {
+		return nil
+	}
+	s.Restricted = true
+	s.Allowed, err = request.AllowedTools(where, v)
+	return err
 }

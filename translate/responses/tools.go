@@ -50,16 +50,11 @@ type toolParser struct {
 
 // parseTools parses the functions and MCP servers. Tools of other types are skipped: agents offer them to every server.
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
-	tools := body.Get("tools")
-	all := jsonbody.AtMost(request.MaxTools, tools)
-	p := &toolParser{Request: r, echoed: []json.RawMessage{}}
-	switch {
-	case tools.Type == gjson.Null:
-	case !tools.IsArray():
-		return jsonbody.WrongType("tools", "an array", tools)
-	case len(all) > request.MaxTools:
-		return tooManyTools()
+	all, err := request.ToolsIn(body.Get("tools"))
+	if err != nil {
+		return err
 	}
+	p := &toolParser{Request: r, echoed: []json.RawMessage{}}
 	for i, tool := range all {
 		where := "tools[" + strconv.Itoa(i) + "]"
 		if !tool.IsObject() {
@@ -87,10 +82,6 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-func tooManyTools() *translate.Error {
-	return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
-}
-
 // function parses a function or a custom tool. In a Responses request its members aren't nested as they are in a chat.
 func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoed json.RawMessage, _ *translate.Error) {
 	name, err := requiredString(where+".name", tool.Get("name"))
@@ -103,9 +94,9 @@ func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoe
 	}
 	switch {
 	case len(name) > jsonbody.MaxNameLength:
-		return nil, tooLong(where + ".name")
+		return nil, request.TooLong(where + ".name")
 	case len(p.Functions) == request.MaxTools:
-		return nil, tooManyTools()
+		return nil, request.TooManyTools()
 	}
 	known := function{namespace, name, tool.Get("type").Str == "custom"}
 	if known.isCustom {
@@ -160,11 +151,11 @@ func (p *toolParser) namespace(where string, group gjson.Result) *translate.Erro
 	all := jsonbody.AtMost(request.MaxTools, tools)
 	switch {
 	case len(name) > jsonbody.MaxNameLength:
-		return tooLong(where + ".name")
+		return request.TooLong(where + ".name")
 	case tools.Type != gjson.Null && !tools.IsArray():
 		return jsonbody.WrongType(where+".tools", "an array", tools)
 	case len(all) > request.MaxTools:
-		return tooManyTools()
+		return request.TooManyTools()
 	}
 	echoed := echoedNamespace{"namespace", name, description, []json.RawMessage{}}
 	for i, tool := range all {
@@ -230,8 +221,4 @@ func (r *Request) knownName(namespace, name string) string {
 		}
 	}
 	return flatName(namespace, name)
-}
-
-func tooLong(where string) *translate.Error {
-	return translate.Invalid("invalid_value", where, `"`+where+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 }
