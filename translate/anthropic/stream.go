@@ -86,11 +86,11 @@ func (s *Stream) appendStart(dst []byte, prompt translate.Usage) []byte {
 		return dst
 	}
 	s.begun = true
-	dst = append(beginEvent(dst, "message_start"), `,"message":`...)
+	dst = append(jsonbody.AppendEvent(dst, "message_start"), `,"message":`...)
 	dst = jsonbody.AppendJSON(dst, answerBody{
 		ID: s.ID, Type: "message", Role: translate.RoleAssistant, Model: s.model, Content: []json.RawMessage{}, Usage: usageOf(prompt),
 	})
-	return append(endEvent(dst), Ping...)
+	return append(jsonbody.EndEvent(dst), Ping...)
 }
 
 func (s *Stream) appendThinking(dst []byte, text string) []byte {
@@ -100,7 +100,7 @@ func (s *Stream) appendThinking(dst []byte, text string) []byte {
 	}
 	if s.open != thinkingBlock {
 		dst = s.appendOpened(dst, thinkingBlock)
-		dst = endEvent(append(dst, `{"type":"thinking","thinking":"","signature":""}`...))
+		dst = jsonbody.EndEvent(append(dst, `{"type":"thinking","thinking":"","signature":""}`...))
 	}
 	s.blanks = ""
 	s.thought = append(s.thought, text...)
@@ -123,7 +123,7 @@ func (s *Stream) appendText(dst []byte, text string) []byte {
 	}
 	text = s.blanks
 	dst = s.appendOpened(dst, textBlock)
-	dst = endEvent(append(dst, `{"type":"text","text":""}`...))
+	dst = jsonbody.EndEvent(append(dst, `{"type":"text","text":""}`...))
 	return s.appendDelta(dst, "text_delta", "text", text)
 }
 
@@ -137,7 +137,7 @@ func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
 	dst = jsonbody.AppendString(append(dst, `,"name":`...), ev.Name)
 	s.call = ev.Index
 	s.calls++
-	return endEvent(append(dst, `,"input":{}}`...))
+	return jsonbody.EndEvent(append(dst, `,"input":{}}`...))
 }
 
 // isOpen reports whether the call with the engine's index is the open block.
@@ -148,16 +148,16 @@ func (s *Stream) appendOpened(dst []byte, kind blockKind) []byte {
 	dst = s.appendClosed(dst)
 	s.open, s.blanks, s.thought = kind, "", s.thought[:0]
 	s.blocks++
-	dst = append(append(beginEvent(dst, "content_block_start"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	dst = append(append(jsonbody.AppendEvent(dst, "content_block_start"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	return append(dst, `,"content_block":`...)
 }
 
 // appendDelta appends a piece of the open block.
 func (s *Stream) appendDelta(dst []byte, kind, field, text string) []byte {
-	dst = append(append(beginEvent(dst, "content_block_delta"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	dst = append(append(jsonbody.AppendEvent(dst, "content_block_delta"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	dst = append(append(append(dst, `,"delta":{"type":"`...), kind...), `","`...)
 	dst = jsonbody.AppendString(append(append(dst, field...), `":`...), text)
-	return endEvent(append(dst, '}'))
+	return jsonbody.EndEvent(append(dst, '}'))
 }
 
 // appendClosed appends the end of the open block.
@@ -169,26 +169,18 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 		dst = s.appendDelta(dst, "signature_delta", "signature", s.Thinking.signature(s.thought))
 	}
 	s.open = noBlock
-	dst = append(append(beginEvent(dst, "content_block_stop"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
-	return endEvent(dst)
+	dst = append(append(jsonbody.AppendEvent(dst, "content_block_stop"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	return jsonbody.EndEvent(dst)
 }
 
 func (s *Stream) appendEnd(dst []byte) []byte {
 	dst = s.appendClosed(s.appendStart(dst, translate.Usage{}))
 	reason, sequence := stopReason(&s.outcome, s.contextLength, s.calls)
-	dst = append(append(append(beginEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
+	dst = append(append(append(jsonbody.AppendEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
 	dst = append(jsonbody.AppendJSON(dst, sequence), `},"usage":`...)
-	dst = endEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
-	return endEvent(beginEvent(dst, "message_stop"))
+	dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
+	return jsonbody.EndEvent(jsonbody.AppendEvent(dst, "message_stop"))
 }
-
-// beginEvent appends the start of an event: its name, and its JSON with the name as type.
-func beginEvent(dst []byte, name string) []byte {
-	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
-	return append(append(dst, name...), '"')
-}
-
-func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
 // AppendNamedFrame appends an event with a name: an event line, a data line and a blank line.
 func AppendNamedFrame(dst []byte, name string, data []byte) []byte {

@@ -18,6 +18,15 @@ func AppendFrame(dst, data []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
+// AppendEvent appends the beginning of an event with a name: its JSON has the name as type. [EndEvent] appends its end.
+func AppendEvent(dst []byte, name string) []byte {
+	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
+	return append(append(dst, name...), '"')
+}
+
+// EndEvent appends the end of an event.
+func EndEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
 // FrameData returns the data of a frame: the values of its data lines, joined by newlines. It is nil for comments.
 func FrameData(frame []byte) []byte {
 	var data []byte

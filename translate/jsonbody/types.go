@@ -105,3 +105,12 @@ func SizeOf(v gjson.Result) Size {
 	size.Depth++
 	return size
 }
+
+// Count returns a number of tokens that an engine tells; 0 if it tells none that can be.
+func Count(v gjson.Result) int {
+	const most = 1 << 40
+	if v.Type != gjson.Number || !(v.Num >= 0 && v.Num <= most) {
+		return 0
+	}
+	return int(v.Num)
+}

@@ -1,13 +1,8 @@
 package llamaserver
 
 import (
-	"encoding/base64"
-	"encoding/binary"
-	"math"
 	"regexp"
 	"strconv"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -27,38 +22,10 @@ func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstrea
 
 // Embedded parses {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
 func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
-	if !jsonbody.IsObject(answer) {
-		return nil, translate.Nonsense()
+	if got, ok := wire.ReadVectors(answer, inputs); ok {
+		return got, nil
 	}
-	got := &request.Embedded{Vectors: make([][]byte, inputs)}
-	ok := true
-	gjson.GetBytes(answer, "data").ForEach(func(_, item gjson.Result) bool {
-		at := int(item.Get("index").Int())
-		vector, err := base64.StdEncoding.DecodeString(item.Get("embedding").Str)
-		ok = err == nil && at >= 0 && at < inputs && got.Vectors[at] == nil && len(vector) > 0 && len(vector)%4 == 0 && isFinite(vector)
-		if ok {
-			got.Vectors[at] = vector
-		}
-		return ok
-	})
-	for _, vector := range got.Vectors {
-		ok = ok && vector != nil
-	}
-	if !ok {
-		return nil, translate.Nonsense()
-	}
-	got.Prompt = int(gjson.GetBytes(answer, "usage.prompt_tokens").Int())
-	return got, nil
-}
-
-// isFinite reports whether JSON can represent all components of a vector.
-func isFinite(vector []byte) bool {
-	for i := 0; i+4 <= len(vector); i += 4 {
-		if x := float64(math.Float32frombits(binary.LittleEndian.Uint32(vector[i:]))); math.IsNaN(x) || math.IsInf(x, 0) {
-			return false
-		}
-	}
-	return true
+	return nil, translate.Nonsense()
 }
 
 // tooLong matches llama-server's message, with status 500, about an input that doesn't fit into one batch, the context of an
@@ -88,24 +55,8 @@ func (Wire) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
 
 // Reranked parses {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}.
 func (Wire) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
-	if !jsonbody.IsObject(answer) {
-		return nil, translate.Nonsense()
+	if got, ok := wire.ReadScores(answer, documents); ok {
+		return got, nil
 	}
-	got := &request.Reranked{Scores: make([]float64, documents)}
-	seen := make([]bool, documents)
-	count, ok := 0, true
-	gjson.GetBytes(answer, "results").ForEach(func(_, item gjson.Result) bool {
-		at, score := int(item.Get("index").Int()), item.Get("relevance_score")
-		ok = at >= 0 && at < documents && !seen[at] && score.Type == gjson.Number && !math.IsInf(score.Num, 0)
-		if ok {
-			got.Scores[at], seen[at] = score.Num, true
-			count++
-		}
-		return ok
-	})
-	if !ok || count != documents {
-		return nil, translate.Nonsense()
-	}
-	got.Prompt = int(gjson.GetBytes(answer, "usage.prompt_tokens").Int())
-	return got, nil
+	return nil, translate.Nonsense()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // Fault parses an error response: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx if the prompt
@@ -126,15 +127,7 @@ var fieldAtFault = regexp.MustCompile(`^Field '(\w+)': `)
 
 // tidy removes what is of no use to a client from a message, and shortens it.
 func tidy(message string) string {
-	message = libraryPrefix.ReplaceAllString(message, "")
-	const enough = 500
-	if len(message) > enough {
-		message = strings.ToValidUTF8(message[:enough], "") + "…"
-	}
-	if message == "" {
-		return "no reason was given."
-	}
-	return message
+	return wire.ShortReason(libraryPrefix.ReplaceAllString(message, ""))
 }
 
 // libraryPrefix matches the prefix of a JSON library's messages.

@@ -220,15 +220,7 @@ func (Wire) Fault(status int, body []byte) *translate.Error {
 
 // tidy removes the server's paths from a message, and shortens it.
 func tidy(message string) string {
-	message = paths.ReplaceAllString(strings.ToValidUTF8(message, ""), "$1…")
-	const enough = 500
-	if len(message) > enough {
-		message = strings.ToValidUTF8(message[:enough], "") + "…"
-	}
-	if message == "" {
-		return "no reason was given."
-	}
-	return message
+	return wire.ShortReason(paths.ReplaceAllString(strings.ToValidUTF8(message, ""), "$1…"))
 }
 
 // paths matches absolute paths, on Windows as well.

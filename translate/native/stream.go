@@ -154,12 +154,11 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 // appendEvent appends an event: its name, and its JSON with the name as type. member has further members up to the last value,
 // which is value.
 func appendEvent(dst []byte, name, member string, value []byte) []byte {
-	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
-	dst = append(append(dst, name...), '"')
+	dst = jsonbody.AppendEvent(dst, name)
 	if member != "" {
 		dst = append(append(append(dst, ','), member...), value...)
 	}
-	return append(dst, "}\n\n"...)
+	return jsonbody.EndEvent(dst)
 }
 
 // LoadStream encodes a load that a client has asked for, with the events that a chat has of one:

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,9 +26,9 @@ type ChatBody struct {
 type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
-	args            [][]byte          // arguments of each call
-	indexes         []int             // the engine's indexes of the calls
-	logprobs        []json.RawMessage // as the engine wrote them
+	args            [][]byte       // arguments of each call
+	indexes         []int          // the engine's indexes of the calls
+	logprobs        []gjson.Result // of each token, as the engine wrote them
 	outcome         translate.Outcome
 }
 
@@ -72,7 +71,7 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 		dst = b.appendChoice(dst, i, c)
 		total.Add(&c.outcome)
 	}
-	dst = appendChatUsage(append(dst, `],"usage":`...), total.Usage)
+	dst = appendUsage(append(dst, `],"usage":`...), total.Usage)
 	if b.Fingerprint != "" {
 		dst = jsonbody.AppendString(append(dst, `,"system_fingerprint":`...), b.Fingerprint)
 	}
@@ -83,7 +82,7 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	return append(dst, '}')
 }
 
-func appendChatUsage(dst []byte, u translate.Usage) []byte {
+func appendUsage(dst []byte, u translate.Usage) []byte {
 	dst = strconv.AppendInt(append(dst, `{"prompt_tokens":`...), int64(u.Prompt), 10)
 	dst = strconv.AppendInt(append(dst, `,"completion_tokens":`...), int64(u.Completion), 10)
 	dst = strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(u.Prompt+u.Completion), 10)
@@ -110,10 +109,7 @@ func (c *ChatChoice) Add(ev translate.Event) {
 			c.args[n] = append(c.args[n], ev.Text...)
 		}
 	case translate.Logprobs:
-		var tokens []json.RawMessage
-		if json.Unmarshal(ev.Content, &tokens) == nil {
-			c.logprobs = append(c.logprobs, tokens...)
-		}
+		c.logprobs = append(c.logprobs, gjson.ParseBytes(ev.Content).Array()...)
 	default:
 		c.outcome.Note(ev)
 	}
@@ -157,12 +153,12 @@ func (b *ChatBody) appendChoice(dst []byte, index int, c *ChatChoice) []byte {
 	if len(calls) > 0 {
 		dst = append(append(dst, `,"tool_calls":`...), jsonbody.AppendJSON(nil, calls)...)
 	}
-	dst = b.appendLogprobs(append(dst, `},"logprobs":`...), c.logprobs)
+	dst = appendLogprobs(append(dst, `},"logprobs":`...), c.logprobs, b.OnlyChosen)
 	return append(jsonbody.AppendString(append(dst, `,"finish_reason":`...), string(c.outcome.Reason)), '}')
 }
 
-// appendLogprobs appends the log probabilities of a choice, or null if there are none.
-func (b *ChatBody) appendLogprobs(dst []byte, tokens []json.RawMessage) []byte {
+// appendLogprobs appends the log probabilities of tokens, or null if there are none.
+func appendLogprobs(dst []byte, tokens []gjson.Result, onlyChosen bool) []byte {
 	if len(tokens) == 0 {
 		return append(dst, "null"...)
 	}
@@ -171,7 +167,7 @@ func (b *ChatBody) appendLogprobs(dst []byte, tokens []json.RawMessage) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendChatLogprob(dst, gjson.ParseBytes(token), b.OnlyChosen)
+		dst = jsonbody.AppendLogprob(dst, token, onlyChosen, "null")
 	}
 	return append(dst, `],"refusal":null}`...)
 }
@@ -229,24 +225,3 @@ const (
 	ReasoningPlain   ReasoningField = "reasoning"         // the specification's default
 	ReasoningContent ReasoningField = "reasoning_content" // what many clients read
 )
-
-// appendChatLogprobs appends the log probabilities of a chunk, or null if the engine gave none.
-func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
-	content := gjson.GetBytes(told, "content")
-	if !content.IsArray() {
-		return append(dst, "null"...)
-	}
-	dst = append(dst, `{"content":[`...)
-	for i, token := range content.Array() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendChatLogprob(dst, token, onlyChosen)
-	}
-	return append(dst, `],"refusal":null}`...)
-}
-
-// appendChatLogprob appends the log probabilities of one token.
-func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
-	return jsonbody.AppendLogprob(dst, token, onlyChosen, "null")
-}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -123,7 +125,11 @@ func (w *ChatChunks) appendOpen(dst []byte, c *wire.Chunk) []byte {
 	}
 	dst = append(dst, delta...)
 	dst = append(dst, `,"logprobs":`...)
-	dst = appendChatLogprobs(dst, c.Logprobs, w.opts.OnlyChosen)
+	if told := gjson.GetBytes(c.Logprobs, "content"); told.IsArray() {
+		dst = appendLogprobs(dst, told.Array(), w.opts.OnlyChosen)
+	} else {
+		dst = append(dst, "null"...)
+	}
 	dst = append(dst, `,"finish_reason":`...)
 	if c.Finish == nil {
 		dst = append(dst, "null"...)
@@ -162,7 +168,7 @@ func (t *ChatTail) append(dst, last, head []byte, o *translate.Outcome, timings 
 		dst = append(dst, "}\n\n"...)
 		dst = append(dst, head...)
 		dst = append(dst, `],"usage":`...)
-		dst = appendChatUsage(dst, t.total.Usage)
+		dst = appendUsage(dst, t.total.Usage)
 		if t.single && timings != nil {
 			dst = append(dst, `,"timings":`...)
 			dst = append(dst, timings...)

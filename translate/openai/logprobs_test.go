@@ -24,7 +24,7 @@ func TestChatLogprobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, string(appendChatLogprobs(nil, []byte(tt.told), tt.onlyChosen))); diff != "" {
+			if diff := cmp.Diff(tt.want, string(appendLogprobs(nil, gjson.Get(tt.told, "content").Array(), tt.onlyChosen))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if tt.told == "" {

@@ -23,8 +23,7 @@ func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte)
 	dst = append(dst, "data: "...)
 	dst = append(dst, a.head...)
 	dst = append(dst, `,"choices":[],"usage":`...)
-	dst = jsonbody.AppendJSON(dst, textUsageOf(usage))
-	dst = appendMore(dst, more)
+	dst = appendMore(appendTextUsage(dst, usage), more)
 	return append(dst, "}\n\n"...)
 }
 
@@ -45,8 +44,7 @@ func (a *TextAnswer) Body(choices []*TextChoice, usage translate.Usage, more []b
 	body := append(bytes.Clone(a.head), `,"choices":`...)
 	body = jsonbody.AppendJSON(body, list)
 	body = append(body, `,"usage":`...)
-	body = jsonbody.AppendJSON(body, textUsageOf(usage))
-	return append(appendMore(body, more), '}')
+	return append(appendMore(appendTextUsage(body, usage), more), '}')
 }
 
 type (
@@ -63,19 +61,12 @@ type (
 		Logprobs *textLogprobs          `json:"logprobs"`
 		Finish   translate.FinishReason `json:"finish_reason"`
 	}
-	textUsage struct {
-		Prompt     int              `json:"prompt_tokens"`
-		Completion int              `json:"completion_tokens"`
-		Total      int              `json:"total_tokens"`
-		Details    textUsageDetails `json:"prompt_tokens_details"`
-	}
-	textUsageDetails struct {
-		Cached int `json:"cached_tokens"`
-	}
 )
 
-func textUsageOf(u translate.Usage) textUsage {
-	return textUsage{u.Prompt, u.Completion, u.Prompt + u.Completion, textUsageDetails{u.Cached}}
+// appendTextUsage appends the usage of a text, which has no thoughts.
+func appendTextUsage(dst []byte, u translate.Usage) []byte {
+	u.Reasoning = 0
+	return appendUsage(dst, u)
 }
 
 // appendMore appends members to an open object that has some.

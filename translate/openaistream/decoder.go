@@ -123,7 +123,7 @@ func (d *Decoder) chunk(all gjson.Result) {
 	}
 	if p := all.Get("prompt_progress"); p.IsObject() {
 		if !d.begun {
-			d.out.Emit(translate.Prompt{Total: Count(p.Get("total")), Cached: Count(p.Get("cache")), Processed: Count(p.Get("processed"))})
+			d.out.Emit(translate.Prompt{Total: jsonbody.Count(p.Get("total")), Cached: jsonbody.Count(p.Get("cache")), Processed: jsonbody.Count(p.Get("processed"))})
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (d *Decoder) chunk(all gjson.Result) {
 	if t := all.Get("timings"); t.IsObject() {
 		d.timings = &translate.Timings{
 			PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")), PredictedPerSecond: measured(t.Get("predicted_per_second")),
-			DraftTokens: Count(t.Get("draft_n")), DraftAccepted: Count(t.Get("draft_n_accepted")),
+			DraftTokens: jsonbody.Count(t.Get("draft_n")), DraftAccepted: jsonbody.Count(t.Get("draft_n_accepted")),
 		}
 	}
 	d.choice(all.Get("choices.0"), "delta")
@@ -297,12 +297,12 @@ func finishOf(reason string) translate.FinishReason {
 }
 
 func usageOf(u gjson.Result) translate.Usage {
-	prompt, completion := Count(u.Get("prompt_tokens")), Count(u.Get("completion_tokens"))
+	prompt, completion := jsonbody.Count(u.Get("prompt_tokens")), jsonbody.Count(u.Get("completion_tokens"))
 	return translate.Usage{
 		Prompt:     prompt,
-		Cached:     min(Count(u.Get("prompt_tokens_details.cached_tokens")), prompt),
+		Cached:     min(jsonbody.Count(u.Get("prompt_tokens_details.cached_tokens")), prompt),
 		Completion: completion,
-		Reasoning:  min(Count(u.Get("completion_tokens_details.reasoning_tokens")), completion),
+		Reasoning:  min(jsonbody.Count(u.Get("completion_tokens_details.reasoning_tokens")), completion),
 	}
 }
 
@@ -312,13 +312,4 @@ func measured(v gjson.Result) float64 {
 		return v.Num
 	}
 	return 0
-}
-
-// Count returns a number of tokens.
-func Count(v gjson.Result) int {
-	const most = 1 << 40
-	if v.Type != gjson.Number || !(v.Num >= 0 && v.Num <= most) {
-		return 0
-	}
-	return int(v.Num)
 }

@@ -226,5 +226,5 @@ func (w *counting) Counted(answer []byte) (int, *translate.Error) {
 	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
 		return 0, w.nonsense()
 	}
-	return openaistream.Count(tokens), nil
+	return jsonbody.Count(tokens), nil
 }

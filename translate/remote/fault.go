@@ -9,7 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/openaistream"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told what
@@ -104,7 +105,7 @@ var (
 // overflow returns the error of a prompt that is too long for the context; nil: it is another error.
 func (w *base) overflow(e gjson.Result, message string) *translate.Error {
 	if e.Get("type").Str == "exceed_context_size_error" {
-		return translate.Overflow(openaistream.Count(e.Get("n_prompt_tokens")), openaistream.Count(e.Get("n_ctx")))
+		return translate.Overflow(jsonbody.Count(e.Get("n_prompt_tokens")), jsonbody.Count(e.Get("n_ctx")))
 	}
 	found := limits.FindStringSubmatch(message)
 	if found == nil && e.Get("code").Str != "context_length_exceeded" {
@@ -132,15 +133,7 @@ func (w *base) overflow(e gjson.Result, message string) *translate.Error {
 
 // tidy shortens a message, and removes addresses of the remote's network.
 func tidy(message string) string {
-	message = addresses.ReplaceAllString(strings.ToValidUTF8(message, ""), "…")
-	const enough = 500
-	if len(message) > enough {
-		message = strings.ToValidUTF8(message[:enough], "") + "…"
-	}
-	if message == "" {
-		return "no reason was given."
-	}
-	return message
+	return wire.ShortReason(addresses.ReplaceAllString(strings.ToValidUTF8(message, ""), "…"))
 }
 
 // addresses matches URLs, and what looks like a key.

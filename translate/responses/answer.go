@@ -32,15 +32,7 @@ type Answer struct {
 	status    Status           // empty: in progress
 	failure   *failure
 	ended     time.Time
-	tell      teller // nil if the answer isn't streamed
-}
-
-// teller is told of the steps of an answer.
-type teller interface {
-	added(o *output)
-	continued(o *output, piece string, logprobs json.RawMessage)
-	argued(o *output) // the arguments of the call of an MCP tool are complete
-	finished(o *output)
+	stream    *Stream // that is told of each step; nil if there is none
 }
 
 // output is an item of the output, or a call of a tool that doesn't exist, which isn't shown.
@@ -188,8 +180,8 @@ func (a *Answer) extend(kind translate.ItemKind, text string, logprobs []byte) {
 		}
 		a.open.probs = append(a.open.probs, logprobs...)
 	}
-	if a.tell != nil {
-		a.tell.continued(a.open, text, piece)
+	if a.stream != nil {
+		a.stream.continued(a.open, text, piece)
 	}
 }
 
@@ -200,8 +192,8 @@ func (a *Answer) show(o *output) {
 	o.item.ID = ItemID(a.ID, prefixOf(&o.item), a.shown)
 	a.shown++
 	a.outputs = append(a.outputs, o)
-	if a.tell != nil {
-		a.tell.added(o)
+	if a.stream != nil {
+		a.stream.added(o)
 	}
 }
 
@@ -214,8 +206,8 @@ func (a *Answer) hide(o *output) {
 // finish ends an item.
 func (a *Answer) finish(o *output, status translate.ItemStatus) {
 	o.isDone, o.item.Status = true, status
-	if a.tell != nil {
-		a.tell.finished(o)
+	if a.stream != nil {
+		a.stream.finished(o)
 	}
 }
 

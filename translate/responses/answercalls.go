@@ -35,7 +35,7 @@ func (a *Answer) addCall(ev translate.Event) {
 
 // tellArguments tells of a piece of a function's arguments, or of what they add to a custom tool's input.
 func (a *Answer) tellArguments(o *output, piece string) {
-	if !o.isFunction() || a.tell == nil {
+	if !o.isFunction() || a.stream == nil {
 		return
 	}
 	if o.item.Custom {
@@ -43,7 +43,7 @@ func (a *Answer) tellArguments(o *output, piece string) {
 		o.told += len(piece)
 	}
 	if piece != "" {
-		a.tell.continued(o, piece, nil)
+		a.stream.continued(o, piece, nil)
 	}
 }
 
@@ -74,8 +74,8 @@ func (a *Answer) ready(o *output) {
 	switch {
 	case o.isReady:
 	case !o.isFunction():
-		if o.isReady = true; a.tell != nil {
-			a.tell.argued(o)
+		if o.isReady = true; a.stream != nil {
+			a.stream.argued(o)
 		}
 	case jsonbody.IsObject([]byte(o.text.String())):
 		o.isReady = true

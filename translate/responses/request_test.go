@@ -222,7 +222,7 @@ func describe(t *testing.T, w *bytes.Buffer, fields string, caps request.Caps) {
 	fmt.Fprintf(w, "chat: forced %t, single %t, limit %d, thinks %t, logprobs %t, only chosen %t, stops %q\n", chat.Forced, chat.SingleCall, chat.Limit, chat.Thinks, chat.Logprobs, chat.OnlyChosen, chat.Stops)
 	fmt.Fprintf(w, "state: previous %q, store %t, background %t, probe %t, %d tokens, %d calls\n", r.Previous, r.Store, r.Background, r.IsProbe, r.MaxOutput, r.MaxToolCalls)
 	for _, s := range r.Servers {
-		fmt.Fprintf(w, "server: %+v\n", s)
+		fmt.Fprintf(w, "server: {Param:%s Label:%s URL:%s Headers:%v Restricted:%t Allowed:%v}\n", s.Param, s.Label, s.URL, s.Headers, s.Restricted, s.Allowed)
 	}
 	for _, item := range InputItems(testID, r.Input) {
 		fmt.Fprintf(w, "item: %s\n", item)

@@ -32,7 +32,7 @@ func (s *Stream) Begun() bool { return s.begun }
 func (s *Stream) Begin(dst []byte, queued bool) []byte {
 	if !s.begun {
 		s.begun = true
-		s.Answer.tell = (*streamTeller)(s)
+		s.Answer.stream = s
 		if queued {
 			s.Answer.Queue()
 		}
@@ -85,7 +85,7 @@ func (s *Stream) End(dst []byte, err *translate.Error) []byte {
 	if err != nil {
 		dst = s.begin(dst, "error")
 		dst = append(dst, `,"error":`...)
-		dst = end(jsonbody.AppendJSON(dst, errorObjectOf(err)))
+		dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, errorObjectOf(err)))
 	}
 	return s.appendEnd(dst)
 }
@@ -114,140 +114,126 @@ func (s *Stream) appendEnd(dst []byte) []byte {
 func AppendBrokenOff(dst []byte, number int, err *translate.Error) []byte {
 	s := Stream{number: number}
 	dst = append(s.begin(dst, "error"), `,"error":`...)
-	return jsonbody.AppendFrame(end(jsonbody.AppendJSON(dst, errorObjectOf(err))), jsonbody.DoneMark)
+	return jsonbody.AppendFrame(jsonbody.EndEvent(jsonbody.AppendJSON(dst, errorObjectOf(err))), jsonbody.DoneMark)
 }
 
 // appendResponse appends an event with the whole response.
 func (s *Stream) appendResponse(dst []byte, name string) []byte {
 	dst = append(s.begin(dst, name), `,"response":`...)
-	return end(s.Answer.appendObject(dst))
+	return jsonbody.EndEvent(s.Answer.appendObject(dst))
 }
 
 // begin appends the start of an event: its name, and its JSON up to the number.
 func (s *Stream) begin(dst []byte, name string) []byte {
-	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
-	dst = append(append(dst, name...), `","sequence_number":`...)
+	dst = append(jsonbody.AppendEvent(dst, name), `,"sequence_number":`...)
 	dst = strconv.AppendInt(dst, int64(s.number), 10)
 	s.number++
 	return dst
 }
 
-func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
-
-// streamTeller appends the steps of an answer.
-type streamTeller Stream
-
-func (t *streamTeller) added(o *output) {
-	t.item("response.output_item.added", o)
+func (s *Stream) added(o *output) {
+	s.item("response.output_item.added", o)
 	switch o.item.Kind {
 	case translate.ItemMessage, translate.ItemReasoning:
-		t.part("response.content_part.added", o, "", nil)
+		s.part("response.content_part.added", o, "", nil)
 	case translate.ItemToolList:
-		t.plain("response.mcp_list_tools.in_progress", o)
+		s.plain("response.mcp_list_tools.in_progress", o)
 	case translate.ItemCall:
 		if !o.isFunction() {
-			t.plain("response.mcp_call.in_progress", o)
+			s.plain("response.mcp_call.in_progress", o)
 		}
 	}
 }
 
-func (t *streamTeller) continued(o *output, piece string, logprobs json.RawMessage) {
+func (s *Stream) continued(o *output, piece string, logprobs json.RawMessage) {
 	switch o.item.Kind {
 	case translate.ItemMessage:
-		t.text("response.output_text.delta", o, "delta", piece, logprobs)
+		s.text("response.output_text.delta", o, "delta", piece, logprobs)
 	case translate.ItemReasoning:
-		t.text("response.reasoning_text.delta", o, "delta", piece, nil)
+		s.text("response.reasoning_text.delta", o, "delta", piece, nil)
 	default:
 		name := "response.function_call_arguments.delta"
 		if o.item.Custom {
 			name = "response.custom_tool_call_input.delta"
 		}
-		t.arguments(name, o, "delta", piece)
+		s.arguments(name, o, "delta", piece)
 	}
 }
 
-func (t *streamTeller) argued(o *output) {
+func (s *Stream) argued(o *output) {
 	arguments := o.text.String()
 	if arguments != "" {
-		t.arguments("response.mcp_call_arguments.delta", o, "delta", arguments)
+		s.arguments("response.mcp_call_arguments.delta", o, "delta", arguments)
 	}
-	t.arguments("response.mcp_call_arguments.done", o, "arguments", arguments)
+	s.arguments("response.mcp_call_arguments.done", o, "arguments", arguments)
 }
 
-func (t *streamTeller) finished(o *output) {
+func (s *Stream) finished(o *output) {
 	item := o.finalItem()
 	switch text := o.text.String(); {
 	case item.Kind == translate.ItemMessage:
-		t.text("response.output_text.done", o, "text", text, item.Raw)
-		t.part("response.content_part.done", o, text, item.Raw)
+		s.text("response.output_text.done", o, "text", text, item.Raw)
+		s.part("response.content_part.done", o, text, item.Raw)
 	case item.Kind == translate.ItemReasoning:
-		t.text("response.reasoning_text.done", o, "text", text, nil)
-		t.part("response.content_part.done", o, text, nil)
+		s.text("response.reasoning_text.done", o, "text", text, nil)
+		s.part("response.content_part.done", o, text, nil)
 	case item.Kind == translate.ItemToolList:
-		t.outcome("response.mcp_list_tools.", o)
+		s.outcome("response.mcp_list_tools.", o)
 	case item.Custom:
 		input := request.CustomInput(text)
 		if rest := input[min(o.told, len(input)):]; rest != "" { // it came in another form than it should
-			t.continued(o, rest, nil)
+			s.continued(o, rest, nil)
 		}
-		t.arguments("response.custom_tool_call_input.done", o, "input", input)
+		s.arguments("response.custom_tool_call_input.done", o, "input", input)
 	case o.isFunction():
-		s := (*Stream)(t)
-		s.dst = t.placed("response.function_call_arguments.done", o)
+		s.dst = s.placed("response.function_call_arguments.done", o)
 		s.dst = jsonbody.AppendString(append(s.dst, `,"name":`...), item.Tool)
-		s.dst = end(jsonbody.AppendString(append(s.dst, `,"arguments":`...), argumentsOf(&item)))
+		s.dst = jsonbody.EndEvent(jsonbody.AppendString(append(s.dst, `,"arguments":`...), argumentsOf(&item)))
 	default:
-		t.outcome("response.mcp_call.", o)
+		s.outcome("response.mcp_call.", o)
 	}
-	t.item("response.output_item.done", o)
+	s.item("response.output_item.done", o)
 }
 
 // outcome appends how what a server did ended.
-func (t *streamTeller) outcome(family string, o *output) {
+func (s *Stream) outcome(family string, o *output) {
 	if o.item.Status == translate.ItemComplete {
-		t.plain(family+"completed", o)
+		s.plain(family+"completed", o)
 	} else {
-		t.plain(family+"failed", o)
+		s.plain(family+"failed", o)
 	}
 }
 
-func (t *streamTeller) item(name string, o *output) {
-	s := (*Stream)(t)
+func (s *Stream) item(name string, o *output) {
 	s.dst = append(s.begin(s.dst, name), `,"output_index":`...)
 	s.dst = append(strconv.AppendInt(s.dst, int64(o.index), 10), `,"item":`...)
 	if name == "response.output_item.added" {
-		s.dst = appendEmpty(s.dst, &o.item)
+		empty := o.item // nothing has been added yet
+		empty.Parts, empty.Raw, empty.Args = nil, nil, nil
+		s.dst = appendItem(s.dst, &empty, nil, string(InProgress))
 	} else {
 		s.dst = o.append(s.dst)
 	}
-	s.dst = end(s.dst)
-}
-
-// appendEmpty appends an item to which nothing has been added.
-func appendEmpty(dst []byte, item *translate.Item) []byte {
-	empty := *item
-	empty.Parts, empty.Raw, empty.Args = nil, nil, nil
-	return appendItem(dst, &empty, nil, string(InProgress))
+	s.dst = jsonbody.EndEvent(s.dst)
 }
 
 // placed returns the stream with the start of an event, up to the place of an item.
-func (t *streamTeller) placed(name string, o *output) []byte {
-	s := (*Stream)(t)
+func (s *Stream) placed(name string, o *output) []byte {
 	dst := append(s.begin(s.dst, name), `,"item_id":`...)
 	dst = append(jsonbody.AppendString(dst, o.item.ID), `,"output_index":`...)
 	return strconv.AppendInt(dst, int64(o.index), 10)
 }
 
-func (t *streamTeller) plain(name string, o *output) { t.dst = end(t.placed(name, o)) }
+func (s *Stream) plain(name string, o *output) { s.dst = jsonbody.EndEvent(s.placed(name, o)) }
 
-func (t *streamTeller) arguments(name string, o *output, member, text string) {
-	dst := append(append(append(t.placed(name, o), `,"`...), member...), `":`...)
-	t.dst = end(jsonbody.AppendString(dst, text))
+func (s *Stream) arguments(name string, o *output, member, text string) {
+	dst := append(append(append(s.placed(name, o), `,"`...), member...), `":`...)
+	s.dst = jsonbody.EndEvent(jsonbody.AppendString(dst, text))
 }
 
 // text appends an event with a text of the only part of an item.
-func (t *streamTeller) text(name string, o *output, member, text string, logprobs json.RawMessage) {
-	dst := append(t.placed(name, o), `,"content_index":0,"`...)
+func (s *Stream) text(name string, o *output, member, text string, logprobs json.RawMessage) {
+	dst := append(s.placed(name, o), `,"content_index":0,"`...)
 	dst = jsonbody.AppendString(append(append(dst, member...), `":`...), text)
 	if o.item.Kind == translate.ItemMessage {
 		dst = append(dst, `,"logprobs":`...)
@@ -256,10 +242,10 @@ func (t *streamTeller) text(name string, o *output, member, text string, logprob
 		}
 		dst = append(dst, logprobs...)
 	}
-	t.dst = end(dst)
+	s.dst = jsonbody.EndEvent(dst)
 }
 
-func (t *streamTeller) part(name string, o *output, text string, logprobs json.RawMessage) {
+func (s *Stream) part(name string, o *output, text string, logprobs json.RawMessage) {
 	var part any = textPart{"reasoning_text", text}
 	if o.item.Kind == translate.ItemMessage {
 		if logprobs == nil {
@@ -267,8 +253,8 @@ func (t *streamTeller) part(name string, o *output, text string, logprobs json.R
 		}
 		part = outputText{"output_text", text, []string{}, logprobs}
 	}
-	dst := append(t.placed(name, o), `,"content_index":0,"part":`...)
-	t.dst = end(jsonbody.AppendJSON(dst, part))
+	dst := append(s.placed(name, o), `,"content_index":0,"part":`...)
+	s.dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, part))
 }
 
 var _ translate.Encoder = (*Stream)(nil)
