@@ -2,8 +2,12 @@ package servers
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -128,7 +132,7 @@ type lineReader struct {
 
 	out  []byte // what is to be read next
 	line []byte // the line so far
-	long *idScanner
+	long *longMessage
 	err  error
 }
 
@@ -155,11 +159,11 @@ func (l *lineReader) advance() {
 	}
 	switch {
 	case l.long != nil:
-		l.long.feed(piece)
+		l.long.add(piece)
 	case len(l.line)+len(piece) > maxMessage:
-		l.long = new(idScanner)
-		l.long.feed(l.line)
-		l.long.feed(piece)
+		l.long = new(longMessage)
+		l.long.add(l.line)
+		l.long.add(piece)
 		l.line = nil
 	default:
 		l.line = append(l.line, piece...)
@@ -192,4 +196,48 @@ func (l *lineReader) finish() {
 	if err := l.budget.spend(messageCost); err != nil {
 		l.fail(err)
 	}
+}
+
+// codeTooLong is the code of the error that answers a request in place of a message that is too long.
+const codeTooLong = -32098
+
+// endBytes is how much is kept of each end of a message that is too long.
+const endBytes = 256
+
+// longMessage is what is kept of a JSON-RPC message that is too long: its ends. Servers write the id of an answer first or last.
+type longMessage struct{ head, tail []byte }
+
+var (
+	firstID = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*"(?:jsonrpc|result|error)"`)
+	lastID  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+)
+
+func (m *longMessage) add(p []byte) {
+	m.head = append(m.head, p[:min(len(p), endBytes-len(m.head))]...)
+	tail := append(m.tail, p[max(0, len(p)-endBytes):]...)
+	m.tail = tail[max(0, len(tail)-endBytes):]
+}
+
+// answer returns an error that answers the request, or nil if the message doesn't say which request it answers.
+func (m *longMessage) answer() []byte {
+	id := firstID.FindSubmatch(m.head)
+	if id == nil {
+		id = lastID.FindSubmatch(m.tail)
+	}
+	if id == nil {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id[1], codeTooLong, errTooLong)
+}
+
+// isAsking reports whether a message is a request of the server's, to be answered by us.
+func isAsking(message []byte) bool {
+	if !bytes.Contains(message, []byte(`"method"`)) {
+		return false
+	}
+	var request struct {
+		ID     json.RawMessage `json:"id"`
+		Method json.RawMessage `json:"method"`
+	}
+	return json.Unmarshal(message, &request) == nil && len(request.ID) > 0 && len(request.Method) > 0
 }

@@ -2,8 +2,8 @@ package servers
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -11,36 +11,37 @@ import (
 	"time"
 )
 
-func TestIDScanner(t *testing.T) {
+func tooLong(id string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32098,"message":"a message is longer than 4 MiB"}}`
+}
+
+func TestLongMessage(t *testing.T) {
 	t.Parallel()
-	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32098,"message":"a message is longer than 4 MiB"}}`
+	padding := `"` + strings.Repeat(`x\"id\":1}`, endBytes) + `"`
 	for message, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":7,"result":{"id":8}}`:                 "7",
-		`{"result":{"id":8,"a":["{","}"]}, "id" : 12 ,"jsonrpc":""}`: "12",
-		`{"result":"\"id\":1","id":"a\"b"}`:                          `"a\"b"`,
-		`{"result":{"a":"\\"},"id":3}`:                               "3",
-		`{"result":{"a":"\\\""},"id":-4}`:                            "-4",
-		`{"result":"id","id":5}`:                                     "5",
-		`{"id":null,"result":{}}`:                                    "",
-		`{"result":{"id":1}}`:                                        "",
-		`{"id":{"a":1},"result":1}`:                                  "",
-		`{"id":1,"method":"ping"}`:                                   "",
-		`{"id":12x,"result":1}`:                                      "",
-		`[{"id":1}]`:                                                 "",
-		`nothing "id":1`:                                             "",
-		``:                                                           "",
+		`{"jsonrpc":"2.0","id":7,"result":{"id":8,"a":PADDING}}`:                "7",
+		`{"result":{"id":8,"a":["{","}",PADDING]}, "id" : 12 ,"jsonrpc":"2.0"}`: "12",
+		`{"result":{"a":PADDING},"jsonrpc":"2.0","id":3}`:                       "3",
+		`{ "id": 5, "jsonrpc": "2.0", "result": PADDING}` + "\n":                "5",
+		`{"jsonrpc":"2.0","error":{"message":PADDING},"id":6}`:                  "6",
+		`{"id":null,"result":PADDING}`:                                          "",
+		`{"result":{"a":PADDING,"id":1}}`:                                       "",
+		`{"id":{"a":1},"result":PADDING}`:                                       "",
+		`{"id":1,"method":"ping","params":PADDING}`:                             "",
+		`[{"id":1,"result":PADDING}]`:                                           "",
+		`nothing "id":1 PADDING`:                                                "",
+		`{"result":PADDING`:                                                     "",
 	} {
 		t.Run(message, func(t *testing.T) {
 			t.Parallel()
-			for size := 1; size <= len(message)+1; size++ {
-				s := new(idScanner)
-				for rest := message; rest != ""; {
-					n := min(size, len(rest))
-					s.feed([]byte(rest[:n]))
-					rest = rest[n:]
+			message := strings.Replace(message, "PADDING", padding, 1)
+			for _, size := range []int{1, 7, endBytes, len(message)} {
+				m := new(longMessage)
+				for part := range slices.Chunk([]byte(message), size) {
+					m.add(part)
 				}
-				got := string(s.answer())
-				if want == "" && got != "" || want != "" && got != fmt.Sprintf(tooLong, want) {
+				got := string(m.answer())
+				if want == "" && got != "" || want != "" && got != tooLong(want) {
 					t.Fatalf("in pieces of %d bytes the answer is %q", size, got)
 				}
 			}
@@ -83,7 +84,7 @@ func TestEventBody_TooLong(t *testing.T) {
 		t.Errorf("the answer to one request fails with %v, %v", err, n.failed())
 	}
 	got, err := io.ReadAll(newEventBody(io.NopCloser(strings.NewReader(long)), newBudget(func() {}), nil, true))
-	if want := "data: " + string((&idScanner{id: []byte("3")}).answer()) + "\n\ndata: after\n\n"; err != nil || string(got) != want {
+	if want := "data: " + tooLong("3") + "\n\ndata: after\n\n"; err != nil || string(got) != want {
 		t.Errorf("a stream of many gives %q, %v", got, err)
 	}
 	exact := "data: " + strings.Repeat("x", maxMessage) + "\n\n"
@@ -98,7 +99,7 @@ func TestLineReader(t *testing.T) {
 	in := "{}\n" + `{"id":9,"result":"` + strings.Repeat("x", maxMessage) + "\"}\n" + strings.Repeat("z", maxMessage) + "z\n" + exact + "cut off"
 	var end error
 	got, err := io.ReadAll(newLineReader(strings.NewReader(in), newBudget(func() {}), func(err error) { end = err }))
-	if want := "{}\n" + string((&idScanner{id: []byte("9")}).answer()) + "\n" + exact; err != nil || string(got) != want {
+	if want := "{}\n" + tooLong("9") + "\n" + exact; err != nil || string(got) != want {
 		t.Errorf("got %d bytes, %v; want %d bytes", len(got), err, len(want))
 	}
 	if !errors.Is(end, io.EOF) {

@@ -83,7 +83,7 @@ func (c *connector) overHTTP(ctx context.Context, t target) (*link, error) {
 		if old == nil {
 			return l, nil
 		}
-		if as[*originError](old)() {
+		if is[*originError](old) {
 			return nil, old
 		}
 	}
@@ -96,7 +96,7 @@ func (c *connector) overHTTP(ctx context.Context, t target) (*link, error) {
 
 // speaksOtherwise reports whether a server refused the handshake in a way that leaves hope for another protocol.
 func speaksOtherwise(err error) bool {
-	if as[*refusedError](err)() {
+	if is[*refusedError](err) {
 		return true
 	}
 	status, ok := errors.AsType[*statusError](err)
@@ -245,12 +245,12 @@ func (t target) describe(err error, connected bool) *ConnectionError {
 		message = fmt.Sprintf("The call failed at %s. %s", who, reason(err))
 	}
 	switch {
-	case as[*notPublicError](err)():
+	case is[*notPublicError](err):
 		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+
 			"remote MCP connections. The operator of this server can allow the host with mcp_private_hosts.", who)
-	case t.Command != "" && as[*startError](err)():
+	case t.Command != "" && is[*startError](err):
 		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
-	case t.Command != "" && as[*endedError](err)():
+	case t.Command != "" && is[*endedError](err):
 		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.",
 			clip(t.Label))
 	}

@@ -95,20 +95,34 @@ func isSpecific(err error) bool {
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		return true
 	}
-	for _, known := range []func() bool{as[*notPublicError](err), as[*originError](err), as[*protocolError](err), as[*timeoutError](err)} {
-		if known() {
-			return true
-		}
-	}
-	return false
+	return is[*notPublicError](err) || is[*originError](err) || is[*protocolError](err) || is[*timeoutError](err)
 }
 
-func as[T error](err error) func() bool {
-	return func() bool {
-		_, ok := errors.AsType[T](err)
-		return ok
-	}
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
 }
+
+// reasons are sentences for clients about what failed.
+var reasons = []struct {
+	err      error
+	sentence string
+}{
+	{errTooLong, "It sent a message of more than 4 MiB, which is not read."},
+	{errFlood, "It didn't stop sending, and was disconnected."},
+	{errHung, "It doesn't answer any more, and was disconnected."},
+	{errRedirects, "It redirects again and again."},
+	{errInput, "The tool asks for input, which can't be given."},
+	{errStarve, "It doesn't read what is sent to it."},
+	{errClosed, "This server is shutting down."},
+	{errRetired, connectionLost},
+	{errUnused, connectionLost},
+	{errLost, connectionLost},
+	{transport.ErrTransportClosed, connectionLost},
+	{transport.ErrSessionTerminated, "It ended the session again and again."},
+}
+
+const connectionLost = "The connection was lost."
 
 func reason(err error) string {
 	if status, ok := errors.AsType[*statusError](err); ok {
@@ -120,7 +134,7 @@ func reason(err error) string {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return fmt.Sprintf("It answered with an error: %s.", strings.TrimSuffix(refused.Error(), "."))
 	}
-	if _, ok := errors.AsType[*originError](err); ok {
+	if is[*originError](err) {
 		return "It leads to another origin (scheme, host or port), which is not followed: use the URL that it leads to."
 	}
 	if protocol, ok := errors.AsType[*protocolError](err); ok {
@@ -132,25 +146,10 @@ func reason(err error) string {
 	if timeout, ok := errors.AsType[*timeoutError](err); ok {
 		return fmt.Sprintf("It didn't answer within %v.", timeout.after)
 	}
-	switch {
-	case errors.Is(err, errTooLong):
-		return "It sent a message of more than 4 MiB, which is not read."
-	case errors.Is(err, errFlood):
-		return "It didn't stop sending, and was disconnected."
-	case errors.Is(err, errHung):
-		return "It doesn't answer any more, and was disconnected."
-	case errors.Is(err, errRedirects):
-		return "It redirects again and again."
-	case errors.Is(err, errInput):
-		return "The tool asks for input, which can't be given."
-	case errors.Is(err, errStarve):
-		return "It doesn't read what is sent to it."
-	case errors.Is(err, errClosed):
-		return "This server is shutting down."
-	case errors.Is(err, errRetired), errors.Is(err, errUnused), errors.Is(err, errLost), errors.Is(err, transport.ErrTransportClosed):
-		return "The connection was lost."
-	case errors.Is(err, transport.ErrSessionTerminated):
-		return "It ended the session again and again."
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return r.sentence
+		}
 	}
 	return networkReason(err)
 }
@@ -173,11 +172,11 @@ func networkReason(err error) string {
 		}
 		return "The name of its host could not be resolved."
 	}
-	if as[*tls.CertificateVerificationError](err)() || as[x509.UnknownAuthorityError](err)() || as[x509.HostnameError](err)() ||
-		as[x509.CertificateInvalidError](err)() {
+	if is[*tls.CertificateVerificationError](err) || is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err) ||
+		is[x509.CertificateInvalidError](err) {
 		return "Its TLS certificate is not valid for its URL."
 	}
-	if as[tls.RecordHeaderError](err)() || errors.Is(err, http.ErrSchemeMismatch) {
+	if is[tls.RecordHeaderError](err) || errors.Is(err, http.ErrSchemeMismatch) {
 		return "It doesn't speak TLS: does its URL begin with http:// ?"
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {

@@ -29,7 +29,7 @@ type eventBody struct {
 	hasData   bool
 	isData    bool // the line being read is data
 	continues bool // the next piece is of the same line
-	long      *idScanner
+	long      *longMessage
 	err       error
 }
 
@@ -110,15 +110,15 @@ func (e *eventBody) begin(piece []byte, whole bool) {
 func (e *eventBody) add(piece []byte) {
 	switch {
 	case e.long != nil:
-		e.long.feed(piece)
+		e.long.add(piece)
 	case len(e.data)+len(piece) <= maxMessage:
 		e.data = append(e.data, piece...)
 	case !e.answers:
 		e.fail(errTooLong)
 	default:
-		e.long = new(idScanner)
-		e.long.feed(e.data)
-		e.long.feed(piece)
+		e.long = new(longMessage)
+		e.long.add(e.data)
+		e.long.add(piece)
 		e.data = nil
 	}
 }

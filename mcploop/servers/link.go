@@ -148,7 +148,7 @@ func (l *link) do(ctx context.Context, n *note, request func(context.Context) er
 		// Whoever closes the connection ends its requests in one way or another.
 		return context.Cause(l.life)
 	case ctx.Err() != nil:
-		if as[*timeoutError](context.Cause(ctx))() {
+		if is[*timeoutError](context.Cause(ctx)) {
 			l.doubt()
 		}
 		return context.Cause(ctx)

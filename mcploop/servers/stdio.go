@@ -89,7 +89,7 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	tap := stdioTap{transport.NewIO(output, input, io.NopCloser(strings.NewReader("")))}
 	l.use(client.NewClient(tap, withHandshake))
 	err = c.begin(limit, l)
-	if as[*refusedError](err)() {
+	if is[*refusedError](err) {
 		// It doesn't know the handshake, so it may speak the newest protocol.
 		l.use(client.NewClient(tap))
 		err = c.begin(limit, l)
