@@ -1,12 +1,16 @@
 package runtimes
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 // hostSettings undoes settings of the machine that mustn't apply here: commands to run after an update, and settings for the
@@ -82,7 +86,7 @@ func (d *debian) configure(ctx context.Context, s *aptSuite, key, components str
 	for _, setting := range []string{
 		"APT::Architectures::=" + strings.TrimSpace(architecture),
 		"APT::Sandbox::User=root", // apt's own user can't write into this folder; ignored without root
-		"APT::Status-Fd=3",
+		"APT::Status-Fd=1",
 		"APT::Update::Error-Mode=any",
 		"Dir::Etc::sourcelist=/dev/null",
 		"Dir::Etc::sourceparts=" + in("sources"),
@@ -334,4 +338,53 @@ func (source aptSource) inSuite(suite, components string) string {
 		}
 	}
 	return text.String()
+}
+
+// run runs a tool of the distribution and returns its standard output. If percent is not nil, the tool must be apt, configured
+// to report its progress there.
+func (d *debian) run(ctx context.Context, dir string, percent func(float64), name string, arguments ...string) (string, error) {
+	var output, complaints strings.Builder
+	tool, err := child.Start(child.Options{
+		Path: name, Args: arguments, Dir: dir, Env: append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"),
+		Line: func(line string) { complaints.WriteString(line + "\n") },
+	})
+	if err != nil {
+		return "", err
+	}
+	defer tool.Stop()
+	_ = tool.Stdin.Close() // a tool that asks a question gets no answer
+	defer context.AfterFunc(ctx, tool.Stop)()
+	for lines := bufio.NewScanner(tool.Stdout); lines.Scan(); {
+		output.WriteString(lines.Text() + "\n")
+		// Such as "dlstatus:3:93.3333:Retrieving file 3 of 3".
+		if fields := strings.SplitN(lines.Text(), ":", 4); percent != nil && len(fields) > 2 && fields[0] == "dlstatus" {
+			if value, err := strconv.ParseFloat(fields[2], 64); err == nil {
+				percent(value)
+			}
+		}
+	}
+	<-tool.Done()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err := tool.Err(); err != nil {
+		return "", fmt.Errorf("%s: %s", name, complaint(complaints.String(), err))
+	}
+	return output.String(), nil
+}
+
+// complaint returns the reason in a tool's output: its first error, or else its first warning, or else its last line.
+func complaint(output string, err error) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for _, mark := range []string{"E: ", "Err:", "W: "} {
+		for _, line := range lines {
+			if strings.HasPrefix(line, mark) {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return last
+	}
+	return err.Error()
 }

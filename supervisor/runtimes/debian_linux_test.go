@@ -23,7 +23,7 @@ echo "apt-get $*" >> "$LOG"
 for word; do case $word in -c=*) conf=${word#-c=};; Dir::Etc::sourceparts=*) sources=${word#*=};; esac; done
 [ "$(id -u)" ] && grep -q '^#clear APT::Update;$' "$conf" || { echo 'E: the hooks would run' >&2; exit 100; }
 cp "$sources"/*.sources "$LOG.sources"
-echo 'dlstatus:1:50.0000:Retrieving file 1 of 2' >&3
+echo 'dlstatus:1:50.0000:Retrieving file 1 of 2'
 grep -q "^Suites: $SUITE$" "$sources"/*.sources || { echo 'E: Failed to fetch the suite' >&2; exit 100; }
 case " $* " in *' download '*)
 	[ -z "$HANG" ] || { read never < "$HANG.never" & echo $$ $! > "$HANG"; wait; }

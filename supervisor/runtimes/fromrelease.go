@@ -250,14 +250,11 @@ func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin, Package: ready.pkg,
 		Executable: filepath.ToSlash(ready.executable),
 	}
-	if found, err := g.store.load(m.name()); err == nil {
-		found.Already = true
-		if ready.pkg != "" {
-			if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
-				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
-			}
+	found, err := g.store.put(m, ready.root)
+	if err == nil && found.Already && ready.pkg != "" {
+		if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
+			g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
 		}
-		return found, nil
 	}
-	return g.store.put(m, ready.root)
+	return found, err
 }

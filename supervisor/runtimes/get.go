@@ -93,7 +93,7 @@ func (s *Store) put(m manifest, root string) (Runtime, error) {
 	if err != nil && renamed != nil {
 		return Runtime{}, fmt.Errorf("installing %s: %w (if a broken folder of that name is in the way, delete it)", m.name(), renamed)
 	}
-	found.Already = renamed != nil // another process was faster
+	found.Already = renamed != nil // it was installed before, or another process was faster
 	return found, err
 }
 

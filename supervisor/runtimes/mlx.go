@@ -144,10 +144,6 @@ func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
 		Engine: MLXLM, Version: version, Variant: b.variant, Origin: made.Source + ", Python " + made.Python,
 		Executable: filepath.ToSlash(made.Interpreter), Arguments: mlxArguments,
 	}
-	if found, err := g.store.load(m.name()); err == nil {
-		found.Already = true
-		return found, nil
-	}
 	return g.store.put(m, root)
 }
 
