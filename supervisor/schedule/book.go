@@ -111,8 +111,11 @@ func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
 		s.holds, s.known = content{Content: Content{Owner: w.Owner}}, true // a part of w's prompt
 	default: // the engine may have begun nevertheless
 		s.known = s.isOf(w.Owner)
-		if s.holds.Prompt.Common(w.Prompt) < len(s.holds.Prompt) {
-			s.holds = s.holds.sharedWith(w)
+		if n := s.holds.Prompt.Common(w.Prompt); n < len(s.holds.Prompt) { // what they have in common is left
+			tokens := s.holds.Common(w.Prompt)
+			s.holds = content{unsaved: s.holds.unsaved, Content: Content{
+				Owner: s.holds.Owner, Conversation: s.holds.Conversation, Prompt: s.holds.Prompt[:n], PromptTokens: tokens, Tokens: tokens,
+			}}
 		}
 	}
 }
@@ -144,18 +147,11 @@ func (c *content) followedBy(w *Waiter, use Use) content {
 		after.PromptTokens, after.Tokens = use.Prompt, use.Prompt+use.Completion
 		after.saved = min(c.saved, use.Cached)
 	} else {
-		after.PromptTokens = c.tokensOf(w.Prompt)
+		rest := w.Prompt.Weight(len(w.Prompt)) - w.Prompt.Weight(c.Prompt.Common(w.Prompt))
+		after.PromptTokens = c.Common(w.Prompt) + rest/bytesPerToken
 		after.Tokens, after.saved = after.PromptTokens, min(c.saved, c.Common(w.Prompt))
 	}
 	return after
-}
-
-// sharedWith returns the part of a content that it has in common with a request.
-func (c *content) sharedWith(w *Waiter) content {
-	n, tokens := c.Prompt.Common(w.Prompt), c.Common(w.Prompt)
-	return content{unsaved: c.unsaved, Content: Content{
-		Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt[:n], PromptTokens: tokens, Tokens: tokens,
-	}}
 }
 
 // forget says that contents that match aren't saved any more.

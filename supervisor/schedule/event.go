@@ -27,7 +27,7 @@ func (ev Asked) apply(s *stepper) {
 		s.do(Refuse{w.ID, ErrClosing})
 		return
 	case w.Kind == WaitUnload:
-		if !s.unload(w) {
+		if !ev.unload(s) {
 			return
 		}
 	case w.Kind == WaitLoad:
@@ -45,7 +45,8 @@ func (ev Asked) apply(s *stepper) {
 }
 
 // unload starts the unload that a waiter is for. It returns false if there is nothing to wait for.
-func (s *stepper) unload(w *Waiter) bool {
+func (ev *Asked) unload(s *stepper) bool {
+	w := &ev.Waiter
 	in, coming := s.st.ByID(w.Instance), s.st.Restarting(w.Instance)
 	if coming != nil {
 		coming.gone = true
@@ -312,7 +313,7 @@ func (ev Signalled) apply(s *stepper) {
 		}
 	case SignalReduced:
 		in.Applied.Reduced = true
-		s.tryWhole(in)
+		ev.tryWhole(s, in)
 	case SignalFlashAttention:
 		in.Applied.FlashAttention = sig.Toggle
 	}

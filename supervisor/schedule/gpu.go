@@ -211,11 +211,6 @@ func (st *State) isSampled(now time.Time) bool {
 	return !st.SampledAt.IsZero() && now.Sub(st.SampledAt) < sampleAge
 }
 
-// isRecovering reports whether memory of a GPU that seems to be held by others may be that of a process of ours that has just ended.
-func (st *State) isRecovering(gpus []*GPU, now time.Time) bool {
-	return now.Sub(st.FreedAt) < recoveryTime && slices.ContainsFunc(gpus, func(g *GPU) bool { return st.Held[g.Name] > 0 })
-}
-
 // samplesAt returns when the next report is due; zero: nothing needs it, or it is on its way.
 func (st *State) samplesAt() time.Time {
 	switch {
@@ -259,7 +254,7 @@ func (s *stepper) yield() {
 
 // tryWhole loads an instance again whose engine doesn't find the room for all of the model that the estimate promised, if other
 // models on its GPUs can leave first. The second attempt stays as it is.
-func (s *stepper) tryWhole(in *Instance) {
+func (Signalled) tryWhole(s *stepper, in *Instance) {
 	if !in.On.Whole || in.Spared || !in.Status.IsLoading() || in.OutOfMemory {
 		return
 	}

@@ -272,7 +272,7 @@ func (st *State) Outlook(spec *Spec, now time.Time) Outlook {
 			o.Loads, o.On, o.Takes = plan.spec, plan.on, plan.need.devices()
 			break
 		}
-		if !s.settle(&o, leaving) {
+		if !o.settle(s, leaving) {
 			o.Waits = true
 			for _, in := range copied.Instances {
 				in.Status, in.InUse, in.wanted, in.promised, in.awaited = Ready, 0, false, false, false
@@ -284,7 +284,7 @@ func (st *State) Outlook(spec *Spec, now time.Time) Outlook {
 
 // settle removes the instances that leave, and loads again those that are restarted in a smaller size. It reports whether there were
 // any. Those that aren't in known are added to the Outlook.
-func (s *stepper) settle(o *Outlook, known []string) bool {
+func (o *Outlook) settle(s *stepper, known []string) bool {
 	gone := slices.DeleteFunc(slices.Clone(s.st.Instances), stays)
 	s.st.removeIf(isLeaving)
 	for _, in := range gone {

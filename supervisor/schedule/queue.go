@@ -173,12 +173,6 @@ type pace struct {
 	last   time.Time     // when the last one was served
 }
 
-func (p *pace) fade(by time.Duration) {
-	weight := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
-	p.served *= weight
-	p.took = time.Duration(float64(p.took) * weight)
-}
-
 // since returns for how long no waiter has been served while w waited.
 func (p *pace) since(w *Waiter, now time.Time) time.Duration {
 	if w.Since.After(p.last) {
@@ -201,8 +195,8 @@ func (st *State) learnPace(w *Waiter, now time.Time) {
 		st.Pace[w.Key] = p
 	}
 	gap := p.since(w, now)
-	p.fade(gap)
-	p.served, p.took, p.last = p.served+1, p.took+gap, now
+	weight := math.Exp(-gap.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
+	p.served, p.took, p.last = p.served*weight+1, time.Duration(float64(p.took)*weight)+gap, now
 }
 
 // retryAfter returns in how long half of a model's waiters will have been served at the recent pace, including the time since

@@ -81,7 +81,9 @@ func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 			return nil, nil
 		}
 	}
-	if len(gpus) > 0 && (err != nil || plans[0].on.IsPartial()) && s.st.isRecovering(gpus, s.now) {
+	// What seems to be held by others may be the memory of a process of ours that has just ended.
+	isRecovering := s.now.Sub(s.st.FreedAt) < recoveryTime && slices.ContainsFunc(gpus, func(g *GPU) bool { return s.st.Held[g.Name] > 0 })
+	if isRecovering && (err != nil || plans[0].on.IsPartial()) {
 		s.st.recovering = true
 		return nil, nil
 	}
@@ -171,9 +173,9 @@ func (s *stepper) evictFor(plans []loadPlan, others load, mayGo func(*Instance) 
 
 // victims returns the instances to evict so that total, which need is a part of, comes within the limits: the least recently used first,
 // unwanted ones before wanted ones. Instances that an earlier waiter waits for are excluded. It returns nil if that isn't enough.
-func (s *stepper) victims(mayGo func(*Instance) bool, total, need load) []*Instance {
+func (p *planner) victims(mayGo func(*Instance) bool, total, need load) []*Instance {
 	var chosen []*Instance
-	for _, in := range s.st.Instances {
+	for _, in := range p.st.Instances {
 		if in.isEvictable() && mayGo(in) {
 			chosen = append(chosen, in)
 		}
@@ -182,16 +184,16 @@ func (s *stepper) victims(mayGo func(*Instance) bool, total, need load) []*Insta
 		return cmp.Or(cmp.Compare(btoi(a.isWanted()), btoi(b.isWanted())), a.LastUsed.Compare(b.LastUsed))
 	})
 	n := 0
-	for n < len(chosen) && !s.st.fits(total, need) {
+	for n < len(chosen) && !p.st.fits(total, need) {
 		total = total.minus(chosen[n].load())
 		n++
 	}
-	if !s.st.fits(total, need) {
+	if !p.st.fits(total, need) {
 		return nil
 	}
 	return slices.DeleteFunc(chosen[:n], func(in *Instance) bool { // after a large one, a small one may no longer be needed
 		without := total.plus(in.load())
-		if !s.st.fits(without, need) {
+		if !p.st.fits(without, need) {
 			return false
 		}
 		total = without

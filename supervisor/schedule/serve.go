@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -74,19 +75,18 @@ func (s *stepper) serveLoad(w *Waiter) bool {
 
 // serveUse serves a waiter for slots or for a loaded model. These are the decisions, in order:
 //
-// 1. It names an instance that is gone: any of the model will do, since another may get the name. 2. An instance has the slots
-// free, and no earlier waiter reserves them: it gets the best one (choice.prefers). If that is a remote's, and
-//
-//	   this machine comes before the remote, the model is loaded here meanwhile, for later requests.
-//	3. An instance will have them: it waits, and reserves what it can use. If only remotes have the model, it is loaded here as well, unless
-//	   enough nodes of the cluster have it; whichever is first serves it.
-//	4. An instance leaves that could have served it: it waits, and the next one is loaded once that is gone.
-//	5. All instances that it may use are out, and nothing is restarted or may be loaded: it waits for a remote's return, but only for
-//	   patience, and is refused.
-//	6. The model may not be loaded, and no restart is due: it is refused.
-//	7. The model has failed and is left alone for longer than patience: it is refused.
-//	8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
-//	9. Otherwise a restart is due, or the back-off is over soon: it waits.
+//  1. It names an instance that is gone: any of the model will do, since another may get the name.
+//  2. An instance has the slots free, and no earlier waiter reserves them: it gets the best one (choice.prefers). If that is a remote's,
+//     and this machine comes before the remote, the model is loaded here meanwhile, for later requests.
+//  3. An instance will have them: it waits, and reserves what it can use. If only remotes have the model, it is loaded here as well,
+//     unless enough nodes of the cluster have it; whichever is first serves it.
+//  4. An instance leaves that could have served it: it waits, and the next one is loaded once that is gone.
+//  5. All instances that it may use are out, and nothing is restarted or may be loaded: it waits for a remote's return, but only for
+//     patience, and is refused.
+//  6. The model may not be loaded, and no restart is due: it is refused.
+//  7. The model has failed and is left alone for longer than patience: it is refused.
+//  8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
+//  9. Otherwise a restart is due, or the back-off is over soon: it waits.
 func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
 		w.Instance = ""
@@ -111,13 +111,20 @@ func (s *stepper) serveUse(w *Waiter) bool {
 	}
 	coming := s.st.Waiters.restart(func(r *Waiter) bool { return r.brings(w) })
 	failure := s.st.Failures[w.Key]
-	why, isOut := s.out(w)
+	held, away := s.st.out(w)
 	switch {
-	case isOut && (s.st.named(w) != nil || coming == nil && !w.MayLoad):
-		if s.awaitsReturn(w) {
-			return true
+	case (held != nil || away != nil) && (s.st.named(w) != nil || coming == nil && !w.MayLoad):
+		if away != nil && w.RefuseAt.IsZero() {
+			w.RefuseAt = s.now.Add(patience)
 		}
-		s.do(Refuse{w.ID, why})
+		switch {
+		case away != nil && s.now.Before(w.RefuseAt): // it may be back in a moment
+			return true
+		case held != nil:
+			s.do(Refuse{w.ID, heldBack(held, s.now)})
+		default:
+			s.do(Refuse{w.ID, unreachable(away)})
+		}
 		return false
 	case coming == nil && !w.MayLoad && w.Spec.Remote != nil:
 		s.do(Refuse{w.ID, notThere(w.Key)})
@@ -192,35 +199,19 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
-// out says why the instances that a waiter could use are out; false if it could use none.
-func (s *stepper) out(w *Waiter) (Error, bool) {
-	choice := s.st.choice(w)
-	var away *Instance
-	for _, in := range s.st.Instances {
+// out returns the first remote's instance that a waiter could use if it took requests, and the first that it could use if it were reachable.
+func (st *State) out(w *Waiter) (held, away *Instance) {
+	choice := st.choice(w)
+	for _, in := range st.Instances {
 		switch {
 		case !in.IsRemote() || !choice.has(in):
-		case in.Away == "":
-			return heldBack(in, s.now), true
-		case away == nil:
-			away = in
+		case in.Away != "":
+			away = cmp.Or(away, in)
+		default:
+			held = cmp.Or(held, in)
 		}
 	}
-	if away == nil {
-		return Error{}, false
-	}
-	return unreachable(away), true
-}
-
-// awaitsReturn reports whether a waiter whose remotes are all out still waits: one that can't be reached may be back in a moment.
-func (s *stepper) awaitsReturn(w *Waiter) bool {
-	choice := s.st.choice(w)
-	if !slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Away != "" && choice.has(in) }) {
-		return false
-	}
-	if w.RefuseAt.IsZero() {
-		w.RefuseAt = s.now.Add(patience)
-	}
-	return s.now.Before(w.RefuseAt)
+	return held, away
 }
 
 // mayLoadHere reports whether a waiter that remotes can serve may have its model loaded on this machine, which has no instance of it

@@ -34,12 +34,6 @@ func (c *Content) Common(prompt prefix.Chain) int {
 	}
 }
 
-// tokensOf estimates the tokens of a prompt: those in common, and the others by their length.
-func (c *content) tokensOf(prompt prefix.Chain) int {
-	rest := prompt.Weight(len(prompt)) - prompt.Weight(c.Prompt.Common(prompt))
-	return c.Common(prompt) + rest/bytesPerToken
-}
-
 // lost returns how many tokens are lost if a prompt follows. If the whole content's prompt is continued, its answer is part of
 // the new prompt.
 func (c *content) lost(prompt prefix.Chain) int {

@@ -62,14 +62,10 @@ func (s *Spec) IsProcessOf(o *Spec) bool {
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private &&
 		slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox &&
-		slices.Equal(s.Readable, o.Readable) && s.isPlacedLike(o) &&
+		slices.Equal(s.Readable, o.Readable) &&
+		s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices)) &&
+		(s.GPULayers == nil) == (o.GPULayers == nil) && (s.GPULayers == nil || *s.GPULayers == *o.GPULayers) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
-}
-
-// isPlacedLike reports whether the same was chosen of where the model is.
-func (s *Spec) isPlacedLike(o *Spec) bool {
-	sameLayers := s.GPULayers == nil && o.GPULayers == nil || s.GPULayers != nil && o.GPULayers != nil && *s.GPULayers == *o.GPULayers
-	return sameLayers && s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices))
 }
 
 func isSameFile(a, b *model.Model) bool {
