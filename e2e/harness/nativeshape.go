@@ -21,7 +21,7 @@ var nativeFields = map[string]shape{
 	"reasoning.end":              {},
 	"tool_call.start":            {"tool": filled, "provider_info": provider},
 	"tool_call.arguments":        {"tool": filled, "arguments": anyObject, "provider_info": provider},
-	"tool_call.success":          {"tool": filled, "arguments": anyObject, "output": text, "provider_info": provider},
+	"tool_call.success":          {"tool": filled, "arguments": anyObject, "output": text, "is_error?": boolean, "provider_info": provider},
 	"tool_call.failure":          {"reason": filled, "metadata": failure},
 	"message.start":              {},
 	"message.delta":              {"content": filled},
@@ -89,7 +89,7 @@ func responseID(v gjson.Result) error {
 var outputShapes = map[string]shape{
 	"message":           {"type": text, "content": filled},
 	"reasoning":         {"type": text, "content": filled},
-	"tool_call":         {"type": text, "tool": filled, "arguments": anyObject, "output": text, "provider_info": provider},
+	"tool_call":         {"type": text, "tool": filled, "arguments": anyObject, "output": text, "is_error?": boolean, "provider_info": provider},
 	"invalid_tool_call": {"type": text, "reason": filled, "metadata": failure},
 }
 

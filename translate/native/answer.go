@@ -157,8 +157,8 @@ func Output(items []translate.Item) []json.RawMessage {
 	for i := range items {
 		switch item := &items[i]; item.Kind {
 		case translate.ItemCall:
-			output := resultOf(items[i+1:], item.CallID)
-			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, providerOf(item.Provider)}))
+			output, isError := resultOf(items[i+1:], item.CallID)
+			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}))
 		case translate.ItemResult: // it is part of its call
 		case translate.ItemInvalid:
 			made := invalidOf(item)
@@ -171,14 +171,15 @@ func Output(items []translate.Item) []json.RawMessage {
 	return out
 }
 
-// resultOf returns the output of a call, whose result is among the items after it; empty if it was never answered.
-func resultOf(items []translate.Item, id string) string {
+// resultOf returns the output of a call, whose result is among the items after it, and whether that is an error; empty if it was never
+// answered.
+func resultOf(items []translate.Item, id string) (output string, isError bool) {
 	for i := range items {
 		if items[i].Kind == translate.ItemResult && items[i].CallID == id {
-			return string(items[i].Raw)
+			return string(items[i].Raw), items[i].Status == translate.ItemFailed
 		}
 	}
-	return ""
+	return "", false
 }
 
 // seconds converts milliseconds to seconds with three decimals.

@@ -15,6 +15,7 @@ type (
 		Tool      string          `json:"tool"`
 		Arguments json.RawMessage `json:"arguments,omitempty"`
 		Output    *string         `json:"output,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"` // not in the specification: the tool, or its server, reports an error
 		Provider  *provider       `json:"provider_info,omitempty"`
 	}
 	// invalidCall is the specification's item "invalid_tool_call", and the members of the event "tool_call.failure".
@@ -86,6 +87,9 @@ func (c *call) resultItem(kind translate.ItemKind) (item translate.Item, ok bool
 		item.Parts = []translate.Part{{Text: c.reason}}
 	case c.result != nil:
 		item.Parts, item.Raw = c.result.Given, json.RawMessage(c.result.Output)
+		if c.result.IsError {
+			item.Status = translate.ItemFailed
+		}
 	default:
 		return item, false
 	}
@@ -154,7 +158,7 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 		if o = s.Answer.callOf(ev.Index); o == nil {
 			return dst
 		}
-		name, body.Output = "tool_call.success", &ev.Output
+		name, body.Output, body.IsError = "tool_call.success", &ev.Output, ev.IsError
 	default:
 		return dst
 	}

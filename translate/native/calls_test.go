@@ -130,3 +130,26 @@ func TestStream_CallsStayApart(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestStream_FailedCall: that a tool reports an error is in the event, in the answer, and in what is stored of it.
+func TestStream_FailedCall(t *testing.T) {
+	t.Parallel()
+	var s Stream
+	out := s.Begin(nil, "m")
+	for _, ev := range []translate.Event{
+		translate.Round{Number: 1},
+		translate.CallStart{Index: 0, ID: "a", Name: "a", Provider: translate.Provider{Plugin: "p"}},
+		translate.CallArgs{Index: 0, Text: `{}`},
+		translate.CallDone{Index: 0},
+		translate.CallResult{Index: 0, Output: `[]`, IsError: true},
+	} {
+		out = s.Append(out, ev)
+	}
+	const failed = `"tool":"a","arguments":{},"output":"[]","is_error":true,"provider_info":{"type":"plugin","plugin_id":"p"}}`
+	if want := `{"type":"tool_call.success",` + failed; !strings.Contains(string(out), want) {
+		t.Errorf("%s", out)
+	}
+	if got := Output(s.Answer.Items()); len(got) != 1 || string(got[0]) != `{"type":"tool_call",`+failed {
+		t.Errorf("%s", got)
+	}
+}

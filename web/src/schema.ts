@@ -2016,6 +2016,11 @@ export interface components {
         };
         ToolCall: {
             arguments: Record<string, never>;
+            /**
+             * @description Present if the tool reports an error of its own, or couldn't be called.
+             * @constant
+             */
+            is_error?: true;
             /** @description What the tool returned, or why it couldn't be called. */
             output: string;
             provider_info?: components["schemas"]["Provider"];

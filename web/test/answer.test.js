@@ -62,6 +62,8 @@ test("calls of a round are told apart by their tool and arguments", () => {
 	);
 	const b = step(a, call("success", 1, { output: "one" }));
 	assert.equal(b.parts[0].output, "one");
+	assert.deepEqual(step(a, call("success", 1, { output: "no", is_error: true })).parts.map((p) => p.status), ["failed", "done"]);
+	assert.equal(partsOf([{ type: "tool_call", tool: "add", output: "no", is_error: true }])[0].status, "failed");
 	assert.equal(b.parts[0].server, "mcp/files");
 });
 

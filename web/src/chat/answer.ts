@@ -166,7 +166,7 @@ export function partsOf(output: unknown[]): Part[] {
 				tool: text(o.tool),
 				server: serverOf(o.provider_info),
 				arguments: o.arguments,
-				status: "done",
+				status: o.is_error === true ? "failed" : "done",
 				output: text(o.output),
 				done: true,
 			});
@@ -218,7 +218,7 @@ function called(parts: Part[], event: string, data: Record<string, unknown>): Pa
 	);
 	const call: CallPart = isArguments
 		? { kind: "call", tool, server, arguments: data.arguments, status: "running", done: false }
-		: { kind: "call", tool, server, arguments: data.arguments, status: "done", output: text(data.output), done: true };
+		: { kind: "call", tool, server, arguments: data.arguments, status: data.is_error === true ? "failed" : "done", output: text(data.output), done: true };
 	return at < 0 ? [...parts, call] : parts.with(at, call);
 }
 

@@ -18,7 +18,7 @@ export function asMarkdown(tree: Tree): string {
 function answerParts(turn: Turn): string[] {
 	const parts = turn.answer.parts.map((p) => {
 		if (p.kind !== "call") return p.kind === "message" ? p.text : p.text.trim().replace(/^/gm, "> ");
-		const result = p.status === "failed" ? `failed: ${p.reason ?? ""}` : (p.output ?? "");
+		const result = p.output ?? `failed: ${p.reason ?? ""}`;
 		return fenced("json", `${p.tool}(${JSON.stringify(p.arguments ?? {})})\n${result}`);
 	});
 	if (turn.answer.phase === "stopped") parts.push("(The answer was stopped.)");
