@@ -8,6 +8,7 @@ import type { Settings } from "./core/types";
 import { TokenDialog } from "./token";
 import { Button } from "./ui/Button";
 import { Confirmation } from "./ui/confirm";
+import { focusMain } from "./ui/focus";
 import { Icon } from "./ui/icons";
 import { Failure, Loading, Needs } from "./ui/states";
 import { nextTheme, theme } from "./ui/theme";
@@ -34,7 +35,7 @@ export function App() {
 		setMenuOpen(false);
 		if (!isFirst.current) {
 			scrollTo(0, 0);
-			main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+			focusMain();
 		}
 		isFirst.current = false;
 	}, [name, rest]);

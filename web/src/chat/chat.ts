@@ -21,9 +21,10 @@ export interface Chat {
 	isReadOnly: string;
 	model: string;
 	running: string; // the turn that is being answered
+	opened: number; // changes when another conversation is shown
 }
 
-const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inTab.get("chat.model") ?? "", running: "" };
+const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inTab.get("chat.model") ?? "", running: "", opened: 0 };
 
 export const chat = new Store<Chat>(empty);
 
@@ -42,7 +43,7 @@ export function setModel(model: string): void {
 export function newChat(): void {
 	stop();
 	edit.set(null);
-	chat.set({ ...empty, model: chat.value.model });
+	chat.set({ ...empty, model: chat.value.model, opened: chat.value.opened + 1 });
 }
 
 // Whoever signs out leaves nothing behind.
@@ -73,7 +74,7 @@ export async function openConversation(id: string, owner: string | null, signal?
 	let isReadOnly = "";
 	if (owner !== null) isReadOnly = "This is another owner's conversation. You can read it here.";
 	else if (stored.dialect !== "native") isReadOnly = "This conversation was held with /v1/responses, which alone can continue it.";
-	chat.set({ ...empty, tree, conversation: stored.id, isReadOnly, model: chat.value.model || stored.model });
+	chat.set({ ...empty, tree, conversation: stored.id, isReadOnly, model: chat.value.model || stored.model, opened: chat.value.opened + 1 });
 	if (!isReadOnly) changeOptions({ systemPrompt: systemPromptOf(tree, path(tree).at(-1)?.id ?? "") });
 }
 

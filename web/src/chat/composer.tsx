@@ -63,6 +63,7 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 			<textarea
 				ref={area}
 				aria-label="Question"
+				data-next
 				placeholder={isRunning ? "Write the next question…" : "Ask something…"}
 				rows={1}
 				value={question.text}

@@ -24,9 +24,20 @@ export interface Tree {
 
 export const emptyTree: Tree = { turns: new Map(), chosen: new Map() };
 
-/** Returns the turns that continue a parent, the oldest first. */
-export function branches(tree: Tree, parent: string): Turn[] {
-	return [...tree.turns.values()].filter((t) => t.parent === parent);
+const allBranches = new WeakMap<Tree["turns"], ReadonlyMap<string, Turn[]>>();
+
+/** Returns the turns that continue each parent, the oldest first. */
+export function branches({ turns }: Tree): ReadonlyMap<string, Turn[]> {
+	const known = allBranches.get(turns);
+	if (known) return known;
+	const all = new Map<string, Turn[]>();
+	for (const turn of turns.values()) {
+		const siblings = all.get(turn.parent);
+		if (siblings) siblings.push(turn);
+		else all.set(turn.parent, [turn]);
+	}
+	allBranches.set(turns, all);
+	return all;
 }
 
 /** Returns the turns that are shown, from the first on. */
@@ -62,11 +73,11 @@ export function choose(tree: Tree, turn: Turn): Tree {
 /** Deletes a turn that nothing continues, and shows the branch before it. */
 export function without(tree: Tree, id: string): Tree {
 	const turn = tree.turns.get(id);
-	if (!turn || branches(tree, id).length > 0) return tree;
+	if (!turn || branches(tree).has(id)) return tree;
 	const turns = new Map(tree.turns);
 	turns.delete(id);
 	const chosen = new Map(tree.chosen);
-	const left = branches({ turns, chosen }, turn.parent).at(-1);
+	const left = branches({ turns, chosen }).get(turn.parent)?.at(-1);
 	if (left) chosen.set(turn.parent, left.id);
 	else chosen.delete(turn.parent);
 	return { turns, chosen };

@@ -4,6 +4,7 @@ import { href } from "../core/router";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
 import { Copy } from "../ui/Copy";
+import { focusMain } from "../ui/focus";
 import { isRunning } from "./answer";
 import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
@@ -14,18 +15,21 @@ import type { Turn } from "./tree";
 
 interface Props {
 	turn: Turn;
+	place: string; // among the turns; branches have the same
+	position: number;
+	size: number; // how many turns there are
 	siblings: string; // the ids of all branches, joined by spaces: a text, so that memo can compare it
 	isReadOnly: boolean;
 	isBusy: boolean; // an answer is being written
 }
 
 /** A question with its answer. */
-export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isBusy }: Props) {
+export const TurnView = memo(function TurnView({ turn, place, position, size, siblings, isReadOnly, isBusy }: Props) {
 	const editing = useStore(edit);
 	const isEditing = editing?.turn === turn.id;
 	const wait = isBusy ? "Wait until the answer is complete, or stop it." : null;
 	return (
-		<li class="turn" data-turn={turn.id}>
+		<li class="turn" data-key={place} aria-posinset={position} aria-setsize={size}>
 			<article class="question" aria-label="Question">
 				{turn.question.images.length > 0 && (
 					<div class="images">
@@ -44,6 +48,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 								kind="quiet"
 								small
 								icon="edit"
+								class="edit-question"
 								label="Edit question"
 								disabledFor={wait}
 								onClick={() => edit.set({ turn: turn.id, text: turn.question.text })}
@@ -52,7 +57,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 					</div>
 				)}
 			</article>
-			<article class="reply" aria-label={`Answer of ${turn.answer.instance || turn.model}`}>
+			<article key={turn.id} class="reply" aria-label={`Answer of ${turn.answer.instance || turn.model}`}>
 				<p class="reply-model muted">{turn.answer.instance || turn.model}</p>
 				<AnswerView answer={turn.answer} />
 				{turn.answer.failures.map((f, i) => (
@@ -64,7 +69,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 						<div class="turn-actions">
 							<Figures answer={turn.answer} />
 							{textOf(turn) && <Copy text={() => textOf(turn)} label="Copy answer" />}
-							{!isReadOnly && <Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => askAgain(turn)} />}
+							{!isReadOnly && <Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />}
 						</div>
 					</>
 				)}
@@ -126,10 +131,16 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 		area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
 	}, []);
 	const text = editing?.text ?? "";
+	const cancel = () => {
+		const item = area.current?.closest("li");
+		edit.set(null);
+		requestAnimationFrame(() => item?.querySelector<HTMLElement>(".edit-question")?.focus());
+	};
 	const isEmpty = text.trim() === "" && turn.question.images.length === 0;
 	const ask = () => {
 		if (wait || isEmpty) return;
 		edit.set(null);
+		focusMain();
 		askAgain(turn, { ...turn.question, text });
 	};
 	return (
@@ -149,7 +160,7 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 				onKeyDown={(e) => {
 					if (e.key === "Escape") {
 						e.stopPropagation();
-						edit.set(null);
+						cancel();
 					} else if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
 						e.preventDefault();
 						ask();
@@ -157,7 +168,7 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 				}}
 			/>
 			<div class="actions">
-				<Button small onClick={() => edit.set(null)}>
+				<Button small onClick={cancel}>
 					Cancel
 				</Button>
 				<Button small kind="primary" type="submit" disabledFor={wait ?? (isEmpty ? "Type a question first." : null)}>
@@ -183,12 +194,12 @@ function FailureNote({ failure, turn, isReadOnly }: { failure: Failure; turn: Tu
 					</a>
 				)}
 				{isFinal && !isReadOnly && failure.code === lostConversation && (
-					<Button small icon="plus" onClick={() => askAnew(turn)}>
+					<Button small icon="plus" onClick={() => (focusMain(), askAnew(turn))}>
 						Ask in a new conversation
 					</Button>
 				)}
 				{isFinal && !isReadOnly && failure.code !== lostConversation && (
-					<Button small icon="refresh" onClick={() => askAgain(turn)}>
+					<Button small icon="refresh" onClick={() => (focusMain(), askAgain(turn))}>
 						Retry
 					</Button>
 				)}

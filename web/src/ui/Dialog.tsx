@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Button } from "./Button";
+import { focusMainLater } from "./focus";
 
 export interface DialogProps {
 	title: string;
@@ -27,7 +28,8 @@ export function Dialog({ title, onClose, wide, children, actions, onSubmit }: Di
 		element?.querySelector<HTMLElement>(firstField)?.focus(); // the browser would take the button that closes it
 		return () => {
 			element?.close();
-			if (before instanceof HTMLElement && before.isConnected) before.focus();
+			if (before instanceof HTMLElement && before.isConnected && before !== document.body) before.focus();
+			else focusMainLater();
 		};
 	}, []);
 	return (

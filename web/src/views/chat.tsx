@@ -1,11 +1,11 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { chat, newChat, openConversation, setModel, stop, type Chat } from "../chat/chat";
 import { Composer } from "../chat/composer";
 import { asJSON, asMarkdown, save } from "../chat/export";
 import { changeOptions, numberNames, options, type Options } from "../chat/options";
 import { ChatSettings } from "../chat/settings";
-import { branches, path } from "../chat/tree";
-import { TurnView } from "../chat/turnview";
+import { path } from "../chat/tree";
+import { Turns } from "../chat/turns";
 import { isAbort } from "../core/http";
 import { useResource } from "../core/resource";
 import { href, setQuery, useRoute } from "../core/router";
@@ -13,7 +13,8 @@ import { useStore } from "../core/store";
 import type { Model, Models } from "../core/types";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
-import { Empty, Failure, Loading, Note } from "../ui/states";
+import { focusMain, focusMainLater } from "../ui/focus";
+import { Failure, Loading, Note } from "../ui/states";
 import { View } from "../ui/View";
 
 export function ChatView({ rest }: { rest: string }) {
@@ -27,6 +28,7 @@ export function ChatView({ rest }: { rest: string }) {
 	useModel(models.data ? all : null, model);
 	useAddress(state);
 	useStopKey(state.running !== "");
+	useEffect(() => focusMainLater(), []);
 	const shown = path(state.tree);
 
 	return (
@@ -79,6 +81,7 @@ function refusal(isKnown: boolean, number: number, model: string): string | null
 function begin(): void {
 	newChat();
 	history.replaceState(null, "", href("chat"));
+	focusMain();
 }
 
 /** Says in short what differs from the defaults. */
@@ -186,55 +189,5 @@ function Export({ state }: { state: Chat }) {
 				</Dialog>
 			)}
 		</>
-	);
-}
-
-const nearBottom = 48; // pixels
-
-/** The conversation. While its reader is at the bottom, it stays there. */
-function Turns({ state, hasModels }: { state: Chat; hasModels: boolean }) {
-	const isAtBottom = useRef(true);
-	const shown = path(state.tree);
-	const count = useRef(shown.length);
-	useEffect(() => {
-		const onScroll = () => {
-			isAtBottom.current = innerHeight + scrollY >= document.documentElement.scrollHeight - nearBottom;
-		};
-		onScroll();
-		addEventListener("scroll", onScroll, { passive: true });
-		return () => removeEventListener("scroll", onScroll);
-	}, []);
-	useLayoutEffect(() => {
-		const isNew = shown.length > count.current;
-		count.current = shown.length;
-		if (isNew || (isAtBottom.current && state.running)) scrollTo({ top: document.documentElement.scrollHeight });
-	});
-	if (shown.length === 0) {
-		return hasModels ? (
-			<Empty icon="chat" title="Ask a model">
-				<p>The server stores the conversation; you find it again under Conversations.</p>
-			</Empty>
-		) : (
-			<Empty icon="models" title="There is no model to ask yet">
-				<p>
-					<a href={href("downloads")}>Download one</a>, or put a GGUF file into the models folder.
-				</p>
-			</Empty>
-		);
-	}
-	return (
-		<ol class="turns" aria-label="Conversation">
-			{shown.map((turn) => (
-				<TurnView
-					key={turn.id}
-					turn={turn}
-					siblings={branches(state.tree, turn.parent)
-						.map((t) => t.id)
-						.join(" ")}
-					isReadOnly={state.isReadOnly !== ""}
-					isBusy={state.running !== ""}
-				/>
-			))}
-		</ol>
 	);
 }
