@@ -251,7 +251,7 @@ func pageDownloadFails(t *testing.T, s *harness.Server, h *hub) {
 func pageSettings(t *testing.T, s *harness.Server, _ *hub) {
 	tab := harness.OpenPage(t, s.Base, harness.View{Path: "#/settings"})
 	tab.WaitText("Administrators see all options")
-	tab.ClickIn("plugin_mcp", "Change")
+	tab.ClickIn("plugin_mcp", "How to change")
 	tab.WaitText("allow plugin_mcp")
 	tab.Click("button", "Close")
 	admin := created(t, s.Home, "--name", "operator", "--scopes", "admin")
@@ -264,7 +264,7 @@ func pageSettings(t *testing.T, s *harness.Server, _ *hub) {
 	tab.Fill("Search the options", "inspect")
 	tab.WaitNoText("idle_ttl")
 	tab.Has("row", "inspect")
-	tab.ClickIn("inspect", "Change")
+	tab.ClickIn("inspect", "How to change")
 	tab.WaitText("inspect 100")
 	tab.WaitText("lmcaddy reload --config")
 	tab.CheckAccess("how to change a setting")
@@ -292,7 +292,7 @@ func pageSuggestions(t *testing.T, s *harness.Server, tab *harness.Tab) {
 			}
 		};
 		const texts = [];
-		for (const button of [...document.querySelectorAll("main button")].filter((b) => b.textContent === "Change…")) {
+		for (const button of [...document.querySelectorAll("main button")].filter((b) => b.textContent === "How to change")) {
 			button.click();
 			texts.push((await until(() => document.querySelector("dialog pre"))).textContent);
 			document.querySelector("dialog footer button").click();

@@ -10,6 +10,8 @@ interface Question {
 	text: ComponentChildren;
 	/** What the button says. */
 	action: string;
+	/** What the button says that does nothing; absent: Cancel. */
+	refusal?: string;
 	danger?: boolean;
 	/** What has to be typed first. */
 	typed?: string;
@@ -28,7 +30,7 @@ export function Confirmation() {
 	return question && <Asking key={question.title} {...question} />;
 }
 
-function Asking({ title, text, action, danger, typed, answer }: Question & { answer: (yes: boolean) => void }) {
+function Asking({ title, text, action, refusal = "Cancel", danger, typed, answer }: Question & { answer: (yes: boolean) => void }) {
 	const [input, setInput] = useState("");
 	const isReady = !typed || input.trim() === typed;
 	return (
@@ -38,7 +40,7 @@ function Asking({ title, text, action, danger, typed, answer }: Question & { ans
 			onSubmit={() => isReady && answer(true)}
 			actions={
 				<>
-					<Button onClick={() => answer(false)}>Cancel</Button>
+					<Button onClick={() => answer(false)}>{refusal}</Button>
 					<Button type="submit" kind={danger ? "danger" : "primary"} disabledFor={isReady ? null : `Type ${typed} first.`}>
 						{action}
 					</Button>

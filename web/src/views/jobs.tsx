@@ -48,7 +48,7 @@ function Job({ job: j, disabledFor, onDone }: { job: DownloadJob; disabledFor: s
 		onDone();
 	};
 	const cancel = async () => {
-		const isSure = await confirm({ title: "Cancel the download", text: <p>What was downloaded of {j.model} is deleted.</p>, action: "Cancel the download", danger: true });
+		const isSure = await confirm({ title: "Cancel this download?", text: <p>What was downloaded of {j.model} is deleted.</p>, action: "Cancel the download", refusal: "Keep downloading", danger: true });
 		if (isSure) await act("cancel")();
 	};
 	const isCancelled = j.status === "failed" && j.error?.code === "cancelled";

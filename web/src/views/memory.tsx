@@ -110,7 +110,7 @@ function Devices({ of: o }: { of: Overview }) {
 					const used = hasOwnMemory(d) ? claimed + others : d.free_bytes === undefined ? d.claimed_bytes : d.total_bytes - d.free_bytes;
 					const badge = (
 						<>
-							<Badge>{d.kind === "gpu" ? (d.unified ? "GPU, shared memory" : "GPU") : "CPU"}</Badge>
+							{d.kind === "gpu" ? <Badge>{d.unified ? "GPU, shared memory" : "GPU"}</Badge> : d.name !== "CPU" && <Badge>CPU</Badge>}
 							{d.budget_bytes !== undefined && <span class="hint">at most {formatBytes(d.budget_bytes)} for models</span>}
 						</>
 					);

@@ -83,8 +83,8 @@ function Gates({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) 
 						hideTitle: true,
 						render: (g) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `Change ${g.name}`, text: gateLines(g.name) })} aria-label={`Change ${g.name}`}>
-									Change…
+								<Button small onClick={() => onChange({ title: `How to change ${g.name}`, text: gateLines(g.name) })} aria-label={`How to change ${g.name}`}>
+									How to change
 								</Button>
 							</span>
 						),
@@ -123,8 +123,8 @@ function SettingTable({ label, rows, onChange }: { label: string; rows: readonly
 								render: (s: Setting) =>
 									options[s.name] && (
 										<span class="actions">
-											<Button small onClick={() => onChange({ title: `Change ${s.name}`, text: lines(s.name) })} aria-label={`Change ${s.name}`}>
-												Change…
+											<Button small onClick={() => onChange({ title: `How to change ${s.name}`, text: lines(s.name) })} aria-label={`How to change ${s.name}`}>
+												How to change
 											</Button>
 										</span>
 									),
@@ -244,8 +244,8 @@ function Part({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 						hideTitle: true,
 						render: (r) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `Change ${r.name}`, text: lines(r.name) })} aria-label={`Change ${r.name}`}>
-									Change…
+								<Button small onClick={() => onChange({ title: `How to change ${r.name}`, text: lines(r.name) })} aria-label={`How to change ${r.name}`}>
+									How to change
 								</Button>
 							</span>
 						),
