@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/node/access"
-	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -25,19 +24,17 @@ const (
 // Stores has the stores of conversations, tokens and usage, and what of them has to be done from time to time.
 type Stores struct {
 	*base
-	names   *Names
-	access  *access.Access
-	record  *record.Record
-	runs    *runs.Runs
-	cluster *cluster.Cluster
-	warm    *warm.Store
+	names  *Names
+	access *access.Access
+	record *record.Record
+	runs   *runs.Runs
+	warm   *warm.Store
 
-	store     atomic.Pointer[store.Store] // in use; nil before the first settings
-	mu        sync.Mutex
-	stores    map[string]*store.Store // open ones, by URL; empty: the home's own
-	pruning   chan struct{}           // wakes prune
-	sweeping  chan struct{}           // wakes sweep
-	announced announcements
+	store    atomic.Pointer[store.Store] // in use; nil before the first settings
+	mu       sync.Mutex
+	stores   map[string]*store.Store // open ones, by URL; empty: the home's own
+	pruning  chan struct{}           // wakes prune
+	sweeping chan struct{}           // wakes sweep
 }
 
 // StoreSettings defines where conversations are stored, and for how long.
@@ -82,7 +79,7 @@ func (st *Stores) open(s *StoreSettings) error {
 	}
 	st.stores[s.PostgresURL] = opened
 	if o.URL == "" {
-		st.failUnfinished(opened, 0, 0) // no other server uses the home's store
+		st.runs.FailAll(st.ctx, opened) // no other server uses the home's store
 	}
 	return nil
 }

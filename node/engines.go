@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
@@ -184,4 +185,45 @@ func (en *Engines) check(s *Settings) error {
 		}
 	}
 	return nil
+}
+
+// FoundEngine is what would be started of an engine for a model that is loaded now.
+type FoundEngine struct {
+	Name       string `json:"name"`
+	Executable string `json:"executable,omitempty"` // empty: there is none
+	Problem    string `json:"problem,omitempty"`    // why there is none
+	Sandbox    string `json:"sandbox"`              // its mechanism, "off" with a reason, or "not available" and why
+}
+
+// FindEngines looks for all engines, without starting one. They are sorted by name.
+func (en *Engines) Find() []FoundEngine {
+	all := make([]FoundEngine, 0, len(en.byName))
+	for _, name := range slices.Sorted(maps.Keys(en.byName)) {
+		e := en.byName[name]
+		found := FoundEngine{Name: name, Sandbox: process.SandboxState()}
+		path, err := e.Find(e.setup)
+		if found.Executable = path; err != nil {
+			found.Executable, found.Problem = "", err.Error()
+		}
+		switch settings := en.settings.Load().Engines[name]; {
+		case e.NoSandbox != "":
+			found.Sandbox = process.SandboxOff + ": " + e.NoSandbox
+		case settings.Sandbox == schedule.Off:
+			found.Sandbox = process.SandboxOff
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// isSlotted reports whether requests for a model choose their slots, unless arguments keep them from it.
+func (e *engine) isSlotted(m *catalog.Model) bool {
+	_, pins := e.Wire.(wire.Pinner)
+	return pins && m.Type == catalog.TypeLLM
+}
+
+// PromptKey returns the key of the chains by which prompts for a model are told apart. It returns false if nothing depends on
+// them, because the engine chooses the slots.
+func (en *Engines) PromptKey(m *catalog.Model) (prefix.Key, bool) {
+	return en.warm.Key(), en.of(m).isSlotted(m)
 }

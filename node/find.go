@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -287,4 +289,64 @@ func LibraryModel(name string) (id string, ok bool) {
 		return all[i].ID + "@" + quantization, true
 	}
 	return all[i].ID, true
+}
+
+// FindDraft returns the draft model with a name: a drafter beside the model, by its key or the name of its file, a model by any of its
+// names, or another drafter. The errors are those of Find.
+func (n *Names) FindDraft(ctx context.Context, model, name string) (Target, error) {
+	name = n.resolve(name)
+	if found, err := n.catalog.Companion(name, filename.Drafter, model); err == nil && slices.Contains(found.Of, model) {
+		return Target{Model: found.Model}, nil
+	}
+	target, err := n.Find(ctx, name)
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 {
+		switch found, failed := n.catalog.Companion(name, filename.Drafter, model); {
+		case failed == nil:
+			return Target{Model: found.Model}, nil
+		case len(failed.Ambiguous) > 0:
+			return Target{}, failed
+		}
+	}
+	return target, err
+}
+
+// settingsOf returns the settings of the model with a key. They may be listed under the key or under another of its names.
+func (n *Names) settingsOf(s *Settings, key string) ModelSettings {
+	if ms, ok := s.Models[key]; ok {
+		return ms
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		if n.means(name) == key {
+			return s.Models[name]
+		}
+	}
+	return ModelSettings{}
+}
+
+// means returns the key of the model with a name, according to the last scan of the disk, or "".
+func (n *Names) means(name string) string {
+	m, err := n.known(name)
+	if err != nil {
+		return ""
+	}
+	return m.Key
+}
+
+// aliases returns the aliases of each model, by key.
+func (n *Names) aliases() map[string][]string {
+	s := n.settings.Load()
+	aliases := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		if ms := s.Models[name]; len(ms.Aliases) > 0 {
+			key := n.means(name)
+			aliases[key] = append(aliases[key], ms.Aliases...)
+		}
+	}
+	for _, m := range n.custom.list() {
+		if _, ok := n.Custom(m.Name); ok {
+			key := n.means(m.Model)
+			aliases[key] = append(aliases[key], m.Name)
+		}
+	}
+	return aliases
 }

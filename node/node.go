@@ -136,12 +136,12 @@ func (n *Node) openStores() {
 		Settings: func() (cluster.Settings, string) { s := n.settings.Load(); return s.Cluster, s.Version },
 		Register: func(peers []remotes.Peer) { n.Remotes.SetPeers(peers) },
 	})
-	n.Runs = runs.New(s.Get, n.Cluster.Maker)
+	n.Runs = runs.New(runs.Options{Log: n.log, Store: s.Get, Maker: n.Cluster.Maker, IsSteady: n.Cluster.IsSteady})
 	n.Access = access.New(access.Options{
 		Log: n.log, Store: s.Get, Usage: n.Record.Usage, Grace: func() time.Duration { return n.settings.Load().Store.TokenGrace },
 		Revoked: s.forgetOwner, IsClustered: n.Cluster.Is, Boot: n.Cluster.Boot, Boots: n.Cluster.Boots,
 	})
-	s.record, s.cluster, s.runs, s.access = n.Record, n.Cluster, n.Runs, n.Access
+	s.record, s.runs, s.access = n.Record, n.Runs, n.Access
 }
 
 // begin starts what is done from time to time.
@@ -154,7 +154,7 @@ func (n *Node) begin() {
 		{pruneEvery, n.Stores.pruning, n.Stores.prune},
 		{sweepEvery, n.Stores.sweeping, n.Stores.sweep},
 		{saveUsageEvery, nil, n.Stores.saveUsage},
-		{renewEvery, nil, n.Stores.renewTurns},
+		{runs.RenewEvery, nil, func() { n.Runs.Renew(n.ctx) }},
 		{access.RecheckEvery, n.Access.Running.Wake(), n.recheckRunning},
 	} {
 		n.background.Go(func() { n.every(job.period, job.wake, job.do) })
@@ -256,4 +256,22 @@ func (n *Node) Close() error {
 		err = errors.Join(err, s.Close())
 	}
 	return errors.Join(err, n.lock.Release())
+}
+
+// instanceChanged is called by the supervisor.
+func (n *Node) instanceChanged(c supervisor.Change) {
+	if c.Spec.Remote == nil {
+		n.Cluster.Touch()
+	}
+	crashed := c.Kind == supervisor.ChangeUnloaded && c.Reason == ""
+	if c.Kind == supervisor.ChangeLoadFailed || crashed { // a GPU may have fallen off the bus, or its driver been updated
+		n.Devices.lookAgain(c.Spec)
+	}
+	n.Record.Events.InstanceChanged(c)
+}
+
+// modelsChanged is called by the catalog.
+func (n *Node) modelsChanged(models []catalog.Model) {
+	n.Cluster.Touch()
+	n.Record.Events.ModelsChanged(models...)
 }

@@ -44,7 +44,7 @@ func TestStartRun_EndsWithItsTurn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(3 * renewEvery)
+				time.Sleep(3 * runs.RenewEvery)
 				if r.HasEnded() {
 					t.Fatalf("it ended by itself: %v", cause)
 				}
@@ -53,7 +53,7 @@ func TestStartRun_EndsWithItsTurn(t *testing.T) {
 				}
 				begun := time.Now()
 				<-r.Done()
-				if took := time.Since(begun); took > renewEvery || !errors.Is(cause, runs.ErrCancelled) || failure != nil {
+				if took := time.Since(begun); took > runs.RenewEvery || !errors.Is(cause, runs.ErrCancelled) || failure != nil {
 					t.Errorf("it ended after %v, by %v, %v", took, cause, failure)
 				}
 				if turn, err := n.Stores.Get().Get(t.Context(), "ada", "resp_1"); err == nil && turn.Status != store.Cancelled {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path"
@@ -9,13 +10,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Settings are the settings of a configuration. With the zero value, nothing is loaded on first use.
@@ -184,4 +190,74 @@ func checkRemotes(all []remote.Config) error {
 		seen[name] = true
 	}
 	return nil
+}
+
+// Preset is a named set of request defaults: JSON values by field. The field "system_prompt" is a system message for
+// requests that have none.
+type Preset map[string]json.RawMessage
+
+// validate returns an error if the preset is invalid.
+func (p Preset) validate(name string) error {
+	for field, value := range p {
+		switch {
+		case strings.ContainsFunc(field, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || field == "":
+			return fmt.Errorf("preset %s: %q is not a field name", name, field)
+		case !json.Valid(value):
+			return fmt.Errorf("preset %s: the value of %s is not JSON: %s", name, field, value)
+		case field == request.SystemPrompt && gjson.ParseBytes(value).Type != gjson.String:
+			return fmt.Errorf("preset %s: system_prompt must be a string", name)
+		case field == "messages" || field == "prompt" || field == "preset":
+			return fmt.Errorf("preset %s: %s can't be preset", name, field)
+		}
+	}
+	return nil
+}
+
+// DefaultRounds is how many answers of a model a chat with MCP tools may take if the settings don't say.
+const DefaultRounds = 25
+
+// MCPSettings are the settings of chats in which the model calls tools of MCP servers.
+type MCPSettings struct {
+	// PrivateHosts are the hosts without a public address that a request's MCP server may have: names, addresses or
+	// networks such as 10.0.0.0/8, each with a port or without.
+	PrivateHosts []string
+
+	CallTimeout time.Duration // how long a call of a tool may take; 0: one minute
+	IdleTTL     time.Duration // a connection to a server is closed, and a server we started ended, after this time without use; 0: ten minutes
+	MaxRounds   int           // how many answers of the model a chat may take, the last of them without tools; 0: DefaultRounds
+}
+
+// Validate returns an error if the settings are invalid. It names the option.
+func (m MCPSettings) Validate() error {
+	for _, host := range m.PrivateHosts {
+		if err := servers.CheckPrivateHost(host); err != nil {
+			return fmt.Errorf("mcp_private_hosts: %w", err)
+		}
+	}
+	return nil
+}
+
+// ofPool returns the settings of the pool of servers.
+func (m MCPSettings) ofPool() servers.Settings {
+	return servers.Settings{PrivateHosts: m.PrivateHosts, CallTimeout: m.CallTimeout, IdleTTL: m.IdleTTL}
+}
+
+// WarmSettings say which states of prompts are kept in files.
+type WarmSettings struct {
+	Off       bool          // none, and those that there are are deleted
+	Size      int64         // of all files together, in bytes; 0: depends on the disk
+	Daily     int64         // written in a day, in bytes; 0: depends on Size
+	MaxAge    time.Duration // of a state that isn't used; 0: unlimited
+	SaveAfter time.Duration // that an instance is unused; 0: nothing is saved
+	MinTokens int           // of a state
+}
+
+// ofStore returns the settings of the store of states.
+func (w WarmSettings) ofStore() warm.Settings {
+	return warm.Settings{Off: w.Off, Size: w.Size, Daily: w.Daily, MaxAge: w.MaxAge}
+}
+
+// isCold reports whether no states of a model's prompts are kept.
+func (s *Settings) isCold(m ModelSettings) bool {
+	return s.Warm.Off || m.Warm != nil && !*m.Warm
 }

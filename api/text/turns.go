@@ -12,7 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -22,7 +22,7 @@ import (
 type Beginning struct {
 	Turn  func() *store.Turn // what is known at the beginning
 	once  sync.Once
-	begun *node.Announced // nil: not yet
+	begun *runs.Announced // nil: not yet
 	Ended bool            // the end is stored, or can't be
 }
 
@@ -30,7 +30,7 @@ type Beginning struct {
 // takes no time, and a request that is refused before costs no transaction.
 func (r *Run) StoreBeginning() {
 	if a := r.Beginning; a != nil {
-		a.once.Do(func() { a.begun = r.Call.Node.Stores.Announce(a.Turn()) })
+		a.once.Do(func() { a.begun = r.Call.Node.Runs.Announce(a.Turn()) })
 	}
 }
 
@@ -94,7 +94,7 @@ func Previous(c *endpoint.Call, id string) ([]*store.Turn, error) {
 		if !isAnnounced(last) || time.Now().After(by) {
 			return turns, nil
 		}
-		if _, err := c.Node.Stores.GiveUp(ctx, id); err != nil {
+		if _, err := c.Node.Cluster.GiveUp(ctx, id); err != nil {
 			return nil, err
 		}
 		select {
@@ -116,7 +116,7 @@ func Refreshed(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 		return turn, nil
 	}
 	ctx := c.Request.Context()
-	if isGivenUp, err := c.Node.Stores.GiveUp(ctx, turn.ID); err != nil || !isGivenUp {
+	if isGivenUp, err := c.Node.Cluster.GiveUp(ctx, turn.ID); err != nil || !isGivenUp {
 		return turn, err
 	}
 	return c.Node.Stores.Get().Get(ctx, turn.Owner, turn.ID)

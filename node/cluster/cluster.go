@@ -31,9 +31,9 @@ const (
 	beatTimeout = 5 * time.Second
 	// beatGap is the least time between two of the beats that changes cause.
 	beatGap = 200 * time.Millisecond
-	// LateAfter is the age of a row after which its node has trouble with the store, and forgetAfter the age after which it is no node any
+	// lateAfter is the age of a row after which its node has trouble with the store, and forgetAfter the age after which it is no node any
 	// more.
-	LateAfter   = 10 * time.Second
+	lateAfter   = 10 * time.Second
 	forgetAfter = time.Minute
 )
 
@@ -159,6 +159,11 @@ func (c *Cluster) Peer(key string, header http.Header) *access.Identity {
 // IsKey reports whether something that was sent as a token is the key of a node, of this cluster or another.
 func IsKey(secret string) bool { return strings.HasPrefix(secret, keyPrefix) }
 
+// GiveUp fails a turn in progress whose client waits for its answer, if the node that made it has gone. It reports whether it did.
+func (c *Cluster) GiveUp(ctx context.Context, turn string) (bool, error) {
+	return c.Store().GiveUp(ctx, turn, lateAfter)
+}
+
 // Boots returns the nodes that there are.
 func (c *Cluster) Boots() map[string]bool {
 	c.mu.Lock()
@@ -274,7 +279,7 @@ func (c *Cluster) logChange(fewer, more []store.Node, what string) {
 func (c *Cluster) IsSteady() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err == nil && len(c.nodes) > 0 && time.Since(c.since) > LateAfter
+	return c.err == nil && len(c.nodes) > 0 && time.Since(c.since) > lateAfter
 }
 
 // Leave takes the node from the list at its end.
@@ -324,7 +329,7 @@ func (c *Cluster) Nodes(reached []remotes.State) ([]Node, error) {
 		n := &c.nodes[i]
 		node := Node{
 			Name: n.Name, Address: n.Address, Version: n.Version, Self: n.Boot == c.Boot, Leaving: n.Leaving, Started: n.Started,
-			Away: away[n.Name], Late: c.err == nil && n.Age+time.Since(c.read) > LateAfter, Load: aboutOf(n).Load,
+			Away: away[n.Name], Late: c.err == nil && n.Age+time.Since(c.read) > lateAfter, Load: aboutOf(n).Load,
 		}
 		if node.Self {
 			node.Load, node.Late = c.Load(), false

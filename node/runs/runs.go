@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,25 +34,32 @@ var (
 	ErrShutDown = errors.New("the server is shutting down")
 )
 
-// Runs has the runs in progress, and those that ended lately.
+// Options are what Runs need of their server. All of them are required.
+type Options struct {
+	Log      *slog.Logger
+	Store    func() *store.Store // in use, for turns; nil before the first settings
+	Maker    func() string       // identifies this server among those with the store; empty: it is the only one
+	IsSteady func() bool         // the other servers of the cluster are known
+}
+
+// Runs has the runs in progress, and those that ended lately, and renews all turns in progress.
 type Runs struct {
-	inUse func() *store.Store
-	maker func() string // see [New]
+	Options
 
 	mu      sync.Mutex
-	of      map[string]*Run // by id
-	active  int             // runs in progress
-	held    int             // bytes of all logs
+	of      map[string]*Run    // by id
+	turns   map[turnKey]func() // in progress, with what is called when another has ended one; nil: nothing is
+	active  int                // runs in progress
+	held    int                // bytes of all logs
 	closed  bool
 	ended   sync.WaitGroup
 	perRun  int // the most bytes of a log
 	inTotal int // the most bytes of all logs
 }
 
-// New returns no runs yet. Their turns are put into the store in use. maker returns what identifies this server among others with the
-// store; empty: it is the only one.
-func New(inUse func() *store.Store, maker func() string) *Runs {
-	return &Runs{inUse: inUse, maker: maker, of: map[string]*Run{}, perRun: runBytes, inTotal: runBytesInAll}
+// New returns no runs yet.
+func New(o Options) *Runs {
+	return &Runs{Options: o, of: map[string]*Run{}, turns: map[turnKey]func(){}, perRun: runBytes, inTotal: runBytesInAll}
 }
 
 // Run is an answer that is made whether or not a client waits for it. Clients follow its log, as many as like and from wherever they
@@ -67,9 +75,8 @@ type Run struct {
 	store  *store.Store // that has its turn, whatever the settings say later
 
 	// These are guarded by all.mu.
-	log      runLog
-	forget   *time.Timer // nil: it is in progress
-	isStored bool        // its turn is in progress, as far as is known here
+	log    runLog
+	forget *time.Timer // nil: it is in progress
 }
 
 // Start stores a turn with the status [store.InProgress], and starts the run that makes its answer. do must return soon after its
@@ -80,10 +87,8 @@ func (all *Runs) Start(ctx context.Context, t *store.Turn, do func(ctx context.C
 	if err != nil {
 		return nil, err
 	}
-	r.store = all.inUse()
-	if maker := all.maker(); maker != "" {
-		t.Maker = maker
-	}
+	r.store = all.Store()
+	t.Maker = all.Maker()
 	if err := r.store.Put(ctx, t); err != nil {
 		all.withdraw(r)
 		return nil, err
@@ -97,15 +102,12 @@ func (all *Runs) Start(ctx context.Context, t *store.Turn, do func(ctx context.C
 // Finish stores the end of the run's turn. If the turn was deleted or cancelled in the meantime, that is how it stays. The error is the
 // store's.
 func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
-	r.all.mu.Lock()
-	r.isStored = false
-	r.all.mu.Unlock()
+	r.all.release(turnKey{r.store, r.ID})
 	err := r.store.Finish(ctx, t)
-	_, isDeleted := errors.AsType[*store.NotFound](err)
-	if _, isCancelled := errors.AsType[*store.Exists](err); isDeleted || isCancelled {
+	if _, isCancelled := errors.AsType[*store.Exists](err); isCancelled {
 		return nil
 	}
-	return err
+	return unlessDeleted(err)
 }
 
 // add reserves room for a run.
@@ -138,7 +140,7 @@ func (all *Runs) start(r *Run, do func(context.Context, *Run)) error {
 	if all.closed {
 		return ErrShutDown
 	}
-	r.isStored = true
+	all.turns[turnKey{r.store, r.ID}] = r.Cancel
 	all.ended.Go(func() {
 		defer r.end()
 		do(r.ctx, r)
@@ -180,33 +182,6 @@ func (all *Runs) Get(owner, id string) *Run {
 		return r
 	}
 	return nil
-}
-
-// ByStore returns the runs whose turns are in progress, by their stores and ids.
-func (all *Runs) ByStore() map[*store.Store]map[string]*Run {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	found := map[*store.Store]map[string]*Run{}
-	for id, r := range all.of {
-		if !r.isStored || r.store == nil {
-			continue
-		}
-		if found[r.store] == nil {
-			found[r.store] = map[string]*Run{}
-		}
-		found[r.store][id] = r
-	}
-	return found
-}
-
-// CancelStored cancels the run if its turn is in progress, as far as is known here: it may have ended in the meantime.
-func (r *Run) CancelStored() {
-	r.all.mu.Lock()
-	isStored := r.isStored
-	r.all.mu.Unlock()
-	if isStored {
-		r.Cancel()
-	}
 }
 
 // end notes that the answer is complete. The run is forgotten some time later.

@@ -16,7 +16,7 @@ import (
 )
 
 // newRuns has runs without a store.
-func newRuns() *Runs { return New(func() *store.Store { return nil }, func() string { return "" }) }
+func newRuns() *Runs { return New(Options{}) }
 
 // begin starts a run without a store.
 func begin(all *Runs, id, owner string, do func(context.Context, *Run)) (*Run, error) {
@@ -307,7 +307,7 @@ func TestStart_IsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	all := New(func() *store.Store { return s }, func() string { return "" })
+	all := New(Options{Store: func() *store.Store { return s }, Maker: func() string { return "" }})
 	status := func(id string) store.Status {
 		turn, err := s.Get(t.Context(), "ada", id)
 		if err != nil {

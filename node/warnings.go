@@ -1,0 +1,153 @@
+package node
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
+	"github.com/lmcaddy/lmcaddy/node/access"
+	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
+
+// warnIdle warns about settings that have no effect: for models that aren't installed, folders that don't exist, and gates
+// that let nothing through.
+func (n *Node) warnIdle(s *Settings) {
+	n.warnIdleMCP(s)
+	n.warnIdleWarm(s)
+	n.Names.warnTaken()
+	for _, dir := range s.ModelsDirs {
+		info, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			n.log.Warn("a models folder doesn't exist: correct its path (models_dir), or create it", "folder", dir)
+		case err != nil:
+			n.log.Warn("a models folder can't be read", "folder", dir, "error", err)
+		case !info.IsDir():
+			n.log.Warn("models_dir is not a folder: give the folder that contains the model files", "folder", dir)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
+		if e := n.Engines.byName[name]; s.Engines[name].Path != "" && e.Find != nil {
+			if _, err := e.Find(e.setup); err != nil {
+				n.log.Warn("no model can be loaded", "error", err)
+			}
+		}
+	}
+	by := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		ms := s.Models[name]
+		if key := n.Names.warnUnknown("the settings of a model have no effect", name); key != "" && by[key] != "" {
+			n.log.Warn("two blocks of settings are for the same model, and one of them has no effect: merge them", "model", key,
+				"blocks", []string{by[key], name})
+		} else if key != "" {
+			by[key] = name
+			n.Names.warnKeys(key, ms.Aliases)
+		}
+		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.Names.means(name)); ms.Draft != "" && unknown != nil {
+			n.Names.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
+		}
+	}
+}
+
+// warnKeys warns about aliases of a model that are keys of others: a key goes before an alias.
+func (n *Names) warnKeys(key string, aliases []string) {
+	for _, alias := range aliases {
+		if m, err := n.catalog.Known(alias); err == nil && isKeyOf(&m, alias) && m.Key != key {
+			n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias", "alias", alias, "model", key)
+		}
+	}
+}
+
+// warnUnknown warns if no model has a name. Otherwise it returns the model's key.
+func (n *Names) warnUnknown(what, name string) (key string) {
+	asked := n.remotes.Asked()
+	m, err := n.lookup(n.ctx, name)
+	missing, ok := errors.AsType[*catalog.NotFoundError](err)
+	if ok && n.remotes.Await(n.ctx, asked) {
+		m, err = n.lookup(n.ctx, name)
+		missing, ok = errors.AsType[*catalog.NotFoundError](err)
+	}
+	if ok {
+		n.log.Warn(what, "model", name, "reason", missing.Error())
+	}
+	return m.Key
+}
+
+// warnIdleMCP warns about settings of MCP that have no effect.
+func (n *Node) warnIdleMCP(s *Settings) {
+	g, m := s.Gates, s.MCP
+	namesServers := g.EphemeralMCP || g.RemoteMCP
+	if len(m.PrivateHosts) > 0 && !namesServers {
+		n.log.Warn("mcp_private_hosts has no effect: requests may not name MCP servers; allow ephemeral_mcp lets them")
+	}
+	if (m.CallTimeout > 0 || m.IdleTTL > 0 || m.MaxRounds > 0) && !namesServers && !g.PluginMCP {
+		n.log.Warn("mcp_timeout, mcp_idle and mcp_max_rounds have no effect: no MCP server may be used; allow plugin_mcp or ephemeral_mcp lets chats use them")
+	}
+	if !g.PluginMCP {
+		return
+	}
+	if plugins, err := n.MCP.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
+		n.log.Warn("allow plugin_mcp has no effect until a file lists MCP servers", "file", n.home.MCP())
+	}
+	tokens, err := n.Access.Tokens.List(n.ctx)
+	if err == nil && !slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Identity().May(access.ScopeMCPPlugin) }) {
+		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; lmcaddy token create makes one")
+	}
+}
+
+// warnIdleWarm warns about settings because of which states of prompts aren't kept, or that keep nothing from being kept.
+func (n *Node) warnIdleWarm(s *Settings) {
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		ms := s.Models[name]
+		m, err := n.Names.lookup(n.ctx, name)
+		if err != nil {
+			continue
+		}
+		e := n.Engines.of(&m)
+		_, saves := e.process.(process.Saver)
+		switch {
+		case ms.Warm != nil && !saves:
+			n.log.Warn("warm has no effect for a model: its engine can't save states of conversations; leave it out",
+				"model", name, "engine", e.Name)
+		case ms.Warm != nil && *ms.Warm && s.Warm.Off:
+			n.log.Warn("warm on has no effect for a model: states of conversations are switched off for all (warm off)", "model", name)
+		case !s.isCold(ms):
+			n.warnUnsavable(e, ms.Args, "model", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Engines.byName)) {
+		if !s.Warm.Off {
+			n.warnUnsavable(n.Engines.byName[name], s.Engines[name].Args, "engine", name)
+		}
+	}
+}
+
+// warnUnsavable warns if the installed engine, or one with these arguments, saves no states, unless no engine of the kind does.
+func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
+	saver, ok := e.process.(process.Saver)
+	if !ok {
+		return
+	}
+	build, err := e.process.Probe(n.ctx)
+	if err != nil {
+		return // it isn't installed
+	}
+	can := func(args ...string) bool {
+		return saver.CanSave(&schedule.Spec{Engine: e.Name, Model: catalog.Model{Type: catalog.TypeLLM}, Args: args}, build)
+	}
+	switch {
+	case !can():
+		if of == "engine" {
+			n.log.Info("states of conversations aren't kept: this version of the engine can't save them", "engine", name, "version", build.Version)
+		}
+	case !can(args...):
+		useless := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return can(arg) })
+		n.log.Warn("states of conversations aren't kept, because arguments keep the engine from saving them or make them useless: leave these "+
+			"arguments out, or switch warm off", of, name, "arguments", useless)
+	}
+}
