@@ -26,25 +26,11 @@ func Check(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.QueryContext(ctx, "PRAGMA quick_check(5)")
+	problems, err := column[string](&tx{ctx: ctx, q: db, dialect: sqliteDialect}, "PRAGMA quick_check(5)")
 	if err != nil {
 		return s.explain(err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	var problems []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			return s.explain(err)
-		}
-		if line != "ok" {
-			problems = append(problems, line)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return s.explain(err)
-	}
-	if len(problems) > 0 {
+	if problems[0] != "ok" {
 		return fmt.Errorf("the store %s is damaged: %s", path, strings.Join(problems, "; "))
 	}
 	return nil

@@ -18,6 +18,9 @@ type Node struct {
 	Age     time.Duration // since it last wrote this, by the database's clock
 }
 
+// nodes is what the servers of a cluster have in common in a [Store].
+type nodes struct{ *connection }
+
 const (
 	beatNode = `INSERT INTO nodes (name, boot, address, token, version, about, leaving, started, seen)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, {now}, {now})
@@ -33,7 +36,7 @@ const (
 )
 
 // Beat writes a server's row, and deletes those that were not written for longer than forget. It returns all rows that are left, by name.
-func (s *Store) Beat(ctx context.Context, n *Node, forget time.Duration) ([]Node, error) {
+func (s nodes) Beat(ctx context.Context, n *Node, forget time.Duration) ([]Node, error) {
 	err := s.write(ctx, 0, func(t *tx) error {
 		leaving := 0
 		if n.Leaving {
@@ -52,27 +55,19 @@ func (s *Store) Beat(ctx context.Context, n *Node, forget time.Duration) ([]Node
 }
 
 // Leave deletes the row of a server that has ended, unless another start of it has written it.
-func (s *Store) Leave(ctx context.Context, name, boot string) error {
-	return s.write(ctx, 0, func(t *tx) error {
-		_, err := t.exec(deleteNode, name, boot)
-		return err
-	})
+func (s nodes) Leave(ctx context.Context, name, boot string) error {
+	return s.exec(ctx, deleteNode, name, boot)
 }
 
 // Nodes returns the servers of the cluster, by name.
-func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
-	var all []Node
-	err := s.read(ctx, func(t *tx) (err error) {
-		all, err = collect(t, selectNodes, nil, func(n *Node, scan func(...any) error) error {
-			var leaving int
-			var started int64
-			err := scan(&n.Name, &n.Boot, &n.Address, &n.Key, &n.Version, &n.About, &leaving, &started, &n.Age)
-			n.Leaving, n.Started = leaving != 0, timeOf(started)
-			return err
-		})
+func (s nodes) Nodes(ctx context.Context) ([]Node, error) {
+	return list(ctx, s.connection, selectNodes, nil, func(n *Node, scan func(...any) error) error {
+		var leaving int
+		var started int64
+		err := scan(&n.Name, &n.Boot, &n.Address, &n.Key, &n.Version, &n.About, &leaving, &started, &n.Age)
+		n.Leaving, n.Started = leaving != 0, timeOf(started)
 		return err
 	})
-	return all, err
 }
 
 const (
@@ -88,7 +83,7 @@ const (
 // ChangeLimits changes what the servers of a cluster have counted of an owner. change gets the state, which is empty at first, and the time
 // by the database's clock, and returns the new state. It may run twice. If it returns an error, nothing changes, and ChangeLimits
 // returns that error.
-func (s *Store) ChangeLimits(ctx context.Context, owner string, change func(state string, now time.Time) (string, error)) error {
+func (s nodes) ChangeLimits(ctx context.Context, owner string, change func(state string, now time.Time) (string, error)) error {
 	var refusal error
 	err := s.write(ctx, 0, func(t *tx) error {
 		var state string
@@ -110,9 +105,6 @@ func (s *Store) ChangeLimits(ctx context.Context, owner string, change func(stat
 }
 
 // PruneLimits deletes what nobody has changed for some time.
-func (s *Store) PruneLimits(ctx context.Context, kept time.Duration) error {
-	return s.write(ctx, 0, func(t *tx) error {
-		_, err := t.exec(deleteOldLimits, kept.Nanoseconds())
-		return err
-	})
+func (s nodes) PruneLimits(ctx context.Context, kept time.Duration) error {
+	return s.exec(ctx, deleteOldLimits, kept.Nanoseconds())
 }

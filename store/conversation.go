@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -19,7 +18,7 @@ import (
 type Conversation struct {
 	ID      string // that of its first turn
 	Owner   string
-	Dialect string // of its first turn; empty for conversations from before there were lists of them: see First
+	Dialect string // of its first turn
 	Title   string // the beginning of the first message of the user; empty if it has none
 	Created time.Time
 	Updated time.Time // when its newest turn was made
@@ -29,8 +28,6 @@ type Conversation struct {
 	Model  string // of the newest turn
 	Status Status // of the newest turn
 	Turns  int
-
-	First json.RawMessage // the Request of the first turn if Dialect is empty
 }
 
 // Position is a place in a list of conversations: after the one that was updated then and has this ID. The zero value is the
@@ -70,8 +67,6 @@ const (
 
 	// selectNewest is for a family whose newest turn is hidden, since the clock was put back.
 	selectNewest = `SELECT id, model, status, depth FROM turns WHERE family = $1 AND NOT hidden ORDER BY created DESC, id DESC LIMIT 1`
-
-	selectBody = `SELECT body FROM turns WHERE id = $1`
 
 	// selectBeginning finds families by the beginnings of their IDs, which end in hexadecimal digits.
 	selectBeginning = `SELECT id FROM families WHERE id > $1 AND id < $2 AND owner = $3 AND newest > 0 ORDER BY id LIMIT 2`
@@ -160,42 +155,22 @@ func (s *Store) conversations(ctx context.Context, condition string, args ...any
 			return err
 		}
 		found = all[:0]
-		for i := range all {
-			isThere, err := complete(t, &all[i])
-			if err != nil {
-				return err
+		for _, c := range all {
+			if c.Last == "" {
+				isThere, err := t.row(selectNewest, []any{c.ID}, &c.Last, &c.Model, &c.Status, &c.Turns)
+				if err != nil {
+					return err
+				}
+				if !isThere {
+					continue
+				}
+				c.Turns++
 			}
-			if isThere {
-				found = append(found, all[i])
-			}
+			found = append(found, c)
 		}
 		return nil
 	})
 	return found, err
-}
-
-// complete reads from the turns of a conversation what its family doesn't have. It reports whether the conversation still exists.
-func complete(t *tx, c *Conversation) (isThere bool, err error) {
-	if c.Last == "" {
-		isThere, err = t.row(selectNewest, []any{c.ID}, &c.Last, &c.Model, &c.Status, &c.Turns)
-		if err != nil || !isThere {
-			return false, err
-		}
-		c.Turns++
-	}
-	if c.Dialect != "" {
-		return true, nil
-	}
-	var body []byte
-	if isThere, err = t.row(selectBody, []any{c.ID}, &body); err != nil || !isThere {
-		return false, err
-	}
-	first := Turn{ID: c.ID}
-	if err := decode(body, &first); err != nil {
-		return false, err
-	}
-	c.Title, c.First = titleOf(first.In), first.Request
-	return true, nil
 }
 
 const (

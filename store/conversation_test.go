@@ -1,10 +1,8 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -161,44 +159,6 @@ func TestConversation_ByItsBeginning(t *testing.T) {
 			if _, err := s.Conversation(t.Context(), "tok_1", id); !errors.As(err, &none) || none.IsAmbiguous {
 				t.Errorf("%q, asked for by another: %v", id, err)
 			}
-		}
-	})
-}
-
-// Conversations from before there were lists have neither a dialect nor a title in their family.
-func TestConversations_OfBefore(t *testing.T) {
-	eachPlace(t, func(t *testing.T, at Options) {
-		all, err := scripts(migrations)
-		must(t, err)
-		var db database
-		if at.Path != "" {
-			db, err = openSQLite(t.Context(), at.Path, slog.New(slog.DiscardHandler))
-		} else {
-			db, err = openPostgres(t.Context(), at.URL, slog.New(slog.DiscardHandler))
-		}
-		must(t, err)
-		must(t, migrateTo(t.Context(), db, all[:3]))
-		must(t, db.transact(t.Context(), false, func(t *tx) error {
-			if _, err := t.exec(`INSERT INTO families (id, newest, turns) VALUES ('resp_0', 5, 1)`); err != nil {
-				return err
-			}
-			body, err := json.Marshal(body{In: []translate.Item{message(translate.RoleUser, "long ago")}, Request: json.RawMessage(`{"a":1}`)})
-			if err != nil {
-				return err
-			}
-			_, err = t.exec(insertFirst, "resp_0", "tok_1", "p/m", "completed", 5, "", body)
-			return err
-		}))
-		must(t, db.close())
-		s := open(t, at)
-		got, err := s.Conversations(t.Context(), "tok_1", Position{}, 9)
-		must(t, err)
-		want := []Conversation{{
-			ID: "resp_0", Owner: "tok_1", Title: "long ago", Created: time.Unix(0, 5), Updated: time.Unix(0, 5),
-			Last: "resp_0", Model: "p/m", Status: Completed, Turns: 1, First: json.RawMessage(`{"a":1}`),
-		}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
 		}
 	})
 }

@@ -3,10 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
-
-	"github.com/dustin/go-humanize"
 )
 
 // Delete deletes a turn: its ID becomes unknown. If other turns continue it, its content is kept until the last of them is
@@ -164,8 +161,6 @@ const (
 	tidyPause = 20 * time.Millisecond
 	// tidyRetry is the pause after a failure, or if readers of old data prevent tidying.
 	tidyRetry = time.Second
-	// convertBytes is the largest database to convert on opening, which takes about 10 s.
-	convertBytes = 1 << 30
 )
 
 // tidy is called by the writer only, like [sqliteFile.transact].
@@ -191,37 +186,4 @@ func (s *sqliteFile) tidy() (pause time.Duration) {
 	}
 	s.untidy = false
 	return 0
-}
-
-// makeOver converts a database of an older version, so that it returns space. A failure is logged, and the database used as it is.
-func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
-	t := &tx{ctx: ctx, q: s.session, dialect: sqliteDialect}
-	var mode, pages, size int64
-	for pragma, value := range map[string]*int64{"auto_vacuum": &mode, "page_count": &pages, "page_size": &size} {
-		if _, err := t.row("PRAGMA "+pragma, nil, value); err != nil {
-			return err
-		}
-	}
-	const incremental = 2
-	if s.returnsPages = mode == incremental; s.returnsPages {
-		return nil
-	}
-	bytes := humanize.Bytes(uint64(pages * size)) //nolint:gosec // neither is negative
-	if pages*size > convertBytes {
-		log.Warn("the store doesn't free the space of deleted data: it is large, and was created by an older lmcaddy. While lmcaddy is "+
-			"stopped, sqlite3 FILE 'PRAGMA auto_vacuum=INCREMENTAL; VACUUM' fixes that", "file", s.path, "size", bytes)
-		return nil
-	}
-	began := time.Now()
-	// The temporary copy may be larger than the memory.
-	for _, statement := range []string{"PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"} {
-		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
-			log.Warn("the store doesn't free the space of deleted data: converting it failed; the next start tries again",
-				"error", s.explain(err))
-			return nil
-		}
-	}
-	s.returnsPages = true
-	log.Info("the store was converted to free the space of deleted data", "file", s.path, "size", bytes, "took", time.Since(began))
-	return nil
 }

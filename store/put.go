@@ -132,19 +132,11 @@ func (p *put) run(t *tx) error {
 
 func (p *put) first(t *tx) (inserted bool, err error) {
 	p.family = p.ID
-	if _, err := t.exec(insertFamily, p.ID, p.created, p.Owner, p.Dialect, p.title()); err != nil {
+	if _, err := t.exec(insertFamily, p.ID, p.created, p.Owner, p.Dialect, titleOf(p.In)); err != nil {
 		return false, err
 	}
 	n, err := t.exec(insertFirst, p.ID, p.Owner, p.Model, string(p.Status), p.created, joined(p.blobs), p.body)
 	return n == 1, err
-}
-
-// title returns the conversation's title. A turn whose dialect isn't known has none: see [Conversation].
-func (p *put) title() string {
-	if p.Dialect == "" {
-		return ""
-	}
-	return titleOf(p.In)
 }
 
 func (p *put) next(t *tx) (inserted bool, err error) {

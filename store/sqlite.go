@@ -71,7 +71,7 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 	}
 	for by := time.Now().Add(openPatience); ; {
 		s := &sqliteFile{path: path, untidy: true} // the last process may have been killed before tidying
-		err := s.begin(ctx, log)
+		err := s.begin(ctx)
 		if err == nil {
 			return s, nil
 		}
@@ -85,13 +85,17 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 }
 
 // begin connects to the file and prepares it. Its error is SQLite's.
-func (s *sqliteFile) begin(ctx context.Context, log *slog.Logger) error {
+func (s *sqliteFile) begin(ctx context.Context) error {
 	if err := s.connect(ctx, "mode=rw"); err != nil {
 		return err
 	}
-	if err := s.makeOver(ctx, log); err != nil {
+	const incremental = 2
+	var vacuum int
+	t := &tx{ctx: ctx, q: s.session, dialect: sqliteDialect}
+	if _, err := t.row("PRAGMA auto_vacuum", nil, &vacuum); err != nil {
 		return err
 	}
+	s.returnsPages = vacuum == incremental // else it wasn't made here
 	s.identify()
 	_, err := s.conn.ExecContext(ctx, sqlitePatience)
 	return err

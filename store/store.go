@@ -60,6 +60,9 @@ type Options struct {
 // Store is a database of conversations, tokens and usage. Its methods may be called from any goroutine.
 type Store struct {
 	*connection
+	tokens
+	usages
+	nodes
 
 	pruned func([]string)
 }
@@ -117,7 +120,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	return &Store{connection: connect(db), pruned: o.Pruned}, nil
+	c := connect(db)
+	return &Store{connection: c, tokens: tokens{c}, usages: usages{c}, nodes: nodes{c}, pruned: o.Pruned}, nil
 }
 
 // connect starts the writers.
@@ -161,6 +165,23 @@ func (s *connection) read(ctx context.Context, do func(*tx) error) (err error) {
 // function may run more than once; the last run counts. Even without a deadline, write waits no longer than the database's patience.
 func (s *connection) write(ctx context.Context, size int, run func(*tx) error) error {
 	return s.do(&job{ctx: ctx, size: size, run: run})
+}
+
+// exec writes by a single statement.
+func (s *connection) exec(ctx context.Context, query string, args ...any) error {
+	return s.write(ctx, 0, func(t *tx) error {
+		_, err := t.exec(query, args...)
+		return err
+	})
+}
+
+// list returns the rows that a query finds, each scanned by a function.
+func list[T any](ctx context.Context, s *connection, query string, args []any, scan func(*T, func(...any) error) error) (all []T, err error) {
+	err = s.read(ctx, func(t *tx) (err error) {
+		all, err = collect(t, query, args, scan)
+		return err
+	})
+	return all, err
 }
 
 // do is write for a job without a deadline and a channel.

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -186,72 +185,4 @@ func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
 	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 2<<20 && sizeOf(t, at.Path+"-wal") == 0 })
 	stored(t, s, turn(nil, "afterwards"))
 	sound(t, s)
-}
-
-// TestSQLite_MakesOverAnOlderStore removes what is left of deleted texts.
-func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
-	t.Parallel()
-	at := backends[0].at(t)
-	s := open(t, at)
-	kept := stored(t, s, marked(nil, "kept", 1000))
-	deleted := stored(t, s, marked(nil, "deleted-long-ago", 9000))
-	must(t, s.Close())
-	older, err := sql.Open("sqlite", "file:"+at.Path)
-	must(t, err)
-	older.SetMaxOpenConns(1)
-	for _, statement := range []string{"PRAGMA auto_vacuum = NONE", "VACUUM", "PRAGMA secure_delete = OFF", "DELETE FROM turns WHERE id = '" + deleted.ID + "'"} {
-		_, err := older.ExecContext(t.Context(), statement)
-		must(t, err)
-	}
-	must(t, older.Close())
-	if isGone(t, at.Path, "deleted-long-ago") {
-		t.Fatal("the older store has nothing of the deleted text")
-	}
-
-	var log strings.Builder
-	at.Log = slog.New(slog.NewTextHandler(&log, nil))
-	again := open(t, at)
-	must(t, second(again.Get(t.Context(), "", kept.ID)))
-	if !strings.Contains(log.String(), "was converted") {
-		t.Errorf("the log says %s", log.String())
-	}
-	within(t, "it is gone", func() bool { return isGone(t, at.Path, "deleted-long-agox") })
-	for n := range 200 {
-		stored(t, again, turn(nil, fmt.Sprint(n)+strings.Repeat("x", 20<<10)))
-	}
-	if removed, err := again.Prune(t.Context(), Bounds{Number: 1}); err != nil || removed < 200 {
-		t.Fatalf("%d were removed, %v", removed, err)
-	}
-	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 3<<20 })
-}
-
-// TestSQLite_ALargeOlderStore stays as it is, since converting it would delay the start.
-func TestSQLite_ALargeOlderStore(t *testing.T) {
-	t.Parallel()
-	at := backends[0].at(t)
-	s := open(t, at)
-	kept := stored(t, s, turn(nil, "kept"))
-	must(t, s.Close())
-	older, err := sql.Open("sqlite", "file:"+at.Path)
-	must(t, err)
-	older.SetMaxOpenConns(1)
-	for _, statement := range []string{"PRAGMA auto_vacuum = NONE", "VACUUM", "PRAGMA journal_mode = DELETE"} {
-		_, err := older.ExecContext(t.Context(), statement)
-		must(t, err)
-	}
-	must(t, older.Close())
-	f, err := os.OpenFile(at.Path, os.O_RDWR, 0)
-	must(t, err)
-	must(t, f.Truncate(convertBytes+1<<20)) // with a hole, which takes no room on the disk
-	_, err = f.WriteAt(make([]byte, 4), 28) // no number of pages in the header: the file's size counts
-	must(t, err)
-	must(t, f.Close())
-
-	var log strings.Builder
-	at.Log = slog.New(slog.NewTextHandler(&log, nil))
-	again := open(t, at)
-	must(t, second(again.Get(t.Context(), "", kept.ID)))
-	if !strings.Contains(log.String(), "it is large") || strings.Contains(log.String(), "was made over") {
-		t.Errorf("the log says %s", log.String())
-	}
 }

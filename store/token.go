@@ -21,6 +21,9 @@ type Token struct {
 	LastUsed time.Time // zero: never
 }
 
+// tokens are the access tokens of a [Store].
+type tokens struct{ *connection }
+
 //nolint:gosec // queries, not credentials
 const (
 	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
@@ -38,7 +41,7 @@ const (
 )
 
 // PutToken stores a new token. The error is *[Exists] if the ID is taken.
-func (s *Store) PutToken(ctx context.Context, t Token) error {
+func (s tokens) PutToken(ctx context.Context, t Token) error {
 	if !possible(t.ID) || !possible(t.Hash) || t.Name != "" && !possible(t.Name) {
 		return &Invalid{ID: t.ID, Reason: "its id, hash and name must be UTF-8 without zero bytes"}
 	}
@@ -52,11 +55,11 @@ func (s *Store) PutToken(ctx context.Context, t Token) error {
 }
 
 // Token returns the token with an ID. The error is *[NotFound] if there is none.
-func (s *Store) Token(ctx context.Context, id string) (Token, error) {
+func (s tokens) Token(ctx context.Context, id string) (Token, error) {
 	if !possible(id) {
 		return Token{}, &NotFound{ID: id}
 	}
-	tokens, err := s.tokens(ctx, selectToken, id)
+	tokens, err := s.list(ctx, selectToken, id)
 	if err == nil && len(tokens) == 0 {
 		return Token{}, &NotFound{ID: id}
 	}
@@ -67,28 +70,23 @@ func (s *Store) Token(ctx context.Context, id string) (Token, error) {
 }
 
 // Tokens returns all tokens, oldest first.
-func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, selectTokens) }
+func (s tokens) Tokens(ctx context.Context) ([]Token, error) { return s.list(ctx, selectTokens) }
 
-func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token, error) {
-	var all []Token
-	err := s.read(ctx, func(tx *tx) (err error) {
-		all, err = collect(tx, query, args, func(t *Token, scan func(...any) error) error {
-			var rights string
-			var created, expires, used int64
-			err := scan(&t.ID, &t.Hash, &t.Name, &rights, &created, &expires, &used)
-			t.Rights, t.Created, t.Expires, t.LastUsed = json.RawMessage(rights), timeOf(created), timeOf(expires), timeOf(used)
-			return err
-		})
+func (s tokens) list(ctx context.Context, query string, args ...any) ([]Token, error) {
+	return list(ctx, s.connection, query, args, func(t *Token, scan func(...any) error) error {
+		var rights string
+		var created, expires, used int64
+		err := scan(&t.ID, &t.Hash, &t.Name, &rights, &created, &expires, &used)
+		t.Rights, t.Created, t.Expires, t.LastUsed = json.RawMessage(rights), timeOf(created), timeOf(expires), timeOf(used)
 		return err
 	})
-	return all, err
 }
 
 // TokensByID returns the tokens that exist among the IDs, in any order.
-func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
+func (s tokens) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
 	var all []Token
 	err := inLists(ids, func(list string, args []any) error {
-		found, err := s.tokens(ctx, selectSomeTokens+list, args...)
+		found, err := s.list(ctx, selectSomeTokens+list, args...)
 		all = append(all, found...)
 		return err
 	})
@@ -99,7 +97,7 @@ func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
 }
 
 // UpdateToken changes a token's name, rights and expiry. The error is *[NotFound] if there is none.
-func (s *Store) UpdateToken(ctx context.Context, t Token) error {
+func (s tokens) UpdateToken(ctx context.Context, t Token) error {
 	if !possible(t.ID) {
 		return &NotFound{ID: t.ID}
 	}
@@ -110,14 +108,14 @@ func (s *Store) UpdateToken(ctx context.Context, t Token) error {
 }
 
 // DeleteToken deletes a token. The error is *[NotFound] if there is none.
-func (s *Store) DeleteToken(ctx context.Context, id string) error {
+func (s tokens) DeleteToken(ctx context.Context, id string) error {
 	if !possible(id) {
 		return &NotFound{ID: id}
 	}
 	return s.changeToken(ctx, id, deleteToken, id)
 }
 
-func (s *Store) changeToken(ctx context.Context, id, query string, args ...any) error {
+func (s tokens) changeToken(ctx context.Context, id, query string, args ...any) error {
 	return s.write(ctx, 0, func(tx *tx) error {
 		n, err := tx.exec(query, args...)
 		if err == nil && n == 0 && !tx.again {
@@ -128,7 +126,7 @@ func (s *Store) changeToken(ctx context.Context, id, query string, args ...any) 
 }
 
 // TouchTokens records when tokens were last used, by ID.
-func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) error {
+func (s tokens) TouchTokens(ctx context.Context, used map[string]time.Time) error {
 	return s.write(ctx, 0, func(tx *tx) error {
 		for _, id := range slices.Sorted(maps.Keys(used)) {
 			if _, err := tx.exec(touchToken, id, used[id].UnixNano()); err != nil {

@@ -22,6 +22,9 @@ type UsageCount struct {
 	TokensOut int64
 }
 
+// usages is the usage in a [Store].
+type usages struct{ *connection }
+
 // Day returns the number of the day for a [UsageKey].
 func Day(t time.Time) int { return int(t.Unix() / (24 * 60 * 60)) }
 
@@ -38,11 +41,12 @@ const (
 )
 
 // AddUsage adds to the stored usage. After an error it may have been added.
-func (s *Store) AddUsage(ctx context.Context, used map[HourKey]UsageCount) error {
+func (s usages) AddUsage(ctx context.Context, used map[HourKey]UsageCount) error {
 	days := map[UsageKey]UsageCount{}
 	for k, n := range used {
-		d := days[k.day()]
-		days[k.day()] = UsageCount{d.Requests + n.Requests, d.TokensIn + n.TokensIn, d.TokensOut + n.TokensOut}
+		day := UsageKey{Day: k.Hour / 24, Owner: k.Owner, Model: k.Model}
+		d := days[day]
+		days[day] = UsageCount{d.Requests + n.Requests, d.TokensIn + n.TokensIn, d.TokensOut + n.TokensOut}
 	}
 	// in the same order everywhere, or two writers might deadlock
 	inDays := slices.SortedFunc(maps.Keys(days), func(a, b UsageKey) int {
@@ -72,19 +76,19 @@ func (s *Store) AddUsage(ctx context.Context, used map[HourKey]UsageCount) error
 }
 
 // Usage returns the usage of all owners from one day to another, both included.
-func (s *Store) Usage(ctx context.Context, from, to int) (map[UsageKey]UsageCount, error) {
-	return readUsage(ctx, s, selectUsage, []any{from, to}, usageFields)
+func (s usages) Usage(ctx context.Context, from, to int) (map[UsageKey]UsageCount, error) {
+	return readUsage(ctx, s.connection, selectUsage, []any{from, to}, usageFields)
 }
 
 // UsageOf is like [Store.Usage] for one owner.
-func (s *Store) UsageOf(ctx context.Context, owner string, from, to int) (map[UsageKey]UsageCount, error) {
-	return readUsage(ctx, s, selectOwnUsage, []any{from, to, owner}, usageFields)
+func (s usages) UsageOf(ctx context.Context, owner string, from, to int) (map[UsageKey]UsageCount, error) {
+	return readUsage(ctx, s.connection, selectOwnUsage, []any{from, to, owner}, usageFields)
 }
 
 func usageFields(k *UsageKey) []any { return []any{&k.Day, &k.Owner, &k.Model} }
 
 // readUsage reads rows that begin with the fields of a key.
-func readUsage[K UsageKey | HourKey](ctx context.Context, s *Store, query string, args []any, fields func(*K) []any) (
+func readUsage[K UsageKey | HourKey](ctx context.Context, s *connection, query string, args []any, fields func(*K) []any) (
 	used map[K]UsageCount, err error,
 ) {
 	err = s.read(ctx, func(t *tx) error {
@@ -106,9 +110,6 @@ type HourKey struct {
 	Owner string // may be empty
 	Model string // key of the model
 }
-
-// day is the key of the day that the hour is in.
-func (k HourKey) day() UsageKey { return UsageKey{Day: k.Hour / 24, Owner: k.Owner, Model: k.Model} }
 
 // Hour returns the number of the hour for an [HourKey].
 func Hour(t time.Time) int { return int(t.Unix() / (60 * 60)) }
@@ -132,18 +133,15 @@ const (
 
 // HourlyUsage returns the usage from one hour to another, both included: of all owners together, whose keys have no owner, or of the
 // given one.
-func (s *Store) HourlyUsage(ctx context.Context, owner *string, from, to int) (map[HourKey]UsageCount, error) {
+func (s usages) HourlyUsage(ctx context.Context, owner *string, from, to int) (map[HourKey]UsageCount, error) {
 	query, args := selectHourly, []any{from, to}
 	if owner != nil {
 		query, args = selectOwnHourly, append(args, *owner)
 	}
-	return readUsage(ctx, s, query, args, func(k *HourKey) []any { return []any{&k.Hour, &k.Owner, &k.Model} })
+	return readUsage(ctx, s.connection, query, args, func(k *HourKey) []any { return []any{&k.Hour, &k.Owner, &k.Model} })
 }
 
 // PruneHours deletes the usage of hours that aren't told apart any more.
-func (s *Store) PruneHours(ctx context.Context, now time.Time) error {
-	return s.write(ctx, 0, func(t *tx) error {
-		_, err := t.exec(dropHours, Hour(now)-hoursKept)
-		return err
-	})
+func (s usages) PruneHours(ctx context.Context, now time.Time) error {
+	return s.exec(ctx, dropHours, Hour(now)-hoursKept)
 }

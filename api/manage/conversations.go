@@ -13,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // defaultConversations and maxConversations are how many conversations are listed at a time.
@@ -86,14 +85,8 @@ func positionOf(cursor string) (at store.Position, _ *translate.Error) {
 }
 
 func describeConversation(stored *store.Conversation) resource.Conversation {
-	dialect := stored.Dialect
-	if dialect == "" {
-		if dialect = resource.DialectNative; responses.IsEcho(stored.First) {
-			dialect = resource.DialectResponses
-		}
-	}
 	return resource.Conversation{
-		ID: stored.ID, Title: stored.Title, Dialect: dialect, Model: stored.Model, Status: string(stored.Status), Turns: stored.Turns,
+		ID: stored.ID, Title: stored.Title, Dialect: stored.Dialect, Model: stored.Model, Status: string(stored.Status), Turns: stored.Turns,
 		Last: stored.Last, Owner: stored.Owner, Created: resource.At(stored.Created), Updated: resource.At(stored.Updated),
 	}
 }
