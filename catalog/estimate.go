@@ -46,26 +46,30 @@ func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.Compute + m.Pro
 // Estimate returns the memory that a model takes in a shape. It reads the headers of the files, unless they are cached
 // from a recent call and the files haven't changed. The error says why the files can't be used.
 func Estimate(m *Model, s Shape) (Memory, error) {
-	if m.Err != nil {
-		return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, m.Err)
-	}
-	if m.Format == FormatMLX {
-		memory, err := mlxMemory(m, s)
-		if err != nil {
-			return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, err)
-		}
-		return memory, nil
-	}
-	p, err := plans.of(m.Path)
+	memory, err := estimate(m, s)
 	if err != nil {
 		return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, err)
 	}
-	memory := p.memory(s)
+	return memory, nil
+}
+
+func estimate(m *Model, s Shape) (memory Memory, err error) {
+	switch {
+	case m.Err != nil:
+		return Memory{}, m.Err
+	case m.Format == FormatMLX:
+		return mlxMemory(m, s)
+	}
+	p, err := plans.of(m.Path)
+	if err != nil {
+		return Memory{}, err
+	}
+	memory = p.memory(s)
 	if m.Projector == "" {
 		return memory, nil
 	}
 	if p, err = plans.of(m.Projector); err != nil {
-		return Memory{}, fmt.Errorf("estimating the memory of the projector of %s: %w", m.Key, err)
+		return Memory{}, fmt.Errorf("its projector: %w", err)
 	}
 	memory.Projector = p.projector()
 	return memory, nil

@@ -186,9 +186,15 @@ func (m *metadata) skip(kind, count uint64) error {
 		var err error
 		switch kind {
 		case ggufString:
-			err = m.text(maxText)
+			var length uint64
+			if length, err = m.lengthUpTo(maxText); err == nil {
+				err = m.pass(int64(length)) //nolint:gosec // bounded above
+			}
 		case ggufArray:
-			err = m.array()
+			var of, length uint64
+			if of, length, err = m.arrayHead(); err == nil {
+				err = m.skip(of, length)
+			}
 		default:
 			err = errNotUnderstood
 		}
@@ -197,15 +203,6 @@ func (m *metadata) skip(kind, count uint64) error {
 		}
 	}
 	return nil
-}
-
-// text skips a text of bounded length.
-func (m *metadata) text(most uint64) error {
-	length, err := m.lengthUpTo(most)
-	if err != nil {
-		return err
-	}
-	return m.pass(int64(length)) //nolint:gosec // bounded above
 }
 
 // read reads a text of bounded length.
@@ -226,14 +223,6 @@ func (m *metadata) name(kind uint64) (string, error) {
 	}
 	text, err := m.read(maxName)
 	return string(text), err
-}
-
-func (m *metadata) array() error {
-	kind, length, err := m.arrayHead()
-	if err != nil {
-		return err
-	}
-	return m.skip(kind, length)
 }
 
 func (m *metadata) arrayHead() (kind, length uint64, err error) {

@@ -42,7 +42,10 @@ func readHeader(f *found) header {
 	h := brokenHeader(f, nil)
 	switch {
 	case f.read != nil:
-		h.err = h.readBy(f.read, f.path)
+		var m Model
+		m, h.err = f.read(f.path)
+		m.Format, m.SizeBytes, m.Changed = f.format, f.size, f.changed
+		h.model = m
 	case f.format == FormatMLX:
 		h.err = h.readMLX(f)
 	default:
@@ -240,7 +243,10 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 	if slices.Contains(diffusion, m.Architecture) {
 		return false
 	}
-	if hasSome || !isCausal(f) || slices.Contains(encoders, m.Architecture) {
+	// Whether each token sees only those before it is what the header says: the parser guesses it from the pooling.
+	causal, ok := f.Header.MetadataKV.Get(text(f, "general.architecture") + ".attention.causal")
+	seesAll := ok && causal.ValueType == gguf.GGUFMetadataValueTypeBool && !causal.ValueBool()
+	if hasSome || seesAll || slices.Contains(encoders, m.Architecture) {
 		return true
 	}
 	tags := tagsOf(f)
@@ -258,20 +264,6 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 		return false
 	}
 	return true
-}
-
-// becomeEmbedding makes an embedding model of one whose header says nothing of pooling, if the name of its file or repository says that it is one.
-func becomeEmbedding(m *Model, names ...string) {
-	isNamed := func(name string) bool { return embeddingWord.MatchString(name) }
-	if m.Type == TypeLLM && m.Pooling == "" && slices.ContainsFunc(names, isNamed) {
-		m.Type, m.Pooling, m.Reasoning = TypeEmbedding, PoolingLast, Reasoning{}
-	}
-}
-
-// isCausal reports whether each token sees only those before it, as the header says. The parser guesses it from the pooling.
-func isCausal(f *gguf.GGUFFile) bool {
-	kv, ok := f.Header.MetadataKV.Get(text(f, "general.architecture") + ".attention.causal")
-	return !ok || kv.ValueType != gguf.GGUFMetadataValueTypeBool || kv.ValueBool()
 }
 
 func tagsOf(f *gguf.GGUFFile) (tags []string) {

@@ -14,6 +14,7 @@ import (
 
 // plan holds what a file's header says about its use of memory. It is immutable.
 type plan struct {
+	path    string
 	size    int64
 	changed time.Time
 
@@ -39,12 +40,7 @@ const maxPlans = 8
 
 type planCache struct {
 	mu      sync.Mutex
-	entries []cachedPlan // most recently used first
-}
-
-type cachedPlan struct {
-	path string
-	plan *plan
+	entries []*plan // most recently used first
 }
 
 // of returns the plan of a file. It reads the file unless its plan is cached and the file is unchanged.
@@ -53,35 +49,23 @@ func (c *planCache) of(path string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p := c.get(path, info); p != nil {
-		return p, nil
+	isIt := func(p *plan) bool { return p.path == path }
+	c.mu.Lock()
+	var p *plan
+	if i := slices.IndexFunc(c.entries, isIt); i >= 0 {
+		p = c.entries[i]
 	}
-	p, err := readPlan(path, info)
-	if err != nil {
-		return nil, err
+	c.mu.Unlock()
+	if p == nil || p.size != info.Size() || !p.changed.Equal(info.ModTime()) {
+		if p, err = readPlan(path, info); err != nil {
+			return nil, err
+		}
 	}
-	c.put(path, p)
-	return p, nil
-}
-
-func (c *planCache) get(path string, info os.FileInfo) *plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
-	if i < 0 || c.entries[i].plan.size != info.Size() || !c.entries[i].plan.changed.Equal(info.ModTime()) {
-		return nil
-	}
-	k := c.entries[i]
-	c.entries = slices.Insert(slices.Delete(c.entries, i, i+1), 0, k)
-	return k.plan
-}
-
-func (c *planCache) put(path string, p *plan) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.entries = slices.DeleteFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
-	c.entries = slices.Insert(c.entries, 0, cachedPlan{path, p})
+	c.entries = slices.Insert(slices.DeleteFunc(c.entries, isIt), 0, p)
 	c.entries = c.entries[:min(len(c.entries), maxPlans)]
+	return p, nil
 }
 
 func readPlan(path string, info os.FileInfo) (p *plan, err error) {
@@ -94,10 +78,16 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 			err = fmt.Errorf("its header can't be read: %v", r)
 		}
 	}()
-	p = &plan{size: info.Size(), changed: info.ModTime(), file: f, arch: f.Architecture()}
+	p = &plan{path: path, size: info.Size(), changed: info.ModTime(), file: f, arch: f.Architecture()}
 	p.encoder = slices.Contains(encoders, p.arch.Architecture)
 	if !p.encoder {
-		p.withCache()
+		// The parser takes a pooling type as the sign of an encoder, which has no cache, but chat models made for embeddings have one as well,
+		// and the engine gives them a cache.
+		arch := p.arch.Architecture
+		f.Header.MetadataKV = slices.DeleteFunc(f.Header.MetadataKV, func(kv gguf.GGUFMetadataKV) bool {
+			return kv.Key == arch+".pooling_type" || kv.Key == arch+".attention.causal"
+		})
+		p.arch = f.Architecture()
 	}
 	p.tokens = arrayLength(f, "tokenizer.ggml.tokens")
 	p.merges = arrayLength(f, "tokenizer.ggml.merges")
@@ -110,16 +100,6 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 var encoders = []string{
 	"bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
 	"gemma-embedding", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec",
-}
-
-// withCache makes the parser count a cache. The parser takes a pooling type as the sign of an encoder, but chat models made
-// for embeddings have one as well, and the engine gives them a cache.
-func (p *plan) withCache() {
-	arch := p.arch.Architecture
-	p.file.Header.MetadataKV = slices.DeleteFunc(p.file.Header.MetadataKV, func(kv gguf.GGUFMetadataKV) bool {
-		return kv.Key == arch+".pooling_type" || kv.Key == arch+".attention.causal"
-	})
-	p.arch = p.file.Architecture()
 }
 
 // weigh adds up the tensors. If a model has no output matrix, its token embeddings serve as that. For the types below, the

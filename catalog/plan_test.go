@@ -110,7 +110,7 @@ func TestEstimate_SaysWhatIsWrong(t *testing.T) {
 		"known to be broken": {Model{Key: "p/m", Path: good, Err: errors.New("it is empty")}, "estimating the memory of p/m: it is empty"},
 		"gone":               {Model{Key: "p/m", Path: none}, "no such file"},
 		"cut":                {Model{Key: "p/m", Path: write(t, t.TempDir(), "m.gguf", f32[:500])}, "it is truncated"},
-		"no projector":       {Model{Key: "p/m", Path: good, Projector: none}, "estimating the memory of the projector of p/m: "},
+		"no projector":       {Model{Key: "p/m", Path: good, Projector: none}, "estimating the memory of p/m: its projector: "},
 		"many layers": {
 			Model{Path: write(t, t.TempDir(), "m.gguf", llama("x", map[string]any{"llama.block_count": uint32(1 << 31)}).bytes())},
 			errTooManyBlocks.Error(),

@@ -65,9 +65,12 @@ func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
 func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]string, error) {
 	all := c.last.Load().models
 	if link := linkOnTheWay(root, rel); link != "" {
-		if other := anotherBelow(all, filepath.Join(models, link), m); other != "" {
-			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want "+
-				"neither", filepath.Join(models, link), other)}
+		dir := filepath.Join(models, link)
+		for _, o := range all {
+			if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
+				return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want "+
+					"neither", dir, o.Key)}
+			}
 		}
 		return []string{link}, nil
 	}
@@ -111,16 +114,6 @@ func linkOnTheWay(root *os.Root, rel string) string {
 		dir := filepath.Join(parts[:i]...)
 		if info, err := root.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return dir
-		}
-	}
-	return ""
-}
-
-// anotherBelow returns the key of another model below a folder, or "".
-func anotherBelow(all []Model, dir string, m Model) string {
-	for _, o := range all {
-		if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
-			return o.Key
 		}
 	}
 	return ""

@@ -275,7 +275,9 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m := labelled{Model: h.model, label: f.label, scope: f.scope}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
-	becomeEmbedding(&m.Model, f.repo, f.label)
+	if m.Type == TypeLLM && m.Pooling == "" && (embeddingWord.MatchString(f.repo) || embeddingWord.MatchString(f.label)) {
+		m.Type, m.Pooling, m.Reasoning = TypeEmbedding, PoolingLast, Reasoning{} // its header says nothing of that
+	}
 	_, named := filename.TrimQuantization(m.label)
 	plain := strings.TrimPrefix(strings.ToUpper(named), "UD-") // Unsloth's, which people call by the rest of the name
 	for _, variant := range []string{variantOf(&m.Model), m.Quantization.Name, named, plain, m.label} {
@@ -343,12 +345,4 @@ func (c *config) filesOf(name string) (Files, bool) {
 		}
 	}
 	return Files{}, false
-}
-
-// readBy describes a model by the reader of its format.
-func (h *header) readBy(read func(path string) (Model, error), path string) error {
-	m, err := read(path)
-	m.Format, m.SizeBytes, m.Changed = h.model.Format, h.model.SizeBytes, h.model.Changed
-	h.model = m
-	return err
 }

@@ -44,10 +44,7 @@ type choice struct {
 
 // Choose picks the files of a repository that satisfy a wish.
 func Choose(l Listing, w Wish, m Machine) (choice, error) {
-	repo, files := l.Repo, l.Files
-	if w.Dir != "" {
-		files = slices.DeleteFunc(slices.Clone(files), func(f RemoteFile) bool { return !strings.HasPrefix(f.Path, w.Dir+"/") })
-	}
+	repo, files := l.Repo, l.below(w.Dir)
 	var whole, incomplete []variant
 	var projectors []RemoteFile
 	if m.runs(catalog.FormatGGUF) {
@@ -77,6 +74,14 @@ func Choose(l Listing, w Wish, m Machine) (choice, error) {
 		l.Files = files
 		return chooseMLX(l, w, m)
 	}
+}
+
+// below returns the files in a folder; in all if it is empty.
+func (l *Listing) below(dir string) []RemoteFile {
+	if dir == "" {
+		return l.Files
+	}
+	return slices.DeleteFunc(slices.Clone(l.Files), func(f RemoteFile) bool { return !strings.HasPrefix(f.Path, dir+"/") })
 }
 
 // isSurelyMLX reports whether the repository's safetensors are for MLX, by what the hub says of it or by its name.
@@ -191,7 +196,10 @@ func chooseMLX(l Listing, w Wish, m Machine) (choice, error) {
 			"repository of the same model whose name ends in -GGUF, or one of mlx-community.",
 			repo, l.library).About("model")
 	}
-	c := choice{Quantization: mlxQuantization(repo)}
+	c := choice{Quantization: filename.LastQuantization(path.Base(repo))}
+	if m := bitsWord.FindStringSubmatch(repo); m != nil {
+		c.Quantization = m[1] + "bit"
+	}
 	if w.Quantization != "" && normalQuantization(w.Quantization) != normalQuantization(c.Quantization) {
 		whole := strings.TrimSuffix("it is one model as a whole, "+c.Quantization, ", ")
 		return choice{}, Errorf(Invalid, "%s has no quantization %q: %s.", repo, w.Quantization, whole).About("quantization")
@@ -222,14 +230,6 @@ func isWeight(f RemoteFile) bool {
 	return path.Ext(f.Path) == ".safetensors" && strings.HasPrefix(f.Path, "model") && !strings.Contains(f.Path, "/")
 }
 
-// mlxQuantization returns the quantization that a repository's name contains, such as 4bit.
-func mlxQuantization(repo string) string {
-	if m := bitsWord.FindStringSubmatch(repo); m != nil {
-		return m[1] + "bit"
-	}
-	return filename.LastQuantization(path.Base(repo))
-}
-
 // Offered is what can be chosen of a repository.
 type Offered struct {
 	choice
@@ -241,10 +241,7 @@ type Offered struct {
 // AllChoices returns what can be downloaded of a repository and run here, best first.
 func AllChoices(l Listing, dir string, m Machine) (all []Offered, _ error) {
 	m.Memory = 0
-	files := l.Files
-	if dir != "" {
-		files = slices.DeleteFunc(slices.Clone(files), func(f RemoteFile) bool { return !strings.HasPrefix(f.Path, dir+"/") })
-	}
+	files := l.below(dir)
 	if m.runs(catalog.FormatGGUF) {
 		whole, _, projectors := variants(files)
 		for _, v := range whole {

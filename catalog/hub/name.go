@@ -40,14 +40,6 @@ func CheckRepo(publisher, repo string) error {
 
 var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-func checkRevision(revision string) error {
-	bad := func(part string) bool { return !revisionPart.MatchString(part) || strings.Contains(part, "..") }
-	if slices.ContainsFunc(strings.Split(revision, "/"), bad) {
-		return fmt.Errorf("%q is not the name of a revision", revision)
-	}
-	return nil
-}
-
 // maxIdentifierBytes bounds the length of a requested name.
 const maxIdentifierBytes = 2048
 
@@ -156,7 +148,8 @@ func (r *Ref) below(kind string, rest []string) bool {
 	}
 	r.Revision = strings.Join(rest[:n], "/")
 	path := strings.Join(rest[n:], "/")
-	if checkRevision(r.Revision) != nil {
+	isBad := func(part string) bool { return !revisionPart.MatchString(part) || strings.Contains(part, "..") }
+	if slices.ContainsFunc(strings.Split(r.Revision, "/"), isBad) {
 		return false
 	}
 	if path != "" {

@@ -97,7 +97,9 @@ func (s *Finder) candidates(ctx context.Context, words string, limit int, m Mach
 	known := s.known.Load()
 	var found []candidate
 	for _, e := range WellKnown() {
-		if matches(e.ID+" "+e.Repo, words) {
+		name := strings.ToLower(e.ID + " " + e.Repo)
+		isMissing := func(word string) bool { return !strings.Contains(name, word) }
+		if !slices.ContainsFunc(strings.Fields(strings.ToLower(words)), isMissing) {
 			c := candidate{hub: known.all[0], Result: Result{
 				Name: e.ID, Repo: e.Repo, Folder: e.ID, IsWellKnown: true, Downloads: -1,
 				Likes: -1,
@@ -156,11 +158,6 @@ func merged(found, all []candidate) []candidate {
 		}
 	}
 	return found
-}
-
-func matches(name, words string) bool {
-	name = strings.ToLower(name)
-	return !slices.ContainsFunc(strings.Fields(strings.ToLower(words)), func(word string) bool { return !strings.Contains(name, word) })
 }
 
 // unrunnable are the hub's words for tasks of models that no engine here runs, though they may be in files of the same format.
@@ -225,45 +222,31 @@ func notSearched(h *Hub, err error) error {
 func (s *Finder) lookAt(ctx context.Context, found []candidate, limit int, m Machine) ([]Result, error) {
 	inTime, stop := s.inTime(ctx)
 	defer stop()
-	usable := make([]bool, len(found))
+	results := []Result{}
 	places := make(chan struct{}, lookups)
-	for from := 0; from < len(found); {
-		missing := limit - count(usable)
-		if missing <= 0 {
-			break
-		}
-		to := min(from+missing, len(found))
+	for len(found) > 0 && len(results) < limit {
+		batch := found[:min(limit-len(results), len(found))]
+		usable := make([]bool, len(batch))
 		var looking sync.WaitGroup
-		for i := from; i < to; i++ {
+		for i := range batch {
 			looking.Go(func() {
 				places <- struct{}{}
 				defer func() { <-places }()
-				usable[i] = s.measure(inTime, &found[i], m)
+				usable[i] = s.measure(inTime, &batch[i], m)
 			})
 		}
 		looking.Wait()
-		from = to
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	results := []Result{}
-	for i, is := range usable {
-		if is {
-			results = append(results, found[i].Result)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
+		for i := range batch {
+			if usable[i] {
+				results = append(results, batch[i].Result)
+			}
+		}
+		found = found[len(batch):]
 	}
 	return results, nil
-}
-
-func count(all []bool) int {
-	n := 0
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n
 }
 
 // measure finds out what would be downloaded of a candidate. It returns false if there is nothing that can be run. If the hub doesn't

@@ -1,11 +1,13 @@
 package servers
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -57,7 +59,7 @@ func CheckPrivateHost(entry string) error {
 func parseHost(entry string) (host, error) {
 	wrong := fmt.Errorf("%q is not a host: it may be a name, an address or a prefix such as 10.0.0.0/8, and end with :port", entry)
 	name, port := splitPort(entry)
-	if port != "" && !isPort(port) {
+	if _, err := strconv.ParseUint(cmp.Or(port, "0"), 10, 16); err != nil {
 		return host{}, wrong
 	}
 	if prefix, err := netip.ParsePrefix(name); err == nil {
@@ -93,14 +95,6 @@ func splitPort(entry string) (name, port string) {
 		return name, port
 	}
 	return entry, "" // without a port, or an IPv6 address
-}
-
-func isPort(text string) bool {
-	if text == "" || len(text) > 5 || strings.Trim(text, "0123456789") != "" {
-		return false
-	}
-	_, err := netip.ParseAddrPort("127.0.0.1:" + text)
-	return err == nil
 }
 
 func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }

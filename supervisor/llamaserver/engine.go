@@ -4,6 +4,7 @@ package llamaserver
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,10 +17,17 @@ import (
 // Engine returns the description of llama-server.
 func Engine() process.Engine {
 	return process.Engine{
-		Name:           "llama_server",
-		Formats:        []catalog.Format{catalog.FormatGGUF},
-		Find:           find,
-		New:            newProcess,
+		Name:    "llama_server",
+		Formats: []catalog.Format{catalog.FormatGGUF},
+		Find:    find,
+		New: func(s process.Setup) process.Program {
+			return &Process{
+				Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes,
+				TooOld: func(version string) string {
+					return runtimes.Open(s.Runtimes, s.Log).TooOld(runtimes.LlamaCpp, s.Path(), version)
+				},
+			}
+		},
 		Choices:        choices,
 		Estimate:       estimate,
 		Fixed:          fixed,
@@ -31,15 +39,6 @@ func Engine() process.Engine {
 func find(s process.Setup) (string, error) {
 	found, err := runtimes.Open(s.Runtimes, s.Log).Find(runtimes.LlamaCpp, s.Path())
 	return found.Path, err
-}
-
-func newProcess(s process.Setup) process.Program {
-	return &Process{
-		Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes,
-		TooOld: func(version string) string {
-			return runtimes.Open(s.Runtimes, s.Log).TooOld(runtimes.LlamaCpp, s.Path(), version)
-		},
-	}
 }
 
 // choices returns the options for loading a model. An embedding model processes each input in one batch and caches nothing,
@@ -84,7 +83,7 @@ func fixed(args []string) (f process.Fixed) {
 		case "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
 			f.Context, f.Slots = true, true
 		}
-		f.Placement = f.Placement || isPlacing(arg)
+		f.Placement = f.Placement || slices.Contains(placing, nameOf(arg))
 		if templating.MatchString(nameOf(arg)) {
 			f.Template += strings.Join(args[i:min(i+2, len(args))], " ") + "\n"
 		}

@@ -176,7 +176,11 @@ func onGPUs(l *process.Launch, known flags) []string {
 	case l.GPULayers != nil:
 		args = append(args, "-ngl", strconv.Itoa(*l.GPULayers))
 	case known.has("--fit-target"):
-		args = append(args, "--fit", "on", "--fit-target", mebibytesOf(l.On.Margins))
+		var mebibytes []string
+		for _, n := range l.On.Margins {
+			mebibytes = append(mebibytes, strconv.FormatInt(n>>20, 10))
+		}
+		args = append(args, "--fit", "on", "--fit-target", strings.Join(mebibytes, ","))
 	case l.On.Whole:
 		args = append(args, "-ngl", allLayers)
 	default:
@@ -185,22 +189,12 @@ func onGPUs(l *process.Launch, known flags) []string {
 	return args
 }
 
-func mebibytesOf(sizes []int64) string {
-	var words []string
-	for _, n := range sizes {
-		words = append(words, strconv.FormatInt(n>>20, 10))
-	}
-	return strings.Join(words, ",")
-}
-
 // placing are the arguments with which an operator decides where a model is.
 var placing = []string{
 	"-ngl", "--gpu-layers", "--n-gpu-layers", "-dev", "--device", "-sm", "--split-mode", "-ts", "--tensor-split", "-mg", "--main-gpu",
 	"-fit", "--fit", "-fitt", "--fit-target", "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ncffn",
 	"--n-cpu-ffn", "--rpc",
 }
-
-func isPlacing(arg string) bool { return slices.Contains(placing, nameOf(arg)) }
 
 // offloaded matches "load_tensors: offloaded 27/33 layers to GPU".
 var offloaded = regexp.MustCompile(`offloaded (\d+)/(\d+) layers to GPU`)

@@ -130,33 +130,24 @@ var errNoState = errors.New("the engine's answer doesn't say what it did")
 
 // Saved parses {"id_slot":0,"filename":"x","n_saved":273,"n_written":843172,"timings":{"save_ms":0.465}}.
 func (p *Process) Saved(answer []byte) (process.SlotState, error) {
-	var a slotAnswer
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return process.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
-	}
-	if a.Saved == nil {
-		return process.SlotState{}, errNoState
-	}
-	return slotState(*a.Saved, a.Written, a.Timings.Save)
+	return slotState(answer, func(a *slotAnswer) (*int, int64, float64) { return a.Saved, a.Written, a.Timings.Save })
 }
 
 // Restored parses {"id_slot":0,"filename":"x","n_restored":273,"n_read":843172,"timings":{"restore_ms":0.307}}.
 func (p *Process) Restored(answer []byte) (process.SlotState, error) {
+	return slotState(answer, func(a *slotAnswer) (*int, int64, float64) { return a.Restored, a.Read, a.Timings.Restore })
+}
+
+func slotState(answer []byte, in func(*slotAnswer) (tokens *int, bytes int64, milliseconds float64)) (process.SlotState, error) {
 	var a slotAnswer
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return process.SlotState{}, fmt.Errorf("%w: %w", errNoState, err)
 	}
-	if a.Restored == nil {
+	tokens, bytes, milliseconds := in(&a)
+	if tokens == nil || *tokens < 0 || bytes < 0 || milliseconds < 0 {
 		return process.SlotState{}, errNoState
 	}
-	return slotState(*a.Restored, a.Read, a.Timings.Restore)
-}
-
-func slotState(tokens int, bytes int64, milliseconds float64) (process.SlotState, error) {
-	if tokens < 0 || bytes < 0 || milliseconds < 0 {
-		return process.SlotState{}, errNoState
-	}
-	return process.SlotState{Tokens: tokens, Bytes: bytes, Took: time.Duration(milliseconds * float64(time.Millisecond))}, nil
+	return process.SlotState{Tokens: *tokens, Bytes: bytes, Took: time.Duration(milliseconds * float64(time.Millisecond))}, nil
 }
 
 var _ process.Saver = (*Process)(nil)

@@ -29,8 +29,10 @@ func Engine() process.Engine {
 		Choices: func(*catalog.Model) process.Choices {
 			return process.Choices{ContextLength: true, Parallel: true, PromptCache: true}
 		},
-		Estimate: estimate,
-		Fixed:    fixed,
+		Estimate: func(s *schedule.Spec) (catalog.Memory, error) {
+			return catalog.Estimate(&s.Model, catalog.Shape{ContextLength: s.ContextLength, Parallel: s.Parallel})
+		},
+		Fixed: fixed,
 	}
 }
 
@@ -60,10 +62,6 @@ func runs(m *catalog.Model) error {
 	default:
 		return nil
 	}
-}
-
-func estimate(s *schedule.Spec) (catalog.Memory, error) {
-	return catalog.Estimate(&s.Model, catalog.Shape{ContextLength: s.ContextLength, Parallel: s.Parallel})
 }
 
 // units are the units of sizes in arguments.
@@ -118,7 +116,9 @@ func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 		add("--prompt-cache-size", "0") // prompts can't be cached for each owner
 	} else {
 		add("--prompt-cache-size", strconv.Itoa(max(leastCaches, 4*l.Parallel)))
-		if bytes := cacheBytes(l.Spec); bytes > 0 {
+		// The server counts those that it is working on, too, for which the estimate of the model's memory has room.
+		working := l.Memory - l.Reserve - l.Model.SizeBytes - schedule.RuntimeMemory
+		if bytes := l.PromptCache + max(0, working); bytes > 0 {
 			add("--prompt-cache-bytes", strconv.FormatInt(bytes, 10))
 		}
 	}
@@ -133,13 +133,6 @@ func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 	args = append(args, l.Args...)
 	args = append(args, "--model", l.Model.Path, "--host", "127.0.0.1", "--port", strconv.Itoa(l.Port))
 	return process.Cmd{Path: b.Path, Args: args, Env: environment(), Guard: true}
-}
-
-// cacheBytes returns the limit on the memory of cached prompts. The server counts those that it is working on, too, for which
-// the estimate of the model's memory has room.
-func cacheBytes(s *schedule.Spec) int64 {
-	working := s.Memory - s.Reserve - s.Model.SizeBytes - schedule.RuntimeMemory
-	return s.PromptCache + max(0, working)
 }
 
 // environment returns the environment of a server. PATH is kept, for the interpreters of scripts and for the compiler that MLX

@@ -3,6 +3,7 @@ package mlxlm
 import (
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -59,18 +60,14 @@ func trouble(line string) []schedule.Signal {
 	} else if exception.MatchString(line) && !isHarmless(line) {
 		text = line
 	}
-	var signals []schedule.Signal
-	isMemory := false
-	for _, mark := range memoryRefused {
-		isMemory = isMemory || strings.Contains(line, mark)
-	}
+	isMemory := slices.ContainsFunc(memoryRefused, func(mark string) bool { return strings.Contains(line, mark) })
 	if text == "" && isMemory && !logLine.MatchString(line) {
 		text = line // of a library, as it aborts the process
 	}
 	if text == "" {
 		return nil
 	}
-	signals = append(signals, schedule.Signal{Kind: schedule.SignalTrouble, Text: withoutPaths(text)})
+	signals := []schedule.Signal{{Kind: schedule.SignalTrouble, Text: withoutPaths(text)}}
 	if isMemory {
 		signals = append(signals, schedule.Signal{Kind: schedule.SignalOutOfMemory})
 	}
@@ -78,12 +75,7 @@ func trouble(line string) []schedule.Signal {
 }
 
 func isHarmless(line string) bool {
-	for _, name := range harmless {
-		if strings.HasPrefix(line, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(harmless, func(name string) bool { return strings.HasPrefix(line, name) })
 }
 
 var (

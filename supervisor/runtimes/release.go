@@ -278,8 +278,12 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 	var chosen []build
 	for _, variant := range h.preference() {
 		fitting := byVariant[variant]
-		if variant == variantCUDA {
-			fitting = h.fittingCUDA(fitting)
+		if variant == variantCUDA { // without CUDA's libraries a build would start, but compute on the CPU
+			fitting = slices.DeleteFunc(slices.Clone(fitting), func(b build) bool { return b.libraries == nil })
+			best, ok := h.nvidia.pickCUDA(fitting)
+			if fitting = nil; ok {
+				fitting = []build{best}
+			}
 		}
 		if len(fitting) > 0 {
 			chosen = append(chosen, fitting[0])
@@ -303,16 +307,6 @@ func (h hardware) pick(builds []build) build {
 		}
 	}
 	return builds[0]
-}
-
-// fittingCUDA returns the CUDA build for this GPU, if there is one. It ignores builds without CUDA's libraries, which would
-// start but compute on the CPU.
-func (h hardware) fittingCUDA(builds []build) []build {
-	builds = slices.DeleteFunc(slices.Clone(builds), func(b build) bool { return b.libraries == nil })
-	if best, ok := h.nvidia.pickCUDA(builds); ok {
-		return []build{best}
-	}
-	return nil
 }
 
 // pickCUDA chooses among builds for different CUDA versions: the newest that the driver supports, or else one of the driver's

@@ -32,8 +32,11 @@ func unpack(ctx context.Context, archive, dir string) error {
 	default:
 		err = errors.New("neither a .zip nor a .tar.gz")
 	}
-	if err == nil {
-		err = u.checkLinks()
+	// Every link is followed when all exist, because one may lead out by way of another. os.Root doesn't follow these, nor absolute ones.
+	for _, name := range u.links {
+		if _, bad := u.root.Stat(name); err == nil && bad != nil && !errors.Is(bad, fs.ErrNotExist) { // one that leads to nothing is harmless
+			err = fmt.Errorf("refused, because the link %q leads outside the folder: %w", name, bad)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("unpacking %s: %w", filepath.Base(archive), err)
@@ -169,17 +172,6 @@ func (u *unpacker) link(name, target string) error {
 	}
 	u.links = append(u.links, name)
 	return u.root.Symlink(target, name)
-}
-
-// checkLinks follows every link when all exist, because one may lead out by way of another. os.Root doesn't follow these, nor
-// absolute ones. A link that leads to nothing is harmless.
-func (u *unpacker) checkLinks() error {
-	for _, name := range u.links {
-		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("refused, because the link %q leads outside the folder: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // interruptible is a Reader that fails when its context ends.
