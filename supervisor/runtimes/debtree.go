@@ -16,7 +16,7 @@ import (
 // through that library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The program's PATH
 // contains no programs.
 const startScript = `#!/bin/sh
-root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+root=$(readlink -f -- "$0") root=${root%/*/*}
 PATH=/dev/null
 export PATH
 exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/{program}" "$@"
@@ -26,7 +26,7 @@ exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{l
 // are found where the machine's own programs find them (LD_LIBRARY_PATH, the loader's cache, its default folders) and where drivers are put
 // in containers, on WSL and by their own installers. All that is in the tree is found there first, so no other C or C++ library is loaded.
 const driverScript = `#!/bin/sh
-root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+root=$(readlink -f -- "$0") root=${root%/*/*}
 PATH=/dev/null
 export PATH
 drivers=
