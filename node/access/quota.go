@@ -12,6 +12,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+const (
+	// settleTime bounds how long a request waits for reservations of the same token to be settled, and settleRetry is the pause between two
+	// looks. That happens just after a request is answered.
+	settleTime  = time.Second
+	settleRetry = 50 * time.Millisecond
+)
+
 // LimitError is returned when a token has reached a limit.
 type LimitError struct {
 	Message    string
@@ -22,34 +29,72 @@ func (e *LimitError) Error() string { return e.Message }
 
 // Quota enforces the limits of tokens, alone or together with the other servers of a cluster.
 type Quota struct {
-	log     *slog.Logger
-	store   func() *store.Store
-	usage   *record.Usage
-	sharing sharing
+	log   *slog.Logger
+	store func() *store.Store
+	usage *record.Usage
 
 	isClustered func() bool
 	boot        string
 	boots       func() map[string]bool
 
-	mu       sync.Mutex
-	running  map[string]int         // requests in progress, by owner
-	recent   map[string][]time.Time // start times of requests in the last minute, by owner
-	today    map[string]spent       // by owner
-	reserved map[string]int64       // tokens reserved for requests in progress, by owner
-	settled  chan struct{}          // closed when a reservation is settled; nil if no request waits for that
+	mu     sync.Mutex
+	owners map[string]*own
+	rest   time.Time // when the store is asked again for what the nodes count together
 }
 
-// spent is the number of tokens used on a day.
-type spent struct {
-	day    int
-	tokens int64
+// own is what this server counts of an owner. The other nodes of a cluster see it as of its last change that reached the store.
+type own struct {
+	running  int           // requests in progress
+	held     int64         // tokens reserved for them
+	recent   map[int64]int // requests of the last minute, by the second in which they began, since 1970
+	day      int
+	tokens   int64 // used on that day
+	unshared int64 // tokens that the other nodes don't know of
+	isStale  bool  // a change hasn't reached the store
 }
 
 func newQuota(o *Options) *Quota {
 	return &Quota{
-		log: o.Log, store: o.Store, usage: o.Usage, isClustered: o.IsClustered, boot: o.Boot, boots: o.Boots,
-		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{}, reserved: map[string]int64{},
+		log: o.Log, store: o.Store, usage: o.Usage, isClustered: o.IsClustered, boot: o.Boot, boots: o.Boots, owners: map[string]*own{},
 	}
+}
+
+// change changes what this server counts of an owner.
+func (q *Quota) change(owner string, change func(o *own)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o := q.owners[owner]
+	if o == nil {
+		o = &own{recent: map[int64]int{}}
+		q.owners[owner] = o
+	}
+	change(o)
+}
+
+// count has do decide by what is counted of an owner, and change what this server counts: together with the other nodes of the cluster, or, if
+// there are none or they can't count together now, alone. do may run more than once, and has to undo what it did before.
+func (q *Quota) count(ctx context.Context, owner string, do func(s *counted, o *own, now time.Time) error) (err error) {
+	if q.isSharing() {
+		err := q.share(ctx, owner, func(s *counted, now time.Time) (err error) {
+			q.change(owner, func(o *own) {
+				if err = do(s, o, now); err == nil {
+					s.set(q.boot, o)
+					o.recent = s.Recent // in case that it has to count alone
+				}
+			})
+			return err
+		})
+		if !errors.Is(err, errNotShared) {
+			return err
+		}
+	}
+	q.change(owner, func(o *own) {
+		now := time.Now()
+		s := &counted{Recent: o.recent, Day: o.day, Tokens: o.tokens}
+		s.tidy(now, nil)
+		err = do(s, o, now)
+	})
+	return err
 }
 
 // Admit counts the start of a request to a model, and done its end. The error may be a [*LimitError].
@@ -57,113 +102,118 @@ func (q *Quota) Admit(ctx context.Context, who *Identity) (done func(), _ error)
 	if who == nil || who.Limits == (Limits{}) {
 		return func() {}, nil
 	}
-	isShared := q.isSharing()
-	if who.Limits.TokensPerDay > 0 {
-		if err := q.recall(ctx, who.Owner); err != nil && !q.admitsDespite(err) {
-			return nil, err
-		}
-	}
-	alone, err := q.admitAlone(who, !isShared)
-	if err != nil || !isShared {
-		return alone, err
-	}
-	together, err := q.admitShared(ctx, who)
-	switch {
-	case err == nil:
-		return func() { together(); alone() }, nil
-	case errors.Is(err, errNotShared):
-		alone()
-		return q.admitAlone(who, true)
-	default:
-		alone()
+	l := who.Limits
+	if err := q.recall(ctx, who); err != nil {
 		return nil, err
 	}
-}
-
-// admitsDespite reports whether a request is admitted by what this server knows, since the store that the cluster shares is unreachable.
-func (q *Quota) admitsDespite(err error) bool {
-	return q.isClustered() && errors.Is(err, store.ErrUnavailable)
-}
-
-// admitAlone counts the start of a request on this node. If the limits aren't enforced, it only counts.
-func (q *Quota) admitAlone(who *Identity, isEnforced bool) (done func(), _ error) {
-	l, now := who.Limits, time.Now()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	recent := q.recent[who.Owner]
-	for len(recent) > 0 && now.Sub(recent[0]) >= time.Minute {
-		recent = recent[1:]
-	}
-	q.recent[who.Owner] = recent
-	switch {
-	case !isEnforced:
-	case l.Concurrent > 0 && q.running[who.Owner] >= l.Concurrent:
-		return nil, tooManyAtOnce()
-	case l.RequestsPerMinute > 0 && len(recent) >= l.RequestsPerMinute:
-		return nil, tooManyAMinute(time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute]))
-	case l.TokensPerDay > 0 && q.today[who.Owner].tokens >= int64(l.TokensPerDay):
-		return nil, dayIsOver()
-	}
-	if l.RequestsPerMinute > 0 {
-		q.recent[who.Owner] = append(recent, now)
-	}
-	q.running[who.Owner]++
-	return sync.OnceFunc(func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.running[who.Owner]--; q.running[who.Owner] <= 0 {
-			delete(q.running, who.Owner)
+	isCounted := false
+	end := func(o *own) {
+		if isCounted {
+			o.running--
 		}
-	}), nil
-}
-
-func tooManyAtOnce() *LimitError {
-	return &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
-}
-
-func tooManyAMinute(rest time.Duration) *LimitError {
-	return &LimitError{"This token has reached its limit of requests per minute.", rest}
-}
-
-// spentOn returns the tokens that an owner has used on a day, as far as this node knows.
-func (q *Quota) spentOn(owner string, day int) int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if s := q.today[owner]; s.day == day {
-		return s.tokens
+		isCounted = false
 	}
-	return 0
+	err := q.count(ctx, who.Owner, func(s *counted, o *own, now time.Time) error {
+		end(o)
+		day := store.Day(now)
+		if l.TokensPerDay > 0 && s.used(day, o) >= int64(l.TokensPerDay) {
+			return dayIsOver()
+		}
+		if err := s.admit(q.boot, o.running, l, now); err != nil {
+			return err
+		}
+		o.running++
+		isCounted = true
+		return nil
+	})
+	if err != nil {
+		q.change(who.Owner, end)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { q.end(who.Owner, end) }), nil
 }
 
-// recall loads an owner's usage of today, unless it is known.
-func (q *Quota) recall(ctx context.Context, owner string) error {
-	day := store.Day(time.Now())
-	q.mu.Lock()
-	isKnown := q.today[owner].day == day
-	q.mu.Unlock()
+// Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Quota.Used]. It returns
+// the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the rest, unless other
+// requests have reserved some of it; then it waits for them, but not for long, and is refused. So a day's use exceeds the limit by at most one
+// prompt. The error may be a [*LimitError].
+func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLength int) (each int, done func(), _ error) {
+	if !who.HasDailyLimit() {
+		return -1, func() {}, nil
+	}
+	if err := q.recall(ctx, who); err != nil {
+		return 0, nil, err
+	}
+	need = need.within(contextLength)
+	var held int64
+	settle := func(o *own) {
+		o.held -= held
+		held = 0
+	}
+	for by := time.Now().Add(settleTime); ; {
+		waits := false
+		err := q.count(ctx, who.Owner, func(s *counted, o *own, now time.Time) (err error) {
+			settle(o)
+			reserved := o.held + s.heldBut(q.boot)
+			var tokens int64
+			each, tokens, waits, err = need.fit(int64(who.Limits.TokensPerDay)-s.used(store.Day(now), o), reserved)
+			if err == nil && !waits {
+				o.held += tokens
+				held = tokens
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			q.change(who.Owner, settle)
+			return 0, nil, err
+		case !waits:
+			return each, sync.OnceFunc(func() { q.end(who.Owner, settle) }), nil
+		case time.Now().After(by):
+			return 0, nil, restIsReserved()
+		}
+		select {
+		case <-time.After(settleRetry):
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		}
+	}
+}
+
+// recall loads the identity's usage of today, if it is limited and not known yet. If the store that a cluster shares is unreachable, what
+// this server knows is enough.
+func (q *Quota) recall(ctx context.Context, who *Identity) error {
+	day, isKnown := store.Day(time.Now()), !who.HasDailyLimit()
+	if !isKnown {
+		q.change(who.Owner, func(o *own) { isKnown = o.day == day })
+	}
 	if isKnown {
 		return nil
 	}
-	return q.usage.TokensOn(ctx, owner, day, func(tokens int64) {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.today[owner] = spent{day, tokens}
+	err := q.usage.TokensOn(ctx, who.Owner, day, func(tokens int64) {
+		q.change(who.Owner, func(o *own) { o.day, o.tokens = day, tokens })
 	})
+	if q.isClustered() && errors.Is(err, store.ErrUnavailable) {
+		return nil
+	}
+	return err
 }
 
 // Used counts a request to a model, and its tokens.
 func (q *Quota) Used(who *Identity, model string, u translate.Usage) {
-	owner, tokens := who.ID(), int64(u.Prompt)+int64(u.Completion)
-	if who.HasDailyLimit() && q.isClustered() {
-		q.sharing.change(owner, func(o *localCount) { o.unshared += tokens })
-	}
-	now := time.Now()
+	owner, tokens, now := who.ID(), int64(u.Prompt)+int64(u.Completion), time.Now()
 	q.usage.Add(now, owner, model, u, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if s := q.today[owner]; s.day == store.Day(now) {
-			s.tokens += tokens
-			q.today[owner] = s
+		o := q.owners[owner]
+		if o == nil {
+			return // it isn't limited
+		}
+		if o.day == store.Day(now) {
+			o.tokens += tokens
+		}
+		if who.HasDailyLimit() && q.isClustered() {
+			o.unshared += tokens
 		}
 	})
 }

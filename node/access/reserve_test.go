@@ -10,9 +10,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
+var ann = &Identity{Owner: "ann", Limits: Limits{TokensPerDay: 100}}
+
 func quotaOf(used int64) *Quota {
-	q := newQuota(new(Options))
-	q.today["ann"] = spent{store.Day(time.Now()), used}
+	q := newQuota(&Options{IsClustered: func() bool { return false }})
+	q.change("ann", func(o *own) { o.day, o.tokens = store.Day(time.Now()), used })
 	return q
 }
 
@@ -38,10 +40,8 @@ func TestReserve(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				q := quotaOf(tt.used)
-				if tt.held > 0 {
-					q.reserved["ann"] = tt.held
-				}
-				each, done, err := q.reserve(t.Context(), "ann", 100, tt.need)
+				q.change("ann", func(o *own) { o.held = tt.held })
+				each, done, err := q.Reserve(t.Context(), ann, tt.need, 0)
 				if err == nil {
 					done()
 				}
@@ -52,8 +52,8 @@ func TestReserve(t *testing.T) {
 				if each != tt.each {
 					t.Errorf("%d tokens for each choice, want %d", each, tt.each)
 				}
-				if q.reserved["ann"] != tt.held {
-					t.Errorf("%d tokens are reserved behind it", q.reserved["ann"])
+				if held := q.owners["ann"].held; held != tt.held {
+					t.Errorf("%d tokens are reserved behind it", held)
 				}
 			})
 		})
@@ -65,7 +65,7 @@ func TestReserve_WaitsForWhatIsBeingSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q, need := quotaOf(0), Need{Bytes: 30, Prompts: 1, Choices: 1, Completion: 60}
-		_, done, err := q.reserve(t.Context(), "ann", 100, need)
+		_, done, err := q.Reserve(t.Context(), ann, need, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestReserve_WaitsForWhatIsBeingSettled(t *testing.T) {
 			time.Sleep(settleTime / 2)
 			done()
 		}()
-		each, done2, err := q.reserve(t.Context(), "ann", 100, need)
+		each, done2, err := q.Reserve(t.Context(), ann, need, 0)
 		if err != nil || each != 60 {
 			t.Fatalf("%d, %v", each, err)
 		}

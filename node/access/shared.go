@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
@@ -15,8 +14,6 @@ const (
 	shareTimeout = 500 * time.Millisecond
 	// shareRest is how long the store isn't asked after a failure.
 	shareRest = 2 * time.Second
-	// shareRetry is the pause of a request that waits for other requests of its owner on other nodes.
-	shareRetry = 100 * time.Millisecond
 	// SharedAge is how long it is remembered what an owner has used.
 	SharedAge = 48 * time.Hour
 )
@@ -24,8 +21,8 @@ const (
 // errNotShared says that what the nodes count together isn't known now.
 var errNotShared = errors.New("the nodes of the cluster can't count together now")
 
-// shared is what the nodes of a cluster have counted of an owner.
-type shared struct {
+// counted is what the nodes of a cluster have counted of an owner, or what a server has that counts alone.
+type counted struct {
 	Recent  map[int64]int    `json:"recent,omitempty"`  // requests by the second in which they began, since 1970
 	Running map[string]int   `json:"running,omitempty"` // requests in progress, by the node's boot
 	Day     int              `json:"day,omitempty"`
@@ -33,59 +30,24 @@ type shared struct {
 	Held    map[string]int64 `json:"held,omitempty"`   // tokens reserved for requests in progress, by the node's boot
 }
 
-// sharing is how a node counts together with the others.
-type sharing struct {
-	mu   sync.Mutex
-	rest time.Time              // when the store is asked again
-	of   map[string]*localCount // by owner
-}
-
-// localCount is what this node counts of an owner. The other nodes see it as of its last change that reached the store.
-type localCount struct {
-	running  int   // requests in progress
-	held     int64 // tokens reserved for them
-	unshared int64 // tokens that were used since
-	isStale  bool  // a change hasn't reached the store
-}
-
-// change changes what this node counts of an owner, and returns it. What is nothing is forgotten.
-func (s *sharing) change(owner string, change func(o *localCount)) localCount {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.of[owner]
-	if o == nil {
-		o = new(localCount)
-	}
-	change(o)
-	switch {
-	case *o == localCount{}:
-		delete(s.of, owner)
-	case s.of == nil:
-		s.of = map[string]*localCount{owner: o}
-	default:
-		s.of[owner] = o
-	}
-	return *o
-}
-
 // isSharing reports whether limits are counted with other nodes now.
 func (q *Quota) isSharing() bool {
 	if !q.isClustered() {
 		return false
 	}
-	q.sharing.mu.Lock()
-	defer q.sharing.mu.Unlock()
-	return !time.Now().Before(q.sharing.rest)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !time.Now().Before(q.rest)
 }
 
 // share changes what the nodes have counted of an owner. The error is that of change, or errNotShared.
-func (q *Quota) share(ctx context.Context, owner string, change func(s *shared, now time.Time) error) error {
+func (q *Quota) share(ctx context.Context, owner string, change func(s *counted, now time.Time) error) error {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
 	alive := q.boots()
 	var refusal error
 	err := q.store().ChangeLimits(ctx, owner, func(text string, now time.Time) (string, error) {
-		var s shared
+		var s counted
 		_ = json.Unmarshal([]byte(text), &s) // empty at first
 		s.tidy(now, alive)
 		if refusal = change(&s, now); refusal != nil {
@@ -100,17 +62,17 @@ func (q *Quota) share(ctx context.Context, owner string, change func(s *shared, 
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	}
-	q.sharing.mu.Lock()
-	defer q.sharing.mu.Unlock()
-	if q.sharing.rest.Before(time.Now()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.rest.Before(time.Now()) {
 		q.log.Warn("limits of tokens are counted by this node alone for now", "error", err)
 	}
-	q.sharing.rest = time.Now().Add(shareRest)
+	q.rest = time.Now().Add(shareRest)
 	return errNotShared
 }
 
 // tidy forgets what is over, and what nodes that are gone had in progress.
-func (s *shared) tidy(now time.Time, alive map[string]bool) {
+func (s *counted) tidy(now time.Time, alive map[string]bool) {
 	if s.Recent == nil {
 		s.Recent = map[int64]int{}
 	}
@@ -138,7 +100,7 @@ func (s *shared) tidy(now time.Time, alive map[string]bool) {
 }
 
 // set sets what a node counts.
-func (s *shared) set(boot string, o localCount) {
+func (s *counted) set(boot string, o *own) {
 	delete(s.Running, boot)
 	delete(s.Held, boot)
 	if o.running > 0 {
@@ -150,7 +112,7 @@ func (s *shared) set(boot string, o localCount) {
 }
 
 // admit returns why the limits forbid another request, of which the node itself has some in progress.
-func (s *shared) admit(boot string, running int, l Limits, now time.Time) error {
+func (s *counted) admit(boot string, running int, l Limits, now time.Time) error {
 	for node, n := range s.Running {
 		if node != boot {
 			running += n
@@ -172,59 +134,49 @@ func (s *shared) admit(boot string, running int, l Limits, now time.Time) error 
 	return nil
 }
 
-// used returns the tokens that were used on the day; before is what was used before the nodes began to count together.
-func (s *shared) used(day int, before int64) int64 {
+// used returns the tokens that were used on the day; at first, those that the server knows of.
+func (s *counted) used(day int, o *own) int64 {
 	if s.Day != day {
-		s.Day, s.Tokens = day, before
+		s.Day, s.Tokens = day, 0
+		if o.day == day {
+			s.Tokens = o.tokens
+		}
 	}
 	return s.Tokens
 }
 
-// admitShared is Admit for all nodes of the cluster. The error may be errNotShared.
-func (q *Quota) admitShared(ctx context.Context, who *Identity) (done func(), _ error) {
-	l, boot, isCounted := who.Limits, q.boot, false
-	err := q.share(ctx, who.Owner, func(s *shared, now time.Time) error {
-		if l.TokensPerDay > 0 && s.used(store.Day(now), q.spentOn(who.Owner, store.Day(now))) >= int64(l.TokensPerDay) {
-			return dayIsOver()
+// heldBut returns the tokens that are reserved on all nodes but one.
+func (s *counted) heldBut(boot string) (held int64) {
+	for node, n := range s.Held {
+		if node != boot {
+			held += n
 		}
-		var refusal error
-		s.set(boot, q.sharing.change(who.Owner, func(o *localCount) {
-			if isCounted { // by an attempt that failed
-				o.running--
-			}
-			if refusal = s.admit(boot, o.running, l, now); refusal == nil {
-				o.running++
-			}
-			isCounted = refusal == nil
-		}))
-		return refusal
-	})
-	done = sync.OnceFunc(func() { q.shareEnd(who.Owner, func(o *localCount) { o.running-- }) })
-	if err != nil && isCounted {
-		q.sharing.change(who.Owner, func(o *localCount) { o.running-- })
 	}
-	return done, err
+	return held
 }
 
-// shareEnd changes what this node counts of an owner at the end of a request, and shares it with the others.
-func (q *Quota) shareEnd(owner string, change func(o *localCount)) {
+// end changes what this server counts of an owner at the end of a request, and shares it with the other nodes.
+func (q *Quota) end(owner string, change func(o *own)) {
 	var unshared int64
-	q.sharing.change(owner, func(o *localCount) {
+	q.change(owner, func(o *own) {
 		change(o)
-		unshared, o.unshared, o.isStale = o.unshared, 0, true
+		unshared, o.unshared, o.isStale = o.unshared, 0, q.isClustered()
 	})
 	if q.isSharing() && q.shareNow(owner, unshared) == nil {
 		return
 	}
-	q.sharing.change(owner, func(o *localCount) { o.unshared += unshared })
+	q.change(owner, func(o *own) { o.unshared += unshared })
 }
 
-// shareNow shares what this node counts of an owner, and that tokens were used.
+// shareNow shares what this server counts of an owner, and that tokens were used.
 func (q *Quota) shareNow(owner string, tokens int64) error {
-	return q.share(context.Background(), owner, func(s *shared, now time.Time) error {
-		s.set(q.boot, q.sharing.change(owner, func(o *localCount) { o.isStale = false }))
+	return q.share(context.Background(), owner, func(s *counted, now time.Time) error {
+		q.change(owner, func(o *own) {
+			o.isStale = false
+			s.set(q.boot, o)
+		})
 		if tokens > 0 {
-			s.Tokens = s.used(store.Day(now), 0) + tokens
+			s.Tokens = s.used(store.Day(now), new(own)) + tokens
 		}
 		return nil
 	})
@@ -236,60 +188,14 @@ func (q *Quota) ShareStale() {
 		return
 	}
 	var stale []string
-	q.sharing.mu.Lock()
-	for owner, o := range q.sharing.of {
+	q.mu.Lock()
+	for owner, o := range q.owners {
 		if o.isStale {
 			stale = append(stale, owner)
 		}
 	}
-	q.sharing.mu.Unlock()
+	q.mu.Unlock()
 	for _, owner := range stale {
-		q.shareEnd(owner, func(*localCount) {})
+		q.end(owner, func(*own) {})
 	}
-}
-
-// reserveShared is reserve for all nodes of the cluster. The error may be errNotShared.
-func (q *Quota) reserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
-	for by := time.Now().Add(settleTime); ; {
-		each, tokens, waits, err := q.tryReserveShared(ctx, owner, limit, need)
-		switch {
-		case err != nil:
-			return 0, nil, err
-		case !waits:
-			return each, sync.OnceFunc(func() { q.shareEnd(owner, func(o *localCount) { o.held -= tokens }) }), nil
-		case time.Now().After(by):
-			return 0, nil, restIsReserved()
-		}
-		select {
-		case <-time.After(shareRetry):
-		case <-ctx.Done():
-			return 0, nil, ctx.Err()
-		}
-	}
-}
-
-func (q *Quota) tryReserveShared(ctx context.Context, owner string, limit int64, need Need) (each int, tokens int64, waits bool, _ error) {
-	boot, counted := q.boot, int64(0)
-	err := q.share(ctx, owner, func(s *shared, now time.Time) (refusal error) {
-		left := limit - s.used(store.Day(now), q.spentOn(owner, store.Day(now)))
-		s.set(boot, q.sharing.change(owner, func(o *localCount) {
-			o.held -= counted // of an attempt that failed
-			counted = 0
-			held := o.held
-			for node, n := range s.Held {
-				if node != boot {
-					held += n
-				}
-			}
-			if each, tokens, waits, refusal = need.fit(left, held, held > 0); refusal == nil && !waits {
-				counted = tokens
-				o.held += tokens
-			}
-		}))
-		return refusal
-	})
-	if err != nil && counted > 0 {
-		q.sharing.change(owner, func(o *localCount) { o.held -= counted })
-	}
-	return each, tokens, waits, err
 }

@@ -9,8 +9,8 @@ import (
 var alive = map[string]bool{"one": true, "two": true}
 
 // sharedAt is an empty state at a time.
-func sharedAt(now time.Time) *shared {
-	s := new(shared)
+func sharedAt(now time.Time) *counted {
+	s := new(counted)
 	s.tidy(now, alive)
 	return s
 }
@@ -43,7 +43,7 @@ func TestShared_Concurrent(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := sharedAt(now)
 	limits := Limits{Concurrent: 3}
-	s.set("one", localCount{running: 2})
+	s.set("one", &own{running: 2})
 	if err := s.admit("two", 0, limits, now); err != nil {
 		t.Error(err)
 	}
@@ -53,12 +53,12 @@ func TestShared_Concurrent(t *testing.T) {
 	if err := s.admit("one", 2, limits, now); err != nil {
 		t.Errorf("a node's own requests are counted twice: %v", err)
 	}
-	s.set("gone", localCount{running: 5, held: 7})
+	s.set("gone", &own{running: 5, held: 7})
 	s.tidy(now, alive)
 	if err := s.admit("two", 0, limits, now); err != nil || len(s.Held) > 0 {
 		t.Errorf("the requests of a node that is gone count: %v", err)
 	}
-	s.set("one", localCount{})
+	s.set("one", &own{})
 	if len(s.Running) > 0 {
 		t.Errorf("%+v", s)
 	}
@@ -67,28 +67,14 @@ func TestShared_Concurrent(t *testing.T) {
 func TestShared_TokensOfADay(t *testing.T) {
 	t.Parallel()
 	s := sharedAt(time.Unix(1_700_000_000, 0))
-	if got := s.used(5, 100); got != 100 {
+	if got := s.used(5, &own{day: 5, tokens: 100}); got != 100 {
 		t.Errorf("%d before anything was shared", got)
 	}
 	s.Tokens += 20
-	if got := s.used(5, 999); got != 120 {
+	if got := s.used(5, &own{day: 5, tokens: 999}); got != 120 {
 		t.Errorf("%d on the same day", got)
 	}
-	if got := s.used(6, 0); got != 0 {
+	if got := s.used(6, new(own)); got != 0 {
 		t.Errorf("%d on the next day", got)
-	}
-}
-
-// What one owner counts is forgotten once it is nothing.
-func TestSharing_ForgetsNothing(t *testing.T) {
-	t.Parallel()
-	var s sharing
-	s.change("a", func(o *localCount) { o.running++ })
-	if got := s.change("a", func(o *localCount) { o.held = 5 }); got != (localCount{running: 1, held: 5}) {
-		t.Errorf("%+v", got)
-	}
-	s.change("a", func(o *localCount) { *o = localCount{} })
-	if len(s.of) > 0 {
-		t.Errorf("%+v", s.of)
 	}
 }
