@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
 // reachError says why a remote can't be reached. Its text has no address: it is shown to clients.
@@ -58,7 +56,7 @@ func explained(err error) string {
 		return innermost(op.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends the connection before its answer is complete"
-	case errors.Is(err, http1.ErrHeadTooLong), strings.Contains(err.Error(), "response headers exceeded"):
+	case strings.Contains(err.Error(), "response headers exceeded"):
 		return "the header of its answer is too long"
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		return "it doesn't speak HTTP: the address may be that of another program"

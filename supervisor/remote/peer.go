@@ -72,7 +72,7 @@ func (s *Server) addLoaded(ctx context.Context, models []Model) error {
 
 // Open sends another node a request without a body, and returns the body of the answer if its status is 200.
 func (s *Server) Open(ctx context.Context, method, path string) (io.ReadCloser, error) {
-	req, err := s.request(ctx, method, path, s.fields(ctx))
+	req, err := s.request(ctx, method, path)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Server) Open(ctx context.Context, method, path string) (io.ReadCloser, 
 
 // Ask sends another node a request without a body, and returns the status and the body of the answer, which may have most bytes.
 func (s *Server) Ask(ctx context.Context, method, path string, most int64) (status int, body []byte, err error) {
-	req, err := s.request(ctx, method, path, s.fields(ctx))
+	req, err := s.request(ctx, method, path)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -24,7 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/internal/secret"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -38,8 +37,6 @@ const (
 	pingTimeout = 10 * time.Second
 	// idleTimeout is how long a connection is kept without a request. Many servers close it earlier.
 	idleTimeout = 30 * time.Second
-	// mostFields is how many fields the header of a request has at most.
-	mostFields = 9
 	// maxHeader bounds the header of an answer, and maxList what a server may say of itself, in bytes.
 	maxHeader = 64 << 10
 	maxList   = 16 << 20
@@ -51,7 +48,6 @@ type Server struct {
 	self   string // the id of this server, as [supervisor.Via]
 	base   string
 	client *http.Client
-	direct *direct      // sends what generates tokens; nil: the client does
 	kind   atomic.Value // a string, once it is known
 
 	mu       sync.Mutex
@@ -71,7 +67,7 @@ func NewServer(c Config, self string) (*Server, error) {
 	}}
 	inFlight, abandon := context.WithCancel(context.Background())
 	return &Server{
-		config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), inFlight: inFlight, abandon: abandon,
+		config: c, self: self, base: c.base(), inFlight: inFlight, abandon: abandon,
 		client: &http.Client{
 			// The key must not reach another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -123,9 +119,6 @@ func (c *Config) tls() (*tls.Config, error) {
 // Close closes the connections that aren't used.
 func (s *Server) Close() {
 	s.client.CloseIdleConnections()
-	if s.direct != nil {
-		s.direct.CloseIdle()
-	}
 }
 
 // errSevered is the error of requests to a server that has stopped answering.
@@ -174,22 +167,19 @@ func (s *Server) sever() {
 }
 
 func (s *Server) send(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
-	fields := append(s.fields(ctx), http1.Field{Name: "Content-Type", Value: "application/json"})
-	if d := body.Demand; s.config.Peer != "" && d != nil {
-		fields = append(fields, http1.Field{Name: OwnerHeader, Value: url.QueryEscape(d.Owner)})
-		if d.TTL != nil {
-			fields = append(fields, http1.Field{Name: TTLHeader, Value: d.TTL.String()})
-		}
-		if d.Retention != nil {
-			fields = append(fields, http1.Field{Name: KeepHeader, Value: formatRetention(d.Retention)})
-		}
-	}
-	if s.direct != nil {
-		return s.masked(s.direct.post(ctx, path, fields, body.Body()))
-	}
-	req, err := s.request(ctx, http.MethodPost, path, fields)
+	req, err := s.request(ctx, http.MethodPost, path)
 	if err != nil {
 		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if d := body.Demand; s.config.Peer != "" && d != nil {
+		req.Header.Set(OwnerHeader, url.QueryEscape(d.Owner))
+		if d.TTL != nil {
+			req.Header.Set(TTLHeader, d.TTL.String())
+		}
+		if d.Retention != nil {
+			req.Header.Set(KeepHeader, formatRetention(d.Retention))
+		}
 	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
@@ -197,13 +187,9 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 	return s.do(req)
 }
 
-// do sends a request by the client.
+// do sends a request. The answer is without the key, and an error without the address.
 func (s *Server) do(req *http.Request) (*http.Response, error) {
-	return s.masked(s.client.Do(req)) //nolint:gosec // the operator has given the address
-}
-
-// masked returns an answer without the key, or an error without the address.
-func (s *Server) masked(resp *http.Response, err error) (*http.Response, error) {
+	resp, err := s.client.Do(req) //nolint:gosec // the operator has given the address
 	if err != nil {
 		return nil, s.withoutURL(err)
 	}
@@ -211,31 +197,22 @@ func (s *Server) masked(resp *http.Response, err error) (*http.Response, error) 
 	return resp, nil
 }
 
-func (s *Server) request(ctx context.Context, method, path string, fields []http1.Field) (*http.Request, error) {
+// request returns a request with the header that all have.
+func (s *Server) request(ctx context.Context, method, path string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range fields {
-		req.Header[f.Name] = []string{f.Value}
-	}
-	return req, nil
-}
-
-// fields returns the header of every request.
-func (s *Server) fields(ctx context.Context) []http1.Field {
-	fields := append(make([]http1.Field, 0, mostFields),
-		http1.Field{Name: "User-Agent", Value: outbound.UserAgent},
-		http1.Field{Name: "Accept", Value: "application/json, text/event-stream"},
-		http1.Field{Name: "Via", Value: supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self))},
-	)
+	req.Header.Set("User-Agent", outbound.UserAgent)
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Via", supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self)))
 	if s.config.Key != "" {
-		fields = append(fields, http1.Field{Name: "Authorization", Value: "Bearer " + s.config.Key})
+		req.Header.Set("Authorization", "Bearer "+s.config.Key)
 	}
 	if s.config.Peer != "" {
-		fields = append(fields, http1.Field{Name: NodeHeader, Value: s.config.Peer})
+		req.Header.Set(NodeHeader, s.config.Peer)
 	}
-	return fields
+	return req, nil
 }
 
 // Silence returns how long an answer may send nothing.
@@ -272,7 +249,7 @@ func (s *Server) Alive(ctx context.Context) error {
 
 // get asks for a document. If into isn't nil, the answer is parsed.
 func (s *Server) get(ctx context.Context, path string, into any) error {
-	req, err := s.request(ctx, http.MethodGet, path, s.fields(ctx))
+	req, err := s.request(ctx, http.MethodGet, path)
 	if err != nil {
 		return err
 	}
@@ -285,12 +262,12 @@ func (s *Server) post(ctx context.Context, path string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req, err := s.request(ctx, http.MethodPost, path, s.fields(ctx))
+	req, err := s.request(ctx, http.MethodPost, path)
 	if err != nil {
 		return err
 	}
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	req.Header["Content-Type"] = []string{"application/json"}
+	req.Header.Set("Content-Type", "application/json")
 	return s.fetch(req, into)
 }
 
