@@ -1,7 +1,9 @@
 package api
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -27,7 +29,11 @@ func withRemotes(all ...*fakeremote.Server) option {
 }
 
 func remoteConfig(name string, r *fakeremote.Server, prefer int) remote.Config {
-	return remote.Config{Name: name, URL: r.URL, Prefer: prefer, Insecure: strings.HasPrefix(r.URL, "https:"), Key: "the remote's key"}
+	c := remote.Config{Name: name, URL: r.URL, Prefer: prefer, Key: "the remote's key"}
+	if certificate := r.Certificate(); certificate != nil {
+		c.Pin = fmt.Sprintf("%x", sha256.Sum256(certificate.Raw))
+	}
+	return c
 }
 
 // await waits until the server knows a model.

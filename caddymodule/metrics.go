@@ -21,7 +21,7 @@ var (
 		"for other programs on its GPU (gpu), or since nobody used it (ttl).", "model", "reason")
 	unloadsSeries = series("unloads_total", "How often an instance of the model was ended on request (unload), "+
 		"to be started with other settings (settings) or to leave room for another (sharing), "+
-		"because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model",
+		"or since its process was sent a signal to end (signal).", "model",
 		"reason")
 	crashesSeries  = series("crashes_total", "How often a loaded instance's engine ended unexpectedly or hung.", "model")
 	failuresSeries = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")
@@ -81,7 +81,7 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 var (
 	evictionReasons = []schedule.Reason{schedule.ForRoom, schedule.ForOthers, schedule.ForIdleness}
 	unloadReasons   = []schedule.Reason{
-		schedule.ForRequest, schedule.ForSettings, schedule.ForSharing, schedule.ForNobody,
+		schedule.ForRequest, schedule.ForSettings, schedule.ForSharing,
 		schedule.ForSignal,
 	}
 )

@@ -123,7 +123,7 @@ func TestCollector_Golden(t *testing.T) {
 			supervisor.PhaseLaunch: histogramOf(histogram.Waits, 0.02), supervisor.PhaseLoad: histogramOf(histogram.Waits, 1.48),
 		}},
 		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[schedule.Reason]uint64{
-			schedule.ForRoom: 3, schedule.ForIdleness: 4, schedule.ForRequest: 5, schedule.ForSettings: 6, schedule.ForNobody: 7, schedule.ForSignal: 8, schedule.ForSilence: 1,
+			schedule.ForRoom: 3, schedule.ForIdleness: 4, schedule.ForRequest: 5, schedule.ForSettings: 6, schedule.ForSignal: 8, schedule.ForSilence: 1,
 		}},
 	}})
 	wantGolden(t, "metrics.golden", scrape(t, registry))

@@ -56,7 +56,7 @@ func (n *Node) enforce() {
 
 func (ds *Devices) limits(s *Settings, found *foundDevices) schedule.Limits {
 	l := schedule.Limits{
-		Instances: s.MaxLoaded, Memory: ds.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
+		Instances: s.MaxLoaded, Memory: ds.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Node: s.Cluster.Name(),
 	}
 	if !s.Warm.Off {
 		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter

@@ -43,7 +43,6 @@ type Settings struct {
 	Queue        int           // maximum waiting requests per model; 0: unlimited
 	Inspect      int           // how many requests are kept whole, in memory; 0: none
 	BodyMemory   int64         // maximum size of all request bodies together, in bytes; 0: depends on the machine's memory
-	AbandonLoads bool          // stop a load that no request waits for any more
 	StallTimeout time.Duration // how long an engine may make no progress; 0: five minutes
 	SlowClient   time.Duration // how long a client may read nothing of its response; 0: one minute
 
@@ -246,7 +245,6 @@ func (m MCPSettings) ofPool() servers.Settings {
 type WarmSettings struct {
 	Off       bool          // none, and those that there are are deleted
 	Size      int64         // of all files together, in bytes; 0: depends on the disk
-	Daily     int64         // written in a day, in bytes; 0: depends on Size
 	MaxAge    time.Duration // of a state that isn't used; 0: unlimited
 	SaveAfter time.Duration // that an instance is unused; 0: nothing is saved
 	MinTokens int           // of a state
@@ -254,7 +252,7 @@ type WarmSettings struct {
 
 // ofStore returns the settings of the store of states.
 func (w WarmSettings) ofStore() warm.Settings {
-	return warm.Settings{Off: w.Off, Size: w.Size, Daily: w.Daily, MaxAge: w.MaxAge}
+	return warm.Settings{Off: w.Off, Size: w.Size, MaxAge: w.MaxAge}
 }
 
 // isCold reports whether no states of a model's prompts are kept.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/node/cluster"
-	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
 
 func TestSettings_ResolveTakesTheClosestAlias(t *testing.T) {
@@ -39,7 +38,7 @@ func TestCluster_Settings(t *testing.T) {
 		"without one":       {Settings{Cluster: cluster.Settings{URL: "https://a:1"}}, "store postgres"},
 		"no URL":            {Settings{Cluster: cluster.Settings{URL: "a:1"}, Store: postgres}, "http://"},
 		"with a password":   {Settings{Cluster: cluster.Settings{URL: "https://u:p@a:1"}, Store: postgres}, "password"},
-		"TLS without https": {Settings{Cluster: cluster.Settings{URL: "http://a:1", TLS: remote.Config{Insecure: true}}, Store: postgres}, ""},
+		"TLS without https": {Settings{Cluster: cluster.Settings{URL: "http://a:1", CA: "ca.pem"}, Store: postgres}, ""},
 	} {
 		if err := tt.s.Validate(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)

@@ -132,7 +132,7 @@ func (s *Supervisor) lease(ctx context.Context, d *schedule.Demand, notifier *No
 }
 
 // Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx
-// ends, unless Limits.Abandon is set.
+// ends.
 func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *Notifier) (Info, error) {
 	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitLoad, Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec}})
 	return a.info, err

@@ -227,8 +227,7 @@ func (s *Store) mayWrite(bytes int64, now time.Time) bool {
 	}
 	if !s.ledger.warned {
 		s.ledger.warned = true
-		s.log.Warn("as much was written today as may be, so no more states of prompts are saved before midnight UTC; "+
-			"warm { daily } changes the bound", "written", s.ledger.Bytes, "daily", s.daily())
+		s.log.Warn("as much was written today as may be, so no more states of prompts are saved before midnight UTC", "written", s.ledger.Bytes, "daily", s.daily())
 	}
 	return false
 }

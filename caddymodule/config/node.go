@@ -21,7 +21,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
@@ -81,7 +80,6 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 		Queue:          *full.Queue,
 		Inspect:        full.Inspect,
 		BodyMemory:     int64(full.BodyMemory),
-		AbandonLoads:   full.AbandonedLoads == "stop",
 		StallTimeout:   time.Duration(full.StallTimeout),
 		SlowClient:     time.Duration(full.SlowClientTimeout),
 		PrivatePrompts: full.PromptCache == "private",
@@ -99,7 +97,7 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 			TokenGrace:  time.Duration(*full.Store.TokenGrace),
 		},
 		Warm: node.WarmSettings{
-			Off: full.Warm.Off, Size: int64(full.Warm.Size), Daily: int64(full.Warm.Daily), MaxAge: time.Duration(*full.Warm.MaxAge),
+			Off: full.Warm.Off, Size: int64(full.Warm.Size), MaxAge: time.Duration(*full.Warm.MaxAge),
 			SaveAfter: time.Duration(full.Warm.SaveAfter), MinTokens: full.Warm.MinTokens,
 		},
 		Engines: map[string]node.EngineSettings{},
@@ -198,9 +196,6 @@ func (s *Settings) remotes(to *node.Settings, log *slog.Logger, replace *caddy.R
 			log.Warn("the key of a remote is sent without TLS, so others on its network can read it: use https, "+
 				"or a tunnel such as WireGuard", "remote", c.Name)
 		}
-		if c.Insecure {
-			log.Warn("any certificate of a remote is accepted: give tls_ca or tls_pin instead of tls_insecure", "remote", c.Name)
-		}
 		to.Remotes = append(to.Remotes, c)
 	}
 	return failed
@@ -215,17 +210,14 @@ func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.R
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	to.Cluster = cluster.Settings{URL: strings.TrimRight(address, "/"), TLS: remote.Config{Insecure: s.Cluster.TLSInsecure}}
+	to.Cluster = cluster.Settings{URL: strings.TrimRight(address, "/")}
 	if s.Cluster.TLSCA != "" {
-		to.Cluster.TLS.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
+		to.Cluster.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
 	}
 	if isInClear(to.Cluster.URL) {
 		log.Warn("the nodes of the cluster reach this one without TLS, so others on the network can read prompts and the nodes' "+
 			"keys: use https, or a tunnel such as WireGuard",
 			"node", to.Cluster.Name())
-	}
-	if s.Cluster.TLSInsecure {
-		log.Warn("any certificate of another node is accepted: give tls_ca instead of tls_insecure", "node", to.Cluster.Name())
 	}
 	return nil
 }

@@ -58,9 +58,6 @@ type Remote struct {
 
 	// The SHA-256 of the server's certificate in hex, which is trusted instead of any authority.
 	TLSPin string `json:"tls_pin,omitempty" args:"<sha256>"`
-
-	// Whether any certificate is accepted: whoever is on the way can read the key and the prompts. Default: off.
-	TLSInsecure bool `json:"tls_insecure,omitempty"`
 }
 
 // Check checks what can be checked before placeholders are resolved.
@@ -84,7 +81,7 @@ func (r *Remote) node(resolve func(string) string) remote.Config {
 	c := remote.Config{
 		Name: r.Name, URL: resolve(r.URL), Key: resolve(r.Key), Kind: r.Kind, Models: r.Models, Vision: r.Vision, Embeddings: r.Embeddings,
 		Rerankers: r.Rerankers, ContextLength: r.ContextLength, Parallel: r.Parallel, Stall: time.Duration(r.StallTimeout),
-		Pin: resolve(r.TLSPin), Insecure: r.TLSInsecure,
+		Pin: resolve(r.TLSPin),
 	}
 	if c.Name == "" {
 		c.Name = remote.NameOf(c.URL)
@@ -106,9 +103,6 @@ type Cluster struct {
 
 	// A file with certificates of authorities that are trusted when other nodes are asked, beside the system's.
 	TLSCA string `json:"tls_ca,omitempty" args:"<file>" otherwise:"the system's authorities"`
-
-	// Whether any certificate of another node is accepted: whoever is on the way can read the keys of nodes and the prompts.
-	TLSInsecure bool `json:"tls_insecure,omitempty" otherwise:"off"`
 }
 
 // The environment variables of Hugging Face's own tools. They are used if the configuration names no hub.

@@ -63,9 +63,6 @@ type Settings struct {
 	// in size.
 	Inspect int `json:"inspect,omitempty" args:"<n>" min:"0" default:"0" example:"100"`
 
-	// What happens to a load when no request waits for it any more: it is finished or stopped.
-	AbandonedLoads string `json:"abandoned_loads,omitempty" args:"finish|stop" default:"finish"`
-
 	// The longest time that an engine may make no progress, while it loads or answers, before it counts as hung. Once an engine's speed is
 	// known, one that hangs during requests is ended sooner.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty" args:"<duration>" default:"5m" example:"90s"`

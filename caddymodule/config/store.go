@@ -53,9 +53,6 @@ type Warm struct {
 	// How much all files may take together. A tenth of the disk, or 1 GiB if that is less, always stays free.
 	Size option.Size `json:"size,omitempty" args:"<size>" max:"1PiB" otherwise:"1/10 of the free disk, at most 50 GiB" example:"20GiB"`
 
-	// How much may be written in a day.
-	Daily option.Size `json:"daily,omitempty" args:"<size>" max:"1PiB" otherwise:"ten times the size, 64 to 256 GiB" example:"200GiB"`
-
 	// How long a state is kept that isn't used; 0: as long as there is room.
 	MaxAge *caddy.Duration `json:"max_age,omitempty" args:"<duration>" default:"7d" example:"3d"`
 

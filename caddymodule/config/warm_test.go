@@ -29,7 +29,7 @@ func TestWarm_Settings(t *testing.T) {
 		"nothing":        {Warm{}, defaults},
 		"off":            {Warm{Off: true}, with(func(s *node.WarmSettings) { s.Off = true })},
 		"at any age":     {Warm{MaxAge: new(caddy.Duration)}, with(func(s *node.WarmSettings) { s.MaxAge = 0 })},
-		"sizes":          {Warm{Size: 1, Daily: 2}, with(func(s *node.WarmSettings) { s.Size, s.Daily = 1, 2 })},
+		"sizes":          {Warm{Size: 1}, with(func(s *node.WarmSettings) { s.Size = 1 })},
 		"sooner, longer": {Warm{SaveAfter: 3, MinTokens: 4}, with(func(s *node.WarmSettings) { s.SaveAfter, s.MinTokens = 3, 4 })},
 	} {
 		got, err := (&Settings{Warm: tt.warm}).NodeSettings(slog.New(slog.DiscardHandler), caddy.NewReplacer())

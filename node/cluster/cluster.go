@@ -42,8 +42,8 @@ const keyPrefix = "lm-node-"
 
 // Settings say that a server is one of several that share a store.
 type Settings struct {
-	URL string        // where the other nodes reach this one; empty: it is in no cluster
-	TLS remote.Config // of which CA and Insecure are used: how the certificates of other nodes are checked
+	URL string // where the other nodes reach this one; empty: it is in no cluster
+	CA  string // a file with certificates of authorities by which other nodes are trusted, beside the system's; empty: none
 }
 
 // Name returns the node's name in its cluster: the host and port of its address; empty: it is in none.
@@ -68,7 +68,7 @@ func (s *Settings) Validate(isShared bool) error {
 func (s *Settings) configOf(n *store.Node) remote.Config {
 	c := remote.Config{Name: n.Name, URL: n.Address, Key: n.Key, Kind: remote.KindLmcaddy, Peer: s.Name()}
 	if strings.HasPrefix(n.Address, "https:") {
-		c.CA, c.Insecure = s.TLS.CA, s.TLS.Insecure
+		c.CA = s.CA
 	}
 	return c
 }

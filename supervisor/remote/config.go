@@ -32,9 +32,8 @@ type Config struct {
 
 	Stall time.Duration // how long an answer may send nothing; 0: ten minutes
 
-	CA       string // a file with certificates of authorities beside the system's; empty: none
-	Pin      string // the SHA-256 of the server's certificate, in hex, which is trusted instead of any authority; empty: none
-	Insecure bool   // any certificate is accepted
+	CA  string // a file with certificates of authorities beside the system's; empty: none
+	Pin string // the SHA-256 of the server's certificate, in hex, which is trusted instead of any authority; empty: none
 
 	Peer string // this machine's name in the cluster that the server is another node of; empty: it is none
 }
@@ -99,15 +98,13 @@ func (c *Config) Validate() error {
 		return errors.New("parallel, context_length and stall_timeout must not be negative")
 	case c.Prefer < -MaxPrefer || c.Prefer > MaxPrefer:
 		return fmt.Errorf("prefer %d: it must be from %d to %d", c.Prefer, -MaxPrefer, MaxPrefer)
-	case c.Pin != "" && c.Insecure:
-		return errors.New("tls_pin and tls_insecure contradict each other: leave one of them out")
 	case c.Pin != "":
 		if sum, err := hex.DecodeString(strings.ReplaceAll(c.Pin, ":", "")); err != nil || len(sum) != 32 {
 			return errors.New("tls_pin: it must be the SHA-256 of the server's certificate in hex, 64 digits")
 		}
 	}
-	if (c.CA != "" || c.Pin != "" || c.Insecure) && strings.HasPrefix(c.URL, "http:") {
-		return errors.New("the options tls_ca, tls_pin and tls_insecure are for addresses that begin with https://")
+	if (c.CA != "" || c.Pin != "") && strings.HasPrefix(c.URL, "http:") {
+		return errors.New("the options tls_ca and tls_pin are for addresses that begin with https://")
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +29,11 @@ func TestSecret_AStreamGoesOn(t *testing.T) {
 			far.Start()
 		}
 		t.Cleanup(far.Close)
-		s := serverOf(t, Config{Name: "r", URL: far.URL, Key: "secretkey", Insecure: http2})
+		c := Config{Name: "r", URL: far.URL, Key: "secretkey"}
+		if http2 {
+			c.Pin = fmt.Sprintf("%x", sha256.Sum256(far.Certificate().Raw))
+		}
+		s := serverOf(t, c)
 		resp, err := s.Post(t.Context(), "/", supervisor.Payload{})
 		if err != nil {
 			t.Fatal(err)

@@ -101,10 +101,8 @@ func (c *Config) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("tls_ca: the file %s has no certificate in the PEM format", c.CA)
 		}
 	}
-	if c.Insecure || c.Pin != "" {
-		secure.InsecureSkipVerify = true // the operator has chosen this, or the pin is checked instead
-	}
 	if c.Pin != "" {
+		secure.InsecureSkipVerify = true                                // the pin is checked instead
 		want, _ := hex.DecodeString(strings.ReplaceAll(c.Pin, ":", "")) // was validated
 		secure.VerifyConnection = func(state tls.ConnectionState) error {
 			if sum := sha256.Sum256(state.PeerCertificates[0].Raw); !bytes.Equal(sum[:], want) {

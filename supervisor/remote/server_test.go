@@ -343,7 +343,6 @@ func TestServer_Certificates(t *testing.T) {
 		"its own authority":        {Config{CA: authority}, true},
 		"its pin":                  {Config{Pin: hex.EncodeToString(sum[:])}, true},
 		"another pin":              {Config{Pin: strings.Repeat("00", 32)}, false},
-		"any":                      {Config{Insecure: true}, true},
 	} {
 		tt.config.URL, tt.config.Kind = far.URL, KindOpenAI
 		if err := tt.config.Validate(); err != nil {

@@ -17,9 +17,6 @@ func (w *world) checkDue() {
 		case w.isDue(w.st.savesAt(in)):
 			w.fail("%s is idle, and isn't saved", in.ID)
 		}
-		if w.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked && !w.isWanted(in) {
-			w.fail("nobody waits for %s, but it goes on loading", in.ID)
-		}
 	}
 	w.checkRelief()
 	for i, waiter := range w.st.Waiters {

@@ -84,29 +84,6 @@ func TestExpire_WhoeverComesMeanwhileGetsANewOne(t *testing.T) {
 	p.on(stopped(1), Spawn{"a", 2})
 }
 
-func TestExpire_LoadsThatNobodyWaitsForOnlyIfTheyAreTo(t *testing.T) {
-	t.Parallel()
-	for abandon, want := range map[bool][]Effect{
-		true:  {Refuse{2, errCancelled}, Stop{1, ForNobody}},
-		false: {Refuse{2, errCancelled}},
-	} {
-		p := newPlay(t, Limits{Abandon: abandon})
-		p.on(user(1, "a"), Spawn{"a", 1})
-		p.on(user(2, "a"))
-		p.on(GaveUp{1}, Refuse{1, errCancelled}) // there is another
-		p.on(GaveUp{2}, want...)
-	}
-}
-
-func TestExpire_WhatWeStartAgainIsNotAbandoned(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, Limits{Abandon: true})
-	p.idle(autoRestart(specOf("a", 1)))
-	p.on(died(1), Crashed{"a", "a", "exit status 1"}, Spawn{"a", 2})
-	p.on(Tick{})
-	p.on(ready(2), Loaded{2})
-}
-
 func TestExpire_AnotherTimeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

@@ -166,14 +166,6 @@ func TestMemory_ASecondAttemptForWhichThereIsNoRoomIsTold(t *testing.T) {
 	p.waits()
 }
 
-func TestMemory_ASecondAttemptThatNobodyWaitsForIsAbandoned(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, Limits{Abandon: true})
-	p.on(user(1, "a"), Spawn{"a", 1})
-	p.on(starved(1), Spawn{"a", 2})
-	p.on(GaveUp{1}, Refuse{1, errCancelled}, Stop{2, ForNobody})
-}
-
 func TestMemory_WithoutALimitEverythingFits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]Limits{"none": {}, "of instances": {Instances: 2}, "of memory": {Memory: 2 << 40}} {

@@ -185,16 +185,3 @@ func TestQueue_WhoIsServedAtOnceRefusesNobody(t *testing.T) {
 	p.on(of("bob", 20, "a"), Grant{20, 2, 1, false})
 	p.waits(10, 11, 12)
 }
-
-// A refused request's load is stopped if nothing else waits for it.
-func TestQueue_TheLoadOfARefusedRequest(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, Limits{Queue: 1, Abandon: true})
-	p.on(user(1, "a"), Spawn{"a", 1})
-	asked := user(2, "a")
-	draft := specOf("d", 1).Model
-	asked.Waiter.Draft, asked.Waiter.Spec = "d", with(asked.Waiter.Spec, func(s *Spec) { s.Draft = &draft })
-	p.on(asked, Spawn{"a:2", 2}, Refuse{2, queueFull("a", 1, time.Second)}, Stop{2, ForNobody})
-	p.on(stopped(2))
-	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
-}

@@ -44,7 +44,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // limits are such that every single model fits, but for a few that never do.
 func (w *world) limits() Limits {
-	return Limits{GPUs: w.gpus(), Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)], Node: []string{"", "here"}[w.rand.IntN(2)]}
+	return Limits{GPUs: w.gpus(), Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)], Node: []string{"", "here"}[w.rand.IntN(2)]}
 }
 
 // gpus are none, or up to three.
@@ -157,7 +157,7 @@ func (w *world) checkStop(e Stop, busy map[uint64]int, loading map[uint64]bool) 
 	case busy[e.Gen] > 0 && e.Reason != ForSilence:
 		w.fail("process %d is stopped for %s while it is busy", e.Gen, e.Reason)
 	case loading[e.Gen] && e.Reason == ForWhole && in.On.Whole:
-	case loading[e.Gen] && e.Reason != ForRequest && e.Reason != ForNobody && e.Reason != ForSilence:
+	case loading[e.Gen] && e.Reason != ForRequest && e.Reason != ForSilence:
 		w.fail("process %d is stopped for %s while it is loading", e.Gen, e.Reason)
 	case in.Spec.Pinned && (e.Reason == ForRoom || e.Reason == ForOthers):
 		w.fail("the pinned instance %s is evicted", in.ID)

@@ -38,7 +38,6 @@ type Limits struct {
 	Memory    int64  // bytes of the machine's memory, for all instances together
 	GPUs      []GPU  // those with memory of their own
 	Queue     int    // waiting requests for each model
-	Abandon   bool   // stop a load when its last waiter is gone
 	Node      string // this machine in its cluster; empty: it is in none
 
 	SaveTokens int           // the least number of tokens of a slot whose state is saved
@@ -151,17 +150,16 @@ type Reason string
 
 // The reasons. The first three are evictions.
 const (
-	ForRoom     Reason = "room"      // another model needs the room
-	ForOthers   Reason = "gpu"       // another program needs the memory of its GPU
-	ForIdleness Reason = "ttl"       // it was idle for its time to live
-	ForRequest  Reason = "unload"    // an unload was requested
-	ForSettings Reason = "settings"  // it is restarted with new settings
-	ForSharing  Reason = "sharing"   // it is restarted in a smaller size, which leaves room for another
-	ForWhole    Reason = "whole"     // it is loaded again without other models beside it, to be wholly on the GPU
-	ForNobody   Reason = "abandoned" // nothing waits for its load any more
-	ForSignal   Reason = "signal"    // its process was sent SIGTERM, SIGINT or SIGHUP
-	ForSilence  Reason = "hung"      // it had stopped answering
-	ForClosing  Reason = "closing"   // the server shuts down
+	ForRoom     Reason = "room"     // another model needs the room
+	ForOthers   Reason = "gpu"      // another program needs the memory of its GPU
+	ForIdleness Reason = "ttl"      // it was idle for its time to live
+	ForRequest  Reason = "unload"   // an unload was requested
+	ForSettings Reason = "settings" // it is restarted with new settings
+	ForSharing  Reason = "sharing"  // it is restarted in a smaller size, which leaves room for another
+	ForWhole    Reason = "whole"    // it is loaded again without other models beside it, to be wholly on the GPU
+	ForSignal   Reason = "signal"   // its process was sent SIGTERM, SIGINT or SIGHUP
+	ForSilence  Reason = "hung"     // it had stopped answering
+	ForClosing  Reason = "closing"  // the server shuts down
 )
 
 // Waiter is an entry of the queue. Each gets exactly one Grant or Refuse, except a WaitRestart, which has no caller.

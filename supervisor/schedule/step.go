@@ -27,7 +27,7 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 			refused.gone = true
 			st.Waiters.removeGone()
 			s.markWanted()
-			s.expire() // its load may have no other waiter
+			s.expire() // what it alone waited for
 		}
 	}
 	return s.effects
@@ -89,10 +89,7 @@ func (s *stepper) serveAll() {
 	if at := s.st.samplesAt(); !at.IsZero() && !s.now.Before(at) {
 		s.sample(false)
 	}
-	if s.expire() { // who has waited for that load may use another instance now
-		s.markWanted()
-		s.serveInOrder()
-	}
+	s.expire()
 	for _, in := range s.st.Instances { // one slot at a time for each instance
 		if at := s.st.savesAt(in); !at.IsZero() && !s.now.Before(at) {
 			s.save(in, in.book.worthSaving(s.st.Limits.SaveTokens)[0], false)
@@ -131,20 +128,13 @@ func (s *stepper) markWanted() {
 	}
 }
 
-// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter. It reports whether
-// a load was stopped.
-func (s *stepper) expire() (stopped bool) {
+// expire stops instances that were idle for their time to live.
+func (s *stepper) expire() {
 	for _, in := range s.st.Instances {
-		switch end := in.Expires(); {
-		case in.wanted:
-		case !end.IsZero() && !s.now.Before(end):
+		if end := in.Expires(); !in.wanted && !end.IsZero() && !s.now.Before(end) {
 			s.leave(in, ForIdleness)
-		case s.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked:
-			s.stop(in, ForNobody)
-			stopped = true
 		}
 	}
-	return stopped
 }
 
 // leave drains an instance. One that has no requests and nothing to save is stopped at once.

@@ -1108,7 +1108,7 @@ export interface components {
         } | {
             instance_id: string;
             model: string;
-            /** @description room, ttl, unload, settings, sharing, abandoned, signal, hung or closing; crashed, which has no start. */
+            /** @description room, ttl, unload, settings, sharing, signal, hung or closing; crashed, which has no start. */
             reason: string;
             /** Format: date-time */
             time: string;
