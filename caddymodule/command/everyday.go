@@ -169,3 +169,15 @@ func isConfig(arg string) bool {
 	name := strings.ToLower(filepath.Base(arg))
 	return strings.HasPrefix(name, "caddyfile") || slices.Contains([]string{".json", ".caddyfile", ".yaml", ".yml"}, filepath.Ext(name))
 }
+
+// takesValue reports whether a flag of a command line is followed by its value, rather than having it behind an equals sign.
+func takesValue(cmd *cobra.Command, arg string) bool {
+	if strings.Contains(arg, "=") {
+		return false
+	}
+	f := cmd.Flags().Lookup(strings.TrimPrefix(arg, "--"))
+	if !strings.HasPrefix(arg, "--") {
+		f = cmd.Flags().ShorthandLookup(arg[len(arg)-1:]) // of several letters, the last one
+	}
+	return f != nil && f.NoOptDefVal == ""
+}

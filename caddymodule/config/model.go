@@ -50,11 +50,6 @@ type Model struct {
 	Args []string `json:"args,omitempty" args:"<argument...>" secret:"args"`
 }
 
-// Removed says what replaces options that there were.
-func (*Model) Removed() map[string]string {
-	return map[string]string{"rpc": "pass the addresses to llama-server, as in: args --rpc 10.0.0.3:50052,10.0.0.4:50052"}
-}
-
 func (m *Model) aliases() []string {
 	if m == nil { // null in JSON
 		return nil

@@ -10,18 +10,11 @@ import (
 	"strings"
 )
 
-// ErrOlder says that the server which runs is too old to show its configuration.
-var ErrOlder = errors.New("the server is older")
-
 // checkConfiguration checks that the configuration is valid, and who can use its sites.
 func checkConfiguration(_ context.Context, s *Subject) []Finding {
 	where := s.File
 	if where == "" {
 		where = "The default configuration"
-	}
-	if errors.Is(s.Error, ErrOlder) {
-		return one(Warning, "The server that runs is older than this program, and doesn't show its configuration.",
-			"Start it again with the new program.")
 	}
 	if errors.Is(s.Error, fs.ErrNotExist) || errors.Is(s.Error, fs.ErrPermission) {
 		return one(Problem, fmt.Sprintf("%s can't be read: %s.", where, strings.TrimSuffix(s.Error.Error(), ".")),

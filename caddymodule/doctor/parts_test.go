@@ -90,8 +90,6 @@ func TestCheckConfiguration_Unreadable(t *testing.T) {
 	s := healthy(t)
 	s.Config, s.File, s.Error = nil, "/x/Caddyfile", &os.PathError{Op: "open", Path: "/x/Caddyfile", Err: os.ErrNotExist}
 	wantFound(t, checkConfiguration(t.Context(), s), Problem, "can't be read")
-	s.Error = ErrOlder
-	wantFound(t, checkConfiguration(t.Context(), s), Warning, "older than this program")
 }
 
 // TestCheckHome_AVolume of a container belongs to root, whoever lmcaddy runs as there. Not parallel: it makes this a container.
@@ -190,8 +188,6 @@ func TestCheckModels(t *testing.T) {
 	wantFound(t, checkModels(t.Context(), s), Problem, "/nowhere/models doesn't exist")
 	s.Config.ModelsDirs = []string{write(t, t.TempDir(), "x", "")}
 	wantFound(t, checkModels(t.Context(), s), Problem, "can't be read")
-	s.Error = ErrOlder
-	wantFound(t, checkConfiguration(t.Context(), s), Warning, "older than this program")
 }
 
 func TestCheckStore(t *testing.T) {

@@ -40,9 +40,6 @@ type Header interface {
 // Checker is a block whose options are checked together. In a Caddyfile this is done after each line, so that the error names it.
 type Checker interface{ Check() error }
 
-// Remover is a block that used to have other options. For each, it says what to do instead.
-type Remover interface{ Removed() map[string]string }
-
 // Keyer is a map of blocks whose names aren't arbitrary.
 type Keyer interface {
 	// Key returns a name in its normal form.

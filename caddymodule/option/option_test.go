@@ -38,8 +38,6 @@ type bulb struct {
 	Size int    `json:"size,omitempty" args:"<n>" default:"3"`
 }
 
-func (*lamp) Removed() map[string]string { return map[string]string{"gas": "use watts"} }
-
 func parse(text string) (*lamp, error) {
 	l := new(lamp)
 	d := caddyfile.NewTestDispenser("lamp {\n" + text + "\n}")
@@ -86,7 +84,6 @@ func TestParse_Errors(t *testing.T) {
 		"store 5":                   `store: "5" is not a size`,
 		"room":                      "wrong argument count",
 		"loud on":                   "wrong argument count",
-		"gas":                       "gas: this option is gone: use watts",
 		"bulb":                      "wrong argument count",
 		"bulb a b":                  "wrong argument count",
 		"bulb a {\nwatts 1\n}":      `bulb a: unknown option "watts"; there are: size`,

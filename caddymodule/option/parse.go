@@ -74,9 +74,6 @@ func (p *parser) field(name string, block reflect.Value) (found Field, _ error) 
 	if found.Word != "" {
 		return found, nil
 	}
-	if r, ok := reflect.TypeAssert[Remover](block); ok && r.Removed()[word] != "" {
-		return found, p.Errf("%s: this option is gone: %s", word, r.Removed()[word])
-	}
 	slices.Sort(words)
 	return found, p.Errf("%s: unknown option %q; there are: %s", name, word, strings.Join(slices.Compact(words), ", "))
 }

@@ -58,9 +58,6 @@ func (c *Client) Download(ctx context.Context, model, quantization string) (Job,
 // Preview returns what Download would fetch.
 func (c *Client) Preview(ctx context.Context, model, quantization string) (resource.Preview, error) {
 	var p resource.Preview
-	if err := c.Knows(ctx, "/api/v1/ps"); err != nil { // an older server would begin the download
-		return p, err
-	}
 	request := downloadRequest(model, quantization)
 	request["estimate_only"] = true
 	err := c.Post(ctx, downloads, request, &p)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strconv"
 	"time"
@@ -61,15 +60,4 @@ func (c *Client) Search(ctx context.Context, words string, limit int, into any) 
 		query.Set("limit", strconv.Itoa(limit))
 	}
 	return c.GetWithin(ctx, searchPatience, "/api/v1/models/search?"+query.Encode(), into)
-}
-
-// Knows returns an error unless the server has an endpoint for GET. Servers ignore fields that they don't know, so one that is
-// older than a field such as estimate_only does what the field was to prevent. A server without an endpoint that is as new as
-// the field is too old for it.
-func (c *Client) Knows(ctx context.Context, path string) error {
-	err := c.Get(ctx, path, nil)
-	if refused, ok := errors.AsType[*Error](err); ok && !refused.IsUnknownEndpoint() {
-		return nil // such as that of a token without the scope
-	}
-	return err
 }

@@ -69,6 +69,33 @@ func (c *Connection) Talk(cmd *cobra.Command, do func(context.Context, *client.C
 	return err
 }
 
+// Show asks the server for something, which ask decodes into a value, and prints it: as JSON, or as write shows it to people.
+func Show[T any](c *Connection, cmd *cobra.Command, asJSON bool, ask func(context.Context, *client.Client, any) error,
+	write func(io.Writer, *T) error,
+) error {
+	var answer json.RawMessage
+	err := c.Talk(cmd, func(ctx context.Context, to *client.Client) error { return ask(ctx, to, &answer) })
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return WriteJSON(cmd.OutOrStdout(), answer)
+	}
+	shown := new(T)
+	if err := Decode(answer, shown); err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), shown)
+}
+
+// Decode reads an answer of the server.
+func Decode(answer json.RawMessage, into any) error {
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("the server's answer can't be read: %w", err)
+	}
+	return nil
+}
+
 // startPatience is how long a command waits for the server of a home that is in use without one that answers: it starts or ends.
 const startPatience = 10 * time.Second
 

@@ -50,11 +50,6 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 		line := terminal.NewProgress(cmd.ErrOrStderr())
 		var answer json.RawMessage
 		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			if flags.Changed("estimate-only") || flags.Changed("ttl") || flags.Changed("identifier") || flags.Changed("parallel") {
-				if err := c.Knows(ctx, "/api/v1/ps"); err != nil {
-					return err
-				}
-			}
 			answer, err = c.Load(ctx, request, func(progress float64) {
 				line.Update("load", "loading %s  %.0f%%", args[0], 100*progress)
 			})
@@ -70,8 +65,8 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 			return kit.WriteJSON(cmd.OutOrStdout(), answer)
 		}
 		got := resource.Loaded{Config: new(resource.LoadConfig)}
-		if err := json.Unmarshal(answer, &got); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
+		if err := kit.Decode(answer, &got); err != nil {
+			return err
 		}
 		noteLess(cmd.ErrOrStderr(), request, got.Config)
 		_, err = terminal.Printf(cmd.OutOrStdout(), "%s is loaded, in %.1f s, with a context of %d tokens.\n",
@@ -96,8 +91,8 @@ func noteLess(notes io.Writer, request map[string]any, got *resource.LoadConfig)
 func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMessage, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	var e resource.LoadEstimate
-	if err := json.Unmarshal(answer, &e); err != nil {
-		return fmt.Errorf("the server's answer can't be read: %w", err)
+	if err := kit.Decode(answer, &e); err != nil {
+		return err
 	}
 	if asJSON {
 		return errors.Join(kit.WriteJSON(out, answer), notFitting(&e))

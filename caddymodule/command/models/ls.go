@@ -64,8 +64,8 @@ those that a Caddyfile adds (models_dir).`
 		}
 		if *asJSON && *all {
 			var both map[string]any
-			if err := json.Unmarshal(list, &both); err != nil {
-				return fmt.Errorf("the server's answer can't be read: %w", err)
+			if err := kit.Decode(list, &both); err != nil {
+				return err
 			}
 			both["companions"] = companions.Companions
 			return kit.WriteJSON(cmd.OutOrStdout(), both)
@@ -74,8 +74,8 @@ those that a Caddyfile adds (models_dir).`
 			return kit.WriteJSON(cmd.OutOrStdout(), list)
 		}
 		var models resource.Models
-		if err := json.Unmarshal(list, &models); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
+		if err := kit.Decode(list, &models); err != nil {
+			return err
 		}
 		return writeModels(cmd.OutOrStdout(), models, companions.Companions)
 	}

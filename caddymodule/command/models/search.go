@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,26 +37,14 @@ has for models. With --host, the token needs the scope models.manage.`
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models/search has it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		words := strings.Join(args, " ")
-		var list json.RawMessage
-		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error { return c.Search(ctx, words, *limit, &list) })
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), list)
-		}
-		var found resource.Found
-		if err := json.Unmarshal(list, &found); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
-		if len(found.Models) == 0 {
-			return fmt.Errorf("no model that can be run here is found for %q: try fewer words, or another spelling", words)
-		}
-		if err := writeFound(cmd.OutOrStdout(), found.Models); err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), kit.InWords("\"lmcaddy get MODEL\" downloads one of them."))
-		return nil
+		ask := func(ctx context.Context, c *client.Client, into any) error { return c.Search(ctx, words, *limit, into) }
+		return kit.Show(to, cmd, *asJSON, ask, func(out io.Writer, found *resource.Found) error {
+			if len(found.Models) == 0 {
+				return fmt.Errorf("no model that can be run here is found for %q: try fewer words, or another spelling", words)
+			}
+			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), kit.InWords("\"lmcaddy get MODEL\" downloads one of them."))
+			return writeFound(out, found.Models)
+		})
 	}
 }
 

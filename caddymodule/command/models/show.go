@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -32,22 +31,11 @@ It asks the server that runs on $LMCADDY_HOME, or the one at --host.`
 	template := cmd.Flags().Bool("template", false, "print the model's chat template, and nothing else")
 	cmd.MarkFlagsMutuallyExclusive("json", "template")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var answer json.RawMessage
-		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error { return c.Model(ctx, args[0], &answer) })
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), answer)
-		}
-		var m resource.ModelDetails
-		if err := json.Unmarshal(answer, &m); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
+		ask := func(ctx context.Context, c *client.Client, into any) error { return c.Model(ctx, args[0], into) }
 		if *template {
-			return writeTemplate(cmd.OutOrStdout(), &m)
+			return kit.Show(to, cmd, false, ask, writeTemplate)
 		}
-		return writeDetails(cmd.OutOrStdout(), &m)
+		return kit.Show(to, cmd, *asJSON, ask, writeDetails)
 	}
 }
 

@@ -53,15 +53,12 @@ It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the 
 			return err
 		}
 		var settings settingsOf
-		if err := json.Unmarshal(answer, &settings); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
+		if err := kit.Decode(answer, &settings); err != nil {
+			return err
 		}
 		switch c := settings.Configuration; {
 		case *asJSON && !*onlyPath:
 			return kit.WriteJSON(cmd.OutOrStdout(), answer)
-		case c == nil && to.Host == "":
-			return errors.New("the server doesn't show its configuration: it is older than this command, " +
-				"and has to be started again with the new program")
 		case c == nil:
 			return errors.New("the server doesn't show its configuration: the token needs the scope admin (lmcaddy token create " +
 				"--scopes admin makes one); --json prints what it shows")
@@ -191,7 +188,7 @@ func writeSite(text *terminal.Page, s *resource.Site) {
 		from = "from other machines"
 	}
 	terminal.Printf(text, "\nSite %s\n  usable %s, %s\n", strings.Join(s.Addresses, ", "), from, access)
-	if s.Page { // an older server doesn't say
+	if s.Page {
 		text.WriteString("  page on\n")
 	}
 	for _, line := range []struct {

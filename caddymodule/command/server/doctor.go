@@ -74,8 +74,6 @@ func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), e
 		s.Server, s.Tokens, s.Error = c, c.Tokens, err
 		if settings.Configuration != nil {
 			s.Config, s.File = &caddymodule.Described{Configuration: *settings.Configuration}, settings.Configuration.File
-		} else if err == nil {
-			s.Error = doctor.ErrOlder
 		}
 		return s, c.Close, nil
 	}

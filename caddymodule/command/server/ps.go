@@ -2,8 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -24,25 +23,8 @@ counts from the end of an instance's last request; an instance in use has none.`
 	flags := cmd.Flags()
 	asJSON := flags.Bool("json", false, "print JSON, as GET /api/v1/ps has it")
 	isWide := flags.BoolP("wide", "w", false, "show when each was loaded, the memory and the id of its process, and its engine, too")
-	flags.String("address", "", "")
-	_ = flags.MarkHidden("address") // it fails only if there is no such flag
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if flags.Changed("address") {
-			fmt.Fprintln(cmd.ErrOrStderr(),
-				"--address is no longer needed: ps asks the server that runs on $LMCADDY_HOME, or the one at --host.")
-		}
-		var answer json.RawMessage
-		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) error { return c.Get(ctx, "/api/v1/ps", &answer) })
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), answer)
-		}
-		var loaded resource.Overview
-		if err := json.Unmarshal(answer, &loaded); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
-		return writeOverview(cmd.OutOrStdout(), &loaded, *isWide)
+		ask := func(ctx context.Context, c *client.Client, into any) error { return c.Get(ctx, "/api/v1/ps", into) }
+		return kit.Show(to, cmd, *asJSON, ask, func(out io.Writer, o *resource.Overview) error { return writeOverview(out, o, *isWide) })
 	}
 }

@@ -72,7 +72,7 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 	}
 	s.Running = true
 	var o resource.Overview
-	if c.Get(ctx, "/api/v1/ps", &o) == nil { // an older server has none
+	if c.Get(ctx, "/api/v1/ps", &o) == nil { // a token may not have the scope for it
 		s.Remotes, s.Nodes = o.Remotes, o.Nodes
 	}
 	for _, m := range models.Models {
@@ -93,13 +93,11 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		if len(p.Addresses) > 0 {
 			terminal.Printf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}
-		if len(p.Pages) > 0 { // an older server doesn't have it
+		if len(p.Pages) > 0 {
 			terminal.Printf(text, "Its page for browsers is at %s.\n", p.Pages[0])
 		}
-		if p.Sandbox != "" { // an older server doesn't have it
-			terminal.Printf(text, "Engines' sandbox: %s.\n", p.Sandbox)
-		}
-		for _, e := range p.Engines { // an older server tells of none
+		terminal.Printf(text, "Engines' sandbox: %s.\n", p.Sandbox)
+		for _, e := range p.Engines {
 			if e.Executable != "" && e.Sandbox != p.Sandbox {
 				terminal.Printf(text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
 			}
@@ -116,7 +114,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	for i := range s.Remotes {
 		terminal.Printf(text, "%s\n", remoteInWords(&s.Remotes[i], now))
 	}
-	if s.Process != nil && len(s.Process.Engines) > 0 {
+	if s.Process != nil {
 		writeEngines(text, s.Process.Engines)
 	}
 	if len(s.Instances) > 0 {

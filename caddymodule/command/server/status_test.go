@@ -25,8 +25,6 @@ func TestStatus_ForPeople(t *testing.T) {
 	}
 	const begin = "lmcaddy v1 is running on /h, as process 7, for 3s.\nIt serves on http://a.\nIts page for browsers is at http://a.\nEngines' sandbox: Landlock.\n"
 	const engines = "\nENGINE        EXECUTABLE\nllama_server  /bin/llama-server\nmlx_lm        /bin/python3\nother         -\n"
-	older := process
-	older.Engines = nil
 	instance := resource.Instance{ID: "m"}
 	for name, c := range map[string]struct {
 		status serverStatus
@@ -40,7 +38,6 @@ func TestStatus_ForPeople(t *testing.T) {
 			serverStatus{Process: &process, Instances: []resource.Instance{instance}},
 			begin + "Sandbox of mlx_lm: off: because.\n" + engines + "\nINSTANCE  CONTEXT\nm         0\n",
 		},
-		"an older server": {serverStatus{Process: &older}, begin + "No model is loaded.\n"},
 		"another machine": {
 			serverStatus{Server: "http://b", Instances: []resource.Instance{instance}},
 			"A server answers at http://b.\n\nINSTANCE  CONTEXT\nm         0\n",

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -50,24 +48,10 @@ usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
 			return err
 		}
 		query.Set("by", *by)
-		var answer json.RawMessage
-		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) error {
-			return c.Get(ctx, "/api/v1/usage?"+query.Encode(), &answer)
-		})
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), answer)
+		ask := func(ctx context.Context, c *client.Client, into any) error {
+			return c.Get(ctx, "/api/v1/usage?"+query.Encode(), into)
 		}
-		var used resource.Usage
-		if err := json.Unmarshal(answer, &used); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
-		if used.By == "" {
-			return errors.New("the server can't sum up usage: it is older than this command")
-		}
-		return writeUsage(cmd.OutOrStdout(), &used)
+		return kit.Show(to, cmd, *asJSON, ask, writeUsage)
 	}
 }
 

@@ -13,20 +13,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 )
 
-// TestOlderServer has commands ask a server of a version that lacks what they ask for, and takes unknown fields for none.
-func TestOlderServer(t *testing.T) {
+// TestServer_WithoutTheEndpoint has commands ask a server that lacks what they ask for.
+func TestServer_WithoutTheEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		define func(*cobra.Command)
 		line   []string
 		want   string
 	}{
-		"ps":                {server.DefinePS, nil, "older than this command"},
-		"show":              {models.DefineShow, []string{"p/m"}, "older than this command"},
-		"an estimate":       {models.DefineLoad, []string{"p/m", "--estimate-only"}, "older than this command"},
-		"a time to live":    {models.DefineLoad, []string{"p/m", "--ttl", "5m"}, "older than this command"},
-		"a download's plan": {models.DefineGet, []string{"p/m"}, "older than this command"},
-		"a path":            {models.DefineShow, []string{"../x"}, "has a path in it"},
+		"ps":     {server.DefinePS, nil, "older than this command"},
+		"show":   {models.DefineShow, []string{"p/m"}, "older than this command"},
+		"a path": {models.DefineShow, []string{"../x"}, "has a path in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
