@@ -6,13 +6,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
-	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -55,9 +53,6 @@ type Subject struct {
 
 	File string // with the configuration; empty: there is none
 
-	// Tokens lists the tokens; nil: they aren't looked at.
-	Tokens func(context.Context) ([]resource.Token, error)
-
 	dev      string             // the folder of the devices; empty: /dev
 	hardware *runtimes.Hardware // nil: that of this machine
 
@@ -67,7 +62,7 @@ type Subject struct {
 // checks are all checks, in the order of a report.
 var checks = []struct {
 	name string
-	find func(context.Context, *Subject) []Finding
+	find func(context.Context, *Subject) findings
 }{
 	{"home", checkHome},
 	{"disk", checkDisk},
@@ -80,12 +75,9 @@ var checks = []struct {
 	{"remotes", checkRemotes},
 	{"cluster", checkCluster},
 	{"store", checkStore},
-	{"tokens", checkTokens},
 	{"ports", checkPorts},
 	{"certificate", checkCertificate},
 	{"sandbox", checkSandbox},
-	{"limits", func(context.Context, *Subject) []Finding { return ofLimits(limits()) }},
-	{"clock", checkClock},
 }
 
 // checkTimeout bounds each check: a driver, a database or a network file system may hang.
@@ -110,33 +102,31 @@ func Examine(ctx context.Context, s *Subject) Report {
 }
 
 // bounded runs a check. One that takes too long is abandoned: what it waits for may never happen.
-func bounded(ctx context.Context, s *Subject, find func(context.Context, *Subject) []Finding) []Finding {
+func bounded(ctx context.Context, s *Subject, find func(context.Context, *Subject) findings) (late findings) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	found := make(chan []Finding, 1)
+	found := make(chan findings, 1)
 	go func() { found <- find(ctx, s) }()
 	select {
 	case f := <-found:
 		return f
 	case <-ctx.Done():
-		return one(Warning, "This check took too long, and was abandoned.", "See whether the disk, a driver or a database hangs.")
+		late.warn("See whether the disk, a driver or a database hangs.", "This check took too long, and was abandoned.")
+		return late
 	}
 }
 
-func one(status Status, message, advice string) []Finding {
-	return []Finding{{Status: status, Message: message, Advice: advice}}
+// findings are what a check has found so far.
+type findings []Finding
+
+func (f *findings) ok(format string, args ...any) {
+	*f = append(*f, Finding{Status: OK, Message: fmt.Sprintf(format, args...)})
 }
 
-func ok(format string, args ...any) []Finding {
-	return one(OK, fmt.Sprintf(format, args...), "")
+func (f *findings) warn(advice, format string, args ...any) {
+	*f = append(*f, Finding{Status: Warning, Message: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// worst returns the worst status of findings.
-func worst(findings []Finding) Status {
-	order := []Status{OK, Warning, Problem}
-	most := 0
-	for _, f := range findings {
-		most = max(most, slices.Index(order, f.Status))
-	}
-	return order[most]
+func (f *findings) problem(advice, format string, args ...any) {
+	*f = append(*f, Finding{Status: Problem, Message: fmt.Sprintf(format, args...), Advice: advice})
 }

@@ -26,69 +26,64 @@ const oldEngine = 180 * 24 * time.Hour
 const enginePatience = 25 * time.Second
 
 // checkEngines checks the engines that a server would start. Only the first must be there.
-func checkEngines(ctx context.Context, s *Subject) []Finding {
-	var found []Finding
+func checkEngines(ctx context.Context, s *Subject) (found findings) {
 	for i, e := range node.BuiltIn() {
 		setup := s.setupOf(e.Name)
 		path, err := e.Find(setup)
 		switch {
-		case err != nil && (i == 0 || s.configured(e.Name, "path") != ""):
-			found = append(found, one(Problem, fmt.Sprintf("%s: %s.", e.Name, strings.TrimSuffix(err.Error(), ".")),
-				`Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`)...)
-		case err != nil:
-		default:
+		case err == nil:
 			found = append(found, s.tryEngine(ctx, e, setup, path)...)
+		case i == 0 || s.configured(e.Name, "path") != "":
+			found.problem(`Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`, "%s: %s.", e.Name,
+				strings.TrimSuffix(err.Error(), "."))
 		}
 	}
 	return found
 }
 
 // tryEngine starts an engine to ask for its version.
-func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Setup, path string) []Finding {
+func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Setup, path string) (found findings) {
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(s.enginePatience, enginePatience))
 	defer cancel()
+	get := "lmcaddy runtime get llama.cpp"
+	if e.Name == "mlx_lm" {
+		get = "lmcaddy runtime get mlx-lm"
+	}
 	build, err := e.New(setup).Probe(bounded)
 	if err != nil {
 		why := strings.TrimSuffix(err.Error(), ".")
 		if output, failed := engine.Ask(bounded, path, "--version"); failed != nil {
 			why = cmp.Or(lastLine(output), why)
 		}
-		another := getEngine(e.Name)
-		advice := fmt.Sprintf("Get another: %s.", another)
 		switch {
 		case bounded.Err() != nil && ctx.Err() == nil:
-			return one(Problem, fmt.Sprintf("%s hangs: it doesn't even tell its version.", path),
-				fmt.Sprintf("See whether a GPU's driver or the disk hangs, or get another: %s.", another))
-		case strings.Contains(why, "shared librar"):
-			advice = fmt.Sprintf("A library that it needs is missing on this system. Install it, or get a build that brings its own: %s.",
-				another)
+			found.problem(fmt.Sprintf("See whether a GPU's driver or the disk hangs, or get another: %s.", get),
+				"%s hangs: it doesn't even tell its version.", path)
 		case errors.Is(err, syscall.ENOEXEC):
-			return one(Problem, fmt.Sprintf("%s doesn't start: it was built for another processor or system, or is damaged.", path), advice)
+			found.problem(fmt.Sprintf("Get another: %s.", get),
+				"%s doesn't start: it was built for another processor or system, or is damaged.", path)
+		case strings.Contains(why, "shared librar"):
+			found.problem("A library that it needs is missing on this system. Install it, or get a build that brings its own: "+get+".",
+				"%s doesn't start: %s.", path, why)
+		default:
+			found.problem(fmt.Sprintf("Get another: %s.", get), "%s doesn't start: %s.", path, why)
 		}
-		return one(Problem, fmt.Sprintf("%s doesn't start: %s.", path, why), advice)
+		return found
 	}
 	said := fmt.Sprintf("%s %s is at %s", build.Engine, build.Version, build.Path)
-	if info, err := os.Stat(path); err == nil {
-		if age := time.Since(info.ModTime()); age > oldEngine {
-			return one(Warning, fmt.Sprintf("%s, and is %d months old: it may not run new models.", said, age/(30*24*time.Hour)),
-				fmt.Sprintf("Get the newest: %s.", getEngine(e.Name)))
-		}
+	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > oldEngine {
+		found.warn(fmt.Sprintf("Get the newest: %s.", get), "%s, and is %d months old: it may not run new models.", said,
+			time.Since(info.ModTime())/(30*24*time.Hour))
+	} else {
+		found.ok("%s.", said)
 	}
-	return ok("%s.", said)
+	return found
 }
 
 // lastLine is the last line of a program's output, which usually says why it failed.
 func lastLine(output string) string {
 	output = strings.TrimSpace(output)
 	return strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:])
-}
-
-// getEngine is the command that gets an engine.
-func getEngine(name string) string {
-	if name == "mlx_lm" {
-		return "lmcaddy runtime get mlx-lm"
-	}
-	return "lmcaddy runtime get llama.cpp"
 }
 
 // setupOf returns what an engine is found with.
@@ -112,8 +107,10 @@ func (s *Subject) configured(engine, name string) string {
 		return ""
 	}
 	for _, b := range s.Config.Engines {
-		if b.Name == engine {
-			return setIn(b.Settings, name)
+		for _, set := range b.Settings {
+			if b.Name == engine && set.Name == name && set.Source == resource.FromFile {
+				return set.Value
+			}
 		}
 	}
 	return ""
@@ -127,15 +124,6 @@ func (s *Subject) setting(name string) string {
 	for _, setting := range s.Config.Settings {
 		if setting.Name == name {
 			return setting.Value
-		}
-	}
-	return ""
-}
-
-func setIn(settings []resource.Setting, name string) string {
-	for _, s := range settings {
-		if s.Name == name && s.Source == resource.FromFile {
-			return s.Value
 		}
 	}
 	return ""

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,39 +16,36 @@ import (
 const chooseHome = "LMCADDY_HOME chooses another folder."
 
 // checkHome checks that the home is this user's, and nobody else's, unless it is a volume of a container.
-func checkHome(_ context.Context, s *Subject) []Finding {
+func checkHome(_ context.Context, s *Subject) (found findings) {
 	dir := string(s.Home)
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return ok("The home %s doesn't exist yet: the first command that needs it makes it.", dir)
+		found.ok("The home %s doesn't exist yet: the first command that needs it makes it.", dir)
+		return found
 	case err != nil:
-		return one(Problem, fmt.Sprintf("The home %s can't be read: %v.", dir, err),
-			"Give it to the user who runs lmcaddy (chown), or choose another: "+chooseHome)
+		found.problem("Give it to the user who runs lmcaddy (chown), or choose another: "+chooseHome, "The home %s can't be read: %v.", dir, err)
+		return found
 	case !info.IsDir():
-		return one(Problem, fmt.Sprintf("The home %s is not a folder.", dir), "Move the file away. "+chooseHome)
+		found.problem("Move the file away. "+chooseHome, "The home %s is not a folder.", dir)
+		return found
 	}
-	var found []Finding
 	isVolume := s.Home.IsVolume()
 	if !ownedByUs(info) && !isVolume {
-		found = append(found, one(Problem, fmt.Sprintf("The home %s belongs to another user.", dir),
-			"Run lmcaddy as that user, or give the folder to this one (chown -R). "+chooseHome)...)
+		found.problem("Run lmcaddy as that user, or give the folder to this one (chown -R). "+chooseHome, "The home %s belongs to another user.", dir)
 	}
 	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 && !isVolume {
-		found = append(found, one(Warning, fmt.Sprintf("Other users can look into the home %s: its mode is %#o.", dir, mode),
-			fmt.Sprintf("Run: chmod 700 %s", dir))...)
+		found.warn("Run: chmod 700 "+dir, "Other users can look into the home %s: its mode is %#o.", dir, mode)
 	}
 	if err := tryWriting(dir); err != nil {
-		found = append(found, one(Problem, fmt.Sprintf("Nothing can be written to the home %s: %v.", dir, err),
-			"See who owns it and how its disk is mounted. "+chooseHome)...)
+		found.problem("See who owns it and how its disk is mounted. "+chooseHome, "Nothing can be written to the home %s: %v.", dir, err)
 	}
 	if len(s.Home.Socket()) > home.MaxSocketPath {
-		found = append(found,
-			one(Problem, fmt.Sprintf("The path of the home %s is too long for the sockets in it, which may have %d bytes.", dir,
-				home.MaxSocketPath), "Choose a shorter path with LMCADDY_HOME.")...)
+		found.problem("Choose a shorter path with LMCADDY_HOME.",
+			"The path of the home %s is too long for the sockets in it, which may have %d bytes.", dir, home.MaxSocketPath)
 	}
-	if worst(found) == OK {
-		found = append(found, ok("The home is %s.", dir)...)
+	if len(found) == 0 {
+		found.ok("The home is %s.", dir)
 	}
 	return found
 }
@@ -73,47 +69,40 @@ const (
 )
 
 // checkDisk checks the file system that the home is on.
-func checkDisk(_ context.Context, s *Subject) []Finding {
+func checkDisk(_ context.Context, s *Subject) (found findings) {
 	at := existing(string(s.Home))
-	var found []Finding
 	if kind := networkFileSystem(at); kind != "" {
-		found = append(found,
-			one(Warning, fmt.Sprintf("The home is on a network file system (%s), where the database can be damaged and locks may "+
-				"not work.", kind),
-				"Move the home to a local disk, and choose it with LMCADDY_HOME; the models may stay where they are (models_dir).")...)
+		found.warn("Move the home to a local disk, and choose it with LMCADDY_HOME; the models may stay where they are (models_dir).",
+			"The home is on a network file system (%s), where the database can be damaged and locks may not work.", kind)
 	}
 	usage, err := disk.Usage(at)
 	if err != nil {
-		return append(found, one(Warning, fmt.Sprintf("How much of the disk is free isn't known: %v.", err),
-			"See whether the disk is mounted.")...)
+		found.warn("See whether the disk is mounted.", "How much of the disk is free isn't known: %v.", err)
+		return found
 	}
 	return append(found, ofSpace(usage.Free)...)
 }
 
-func ofSpace(free uint64) []Finding {
-	said := humanize.Bytes(free)
-	switch {
+func ofSpace(free uint64) (found findings) {
+	const advice = `Free some space; "lmcaddy rm" deletes models.`
+	switch said := humanize.Bytes(free); {
 	case free < noSpace:
-		return one(Problem, fmt.Sprintf("Only %s of the home's disk are free: conversations and downloads will fail.", said),
-			`Free some space; "lmcaddy rm" deletes models.`)
+		found.problem(advice, "Only %s of the home's disk are free: conversations and downloads will fail.", said)
 	case free < littleSpace:
-		return one(Warning, fmt.Sprintf("%s of the home's disk are free, which is less than many models take.", said),
-			`Free some space; "lmcaddy rm" deletes models.`)
+		found.warn(advice, "%s of the home's disk are free, which is less than many models take.", said)
 	default:
-		return ok("%s of the home's disk are free.", said)
+		found.ok("%s of the home's disk are free.", said)
 	}
+	return found
 }
 
 // existing is a path, or the nearest folder above it that exists.
 func existing(path string) string {
-	for {
+	for path != filepath.Dir(path) {
 		if _, err := os.Stat(path); err == nil {
-			return path
+			break
 		}
-		above := filepath.Dir(path)
-		if above == path {
-			return path
-		}
-		path = above
+		path = filepath.Dir(path)
 	}
+	return path
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
+// size describes a number of bytes.
+func size(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
+
 // checkMemory checks how much memory models may take, and which of them can't be loaded for lack of it.
-func checkMemory(ctx context.Context, s *Subject) []Finding {
+func checkMemory(ctx context.Context, s *Subject) (found findings) {
 	total := node.MachineMemory()
 	if total == 0 {
-		return one(Warning, "The machine's memory isn't known.", "Set memory_budget to a size, such as 20GiB.")
+		found.warn("Set memory_budget to a size, such as 20GiB.", "The machine's memory isn't known.")
+		return found
 	}
-	var found []Finding
 	if m, err := mem.VirtualMemory(); err == nil && int64(m.Total) > total { //nolint:gosec // less than 1<<63
-		found = append(found, one(Warning, fmt.Sprintf("The machine has %s of memory, and this process may take %s of it.",
-			humanize.Bytes(m.Total), humanize.Bytes(uint64(total))), //nolint:gosec // not negative
-			"Its control group has a limit: raise MemoryMax of the systemd unit, or --memory of the container, if models need more.")...)
+		found.warn("Its control group has a limit: raise MemoryMax of the systemd unit, or --memory of the container, if models need more.",
+			"The machine has %s of memory, and this process may take %s of it.", humanize.Bytes(m.Total), size(total))
 	}
 	budget := total
 	if said := s.setting("memory_budget"); said != "" {
@@ -33,16 +35,11 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 			}
 		}
 		if budget > total {
-			found = append(found,
-				one(Warning, fmt.Sprintf("memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said,
-					humanize.Bytes(uint64(total))), //nolint:gosec // not negative
-					"Lower memory_budget.")...)
+			found.warn("Lower memory_budget.", "memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said,
+				size(total))
 		}
 	}
-	models, err := s.models(ctx)
-	if err != nil {
-		return append(found, ok("Models may take %s of memory.", humanize.Bytes(uint64(budget)))...) //nolint:gosec // not negative
-	}
+	models, _ := s.models(ctx) // the check of models says why there are none
 	return append(found, ofSizes(budget+s.gpuMemory(ctx), models)...)
 }
 
@@ -61,29 +58,27 @@ func (s *Subject) gpuMemory(ctx context.Context) (sum int64) {
 }
 
 // ofSizes names the models that don't fit into a budget, the GPUs' memory included, and the largest that does.
-func ofSizes(budget int64, models []model) []Finding {
+func ofSizes(budget int64, models []model) (found findings) {
 	var large []string
 	largest := model{}
 	for _, m := range models {
 		switch {
 		case m.problem != "":
 		case m.size > budget:
-			large = append(large, fmt.Sprintf("%s (%s)", m.key, humanize.Bytes(uint64(m.size)))) //nolint:gosec // not negative
+			large = append(large, fmt.Sprintf("%s (%s)", m.key, size(m.size)))
 		case m.size > largest.size:
 			largest = m
 		}
 	}
-	may := humanize.Bytes(uint64(max(0, budget)))
-	var found []Finding
 	if len(large) > 0 {
-		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take: %s.", may, strings.Join(large, ", ")),
-			"Get a smaller quantization of them.")
+		found.warn("Get a smaller quantization of them.", "Too large for the %s of memory that models may take: %s.", size(budget),
+			strings.Join(large, ", "))
 	}
-	if largest.key != "" {
-		return append(found, ok("Models may take %s of memory. The largest that fits is %s.", may, largest.key)...)
-	}
-	if len(found) == 0 {
-		found = ok("Models may take %s of memory.", may)
+	switch {
+	case largest.key != "":
+		found.ok("Models may take %s of memory. The largest that fits is %s.", size(budget), largest.key)
+	case len(large) == 0:
+		found.ok("Models may take %s of memory.", size(budget))
 	}
 	return found
 }

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -60,46 +58,37 @@ func (s *Subject) folders() []string {
 }
 
 // checkModels checks that the folders of models can be read, and the models in them.
-func checkModels(ctx context.Context, s *Subject) []Finding {
-	var found []Finding
+func checkModels(ctx context.Context, s *Subject) (found findings) {
 	for i, folder := range s.folders() {
-		switch _, err := os.ReadDir(folder); {
-		case err == nil:
-		case errors.Is(err, fs.ErrNotExist) && i == 0:
-		case errors.Is(err, fs.ErrNotExist):
-			found = append(found, one(Problem, fmt.Sprintf("The models folder %s doesn't exist.", folder),
-				"Correct models_dir, make the folder, or mount its disk.")...)
-		case errors.Is(err, fs.ErrPermission):
-			found = append(found, one(Problem, fmt.Sprintf("This user may not read the models folder %s.", folder),
-				"Give this user access to it.")...)
-		default:
-			found = append(found, one(Problem, fmt.Sprintf("The models folder %s can't be read: %v.", folder, err),
-				"See whether it is a folder, and its disk is mounted.")...)
+		if _, err := os.ReadDir(folder); err != nil && (i > 0 || !errors.Is(err, fs.ErrNotExist)) {
+			found.problem("Correct models_dir, mount its disk, or give this user access to it.", "The models folder %s can't be read: %v.",
+				folder, err)
 		}
 	}
 	models, err := s.models(ctx)
 	if err != nil {
-		return append(found, one(Problem, fmt.Sprintf("The models can't be listed: %v.", err), `See "lmcaddy ls".`)...)
+		found.problem(`See "lmcaddy ls".`, "The models can't be listed: %v.", err)
+		return found
 	}
 	good := 0
 	for _, m := range models {
 		if m.problem == "" {
 			good++
-			if m.lacks != "" {
-				what, advice, _ := strings.Cut(m.lacks, "; ")
-				found = append(found, one(Warning, fmt.Sprintf("The model %s can't be loaded: %s.", m.key, what),
-					sentenceOf(errors.New(cmp.Or(advice, "get a newer engine"))))...)
-			}
-			continue
 		}
-		found = append(found, one(Problem, fmt.Sprintf("The model %s can't be used: %s (%s).", m.key, strings.TrimSuffix(m.problem, "."),
-			m.path), `Download it again ("lmcaddy get"), or delete its file.`)...)
+		switch what, advice, _ := strings.Cut(m.lacks, "; "); {
+		case m.problem != "":
+			found.problem(`Download it again ("lmcaddy get"), or delete its file.`, "The model %s can't be used: %s (%s).", m.key,
+				strings.TrimSuffix(m.problem, "."), m.path)
+		case what != "":
+			found.warn(upperFirst(strings.TrimRight(cmp.Or(advice, "get a newer engine"), ". ")+"."), "The model %s can't be loaded: %s.", m.key, what)
+		}
 	}
 	if good == 0 {
-		return append(found, one(Warning, "There is no model to use.",
-			`"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`)...)
+		found.warn(`"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`, "There is no model to use.")
+	} else {
+		found.ok("%s can be used.", count(good, "model", "models"))
 	}
-	return append(found, ok("%s can be used.", count(good, "model", "models"))...)
+	return found
 }
 
 func count(n int, single, several string) string {
@@ -107,11 +96,4 @@ func count(n int, single, several string) string {
 		return "1 " + single
 	}
 	return fmt.Sprintf("%d %s", n, several)
-}
-
-// sentenceOf is an error as a sentence.
-func sentenceOf(err error) string {
-	text := err.Error()
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimRight(text[size:], ". ") + "."
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -14,30 +13,32 @@ import (
 )
 
 // checkServer checks whether a server runs on the home, and answers.
-func checkServer(ctx context.Context, s *Subject) []Finding {
+func checkServer(ctx context.Context, s *Subject) (found findings) {
 	if s.Server != nil {
 		var p caddymodule.Process
 		if err := s.Server.Get(ctx, caddymodule.StatusPath, &p); err != nil {
-			return one(Problem, fmt.Sprintf("A server runs on the home, and doesn't answer as it should: %v.", err),
-				`See "lmcaddy log", and restart it.`)
+			found.problem(`See "lmcaddy log", and restart it.`, "A server runs on the home, and doesn't answer as it should: %v.", err)
+		} else {
+			found.ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID,
+				cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))
 		}
-		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID,
-			cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))
+		return found
 	}
 	held, err := isLocked(s.Home.Lock())
 	switch {
 	case err != nil:
-		return one(Warning, fmt.Sprintf("Whether a server runs on the home isn't known: %v.", err), "See who owns the file.")
+		found.warn("See who owns the file.", "Whether a server runs on the home isn't known: %v.", err)
 	case s.IsSilent && !held:
-		return one(Problem, fmt.Sprintf("Something accepts connections on %s and doesn't answer, "+
-			"and it isn't an lmcaddy that has the home in use.", s.Home.Socket()), "End that program, and delete the socket.")
+		found.problem("End that program, and delete the socket.", "Something accepts connections on %s and doesn't answer, "+
+			"and it isn't an lmcaddy that has the home in use.", s.Home.Socket())
 	case held:
 		pid, _ := os.ReadFile(s.Home.Lock())
-		return one(Problem, fmt.Sprintf("Process %s has the home in use, and doesn't answer on its socket.",
-			strings.TrimSpace(string(pid))),
-			"It may be starting or ending: wait a moment. If this lasts, end that process, and start the server again.")
+		found.problem("It may be starting or ending: wait a moment. If this lasts, end that process, and start the server again.",
+			"Process %s has the home in use, and doesn't answer on its socket.", strings.TrimSpace(string(pid)))
+	default:
+		found.ok(`No server is running: "lmcaddy run" or "lmcaddy serve" starts one.`)
 	}
-	return ok(`No server is running: "lmcaddy run" or "lmcaddy serve" starts one.`)
+	return found
 }
 
 // isLocked reports whether another process holds a lock. It makes no file.
@@ -47,11 +48,8 @@ func isLocked(path string) (bool, error) {
 	}
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	got, err := lock.TryLock()
-	if err != nil {
-		return false, err
-	}
-	if !got {
-		return true, nil
+	if err != nil || !got {
+		return !got, err
 	}
 	return false, lock.Unlock()
 }

@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"context"
-	"fmt"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,66 +14,52 @@ import (
 )
 
 // checkSandbox checks that engines run in a sandbox.
-func checkSandbox(_ context.Context, s *Subject) []Finding {
+func checkSandbox(_ context.Context, s *Subject) (found findings) {
 	if s.configured(node.BuiltIn()[0].Name, "sandbox") == "off" {
-		return one(Warning, "Engines run without a sandbox: the configuration says sandbox off.",
-			"Leave that out, unless an engine doesn't work in it.")
+		found.warn("Leave that out, unless an engine doesn't work in it.", "Engines run without a sandbox: the configuration says sandbox off.")
+		return found
 	}
 	return ofSandbox(process.SandboxState())
 }
 
-func ofSandbox(state string) []Finding {
+func ofSandbox(state string) (found findings) {
 	if strings.HasPrefix(state, "not available") {
-		return one(Warning, fmt.Sprintf("Engines run without a sandbox: it is %s.", state),
-			"On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).")
-	}
-	return ok("Engines run in a sandbox (%s).", state)
-}
-
-// enoughFiles is how many files a server with many clients has open.
-const enoughFiles = 4096
-
-// ofLimits is about the most files that a process may open, and the most memory that it may take, in bytes. 0 is unlimited.
-func ofLimits(files, memory uint64) (found []Finding) {
-	if files > 0 && files < enoughFiles {
-		found = append(found, one(Warning, fmt.Sprintf("A process may open only %d files, and each client, engine and model takes some.",
-			files), "Raise the limit: LimitNOFILE in the systemd unit, or ulimit -n in the shell that starts the server.")...)
-	}
-	if memory > 0 {
-		found = append(found,
-			one(Warning, "The memory of processes is limited (ulimit -v): engines map whole models, and fail to load them.",
-				"Start the server without that limit: ulimit -v unlimited")...)
-	}
-	if len(found) == 0 {
-		return ok("The limits of this user's processes are high enough.")
+		found.warn("On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).",
+			"Engines run without a sandbox: it is %s.", state)
+	} else {
+		found.ok("Engines run in a sandbox (%s).", state)
 	}
 	return found
 }
 
-// released is a time before which no clock can be right.
-var released = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// checkClock checks the machine's clock: certificates, tokens and usage depend on it.
-func checkClock(_ context.Context, s *Subject) []Finding {
-	var newest time.Time
-	for _, path := range []string{s.Home.Database(), s.Home.Database() + "-wal", s.Home.Lock(), s.Home.Catalog()} {
-		if info, err := os.Stat(path); err == nil && info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
+// checkCertificate checks the root certificate of the home's own authority, if it has made one.
+func checkCertificate(_ context.Context, s *Subject) (found findings) {
+	path := filepath.Join(string(s.Home), "caddy", "pki", "authorities", "local", "root.crt")
+	content, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
 	}
-	return ofClock(time.Now(), newest)
+	return ofRoot(path, content, time.Now(), nil)
 }
 
-// ofClock compares the time with that of the newest file.
-func ofClock(now, newest time.Time) []Finding {
-	const advice = "Set it, or have it set over the network (timedatectl set-ntp true)."
-	switch {
-	case now.Before(released):
-		return one(Problem, fmt.Sprintf("The machine's clock is wrong: it says %s.", now.Format(time.DateTime)), advice)
-	case newest.Sub(now) > time.Hour:
-		return one(Warning, fmt.Sprintf("The machine's clock went back: it says %s, and the home has a file of %s.",
-			now.Format(time.DateTime), newest.Format(time.DateTime)), advice)
-	default:
-		return ok("The machine's clock says %s.", now.Format(time.RFC3339))
+// ofRoot checks a root certificate. trusted are the roots of the system; nil: those of this machine.
+func ofRoot(path string, content []byte, now time.Time, trusted *x509.CertPool) (found findings) {
+	var root *x509.Certificate
+	block, _ := pem.Decode(content)
+	if block != nil {
+		root, _ = x509.ParseCertificate(block.Bytes) // nil after an error
 	}
+	if root == nil || now.After(root.NotAfter) || now.Before(root.NotBefore) {
+		found.problem("Stop the server, delete the folder of the file, start it again, and have devices trust the new one (lmcaddy trust).",
+			"The root certificate %s can't be read, or isn't valid now.", path)
+		return found
+	}
+	all := x509.VerifyOptions{Roots: trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	if _, err := root.Verify(all); err != nil {
+		found.warn("Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.",
+			"Programs on this machine don't trust the certificates of tls internal.")
+	} else {
+		found.ok("This machine trusts the certificates of tls internal, until %s.", root.NotAfter.Format(time.DateOnly))
+	}
+	return found
 }

@@ -3,11 +3,20 @@
 package doctor
 
 import (
+	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
 	"syscall"
 )
+
+// hasModes says that the mode of a file tells who may read it.
+const hasModes = true
+
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(stat.Uid) == os.Geteuid() || os.Geteuid() == 0
+}
 
 // groupOf returns the name of a file's group, if its members may use the file; empty otherwise.
 func groupOf(path string) string {
