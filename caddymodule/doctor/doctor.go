@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -53,6 +54,9 @@ type Subject struct {
 
 	File string // with the configuration; empty: there is none
 
+	// Tokens lists the tokens; nil: they aren't looked at.
+	Tokens func(context.Context) ([]resource.Token, error)
+
 	dev      string             // the folder of the devices; empty: /dev
 	hardware *runtimes.Hardware // nil: that of this machine
 
@@ -75,9 +79,12 @@ var checks = []struct {
 	{"remotes", checkRemotes},
 	{"cluster", checkCluster},
 	{"store", checkStore},
+	{"tokens", checkTokens},
 	{"ports", checkPorts},
 	{"certificate", checkCertificate},
 	{"sandbox", checkSandbox},
+	{"limits", func(context.Context, *Subject) findings { return ofLimits(limits()) }},
+	{"clock", checkClock},
 }
 
 // checkTimeout bounds each check: a driver, a database or a network file system may hang.

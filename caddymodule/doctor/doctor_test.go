@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -70,7 +71,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	for _, name := range []string{"home", "disk", "server", "configuration", "engine", "gpu", "memory", "models", "store", "sandbox"} {
+	for _, name := range []string{"home", "disk", "server", "configuration", "engine", "gpu", "memory", "models", "store", "sandbox", "limits", "clock"} {
 		if !checked[name] {
 			t.Errorf("%s isn't checked", name)
 		}
@@ -213,4 +214,20 @@ func TestCheckSandbox(t *testing.T) {
 	s := healthy(t)
 	s.Config.Engines = []resource.Block{{Name: "llama_server", Settings: []resource.Setting{{Name: "sandbox", Value: "off", Source: resource.FromFile}}}}
 	wantFound(t, checkSandbox(t.Context(), s), Warning, "sandbox off")
+}
+
+func TestCheckClock(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	wantFound(t, ofClock(now, now.Add(-time.Hour)), OK, "2026-11-01")
+	wantFound(t, ofClock(now, now.Add(2*time.Hour)), Warning, "went back")
+	wantFound(t, ofClock(time.Unix(0, 0), time.Time{}), Problem, "is wrong")
+}
+
+func TestCheckLimits(t *testing.T) {
+	t.Parallel()
+	wantFound(t, ofLimits(0, 0), OK, "high enough")
+	wantFound(t, ofLimits(enoughFiles, 0), OK, "high enough")
+	wantFound(t, ofLimits(1024, 0), Warning, "LimitNOFILE")
+	wantFound(t, ofLimits(0, 1<<30), Warning, "ulimit -v")
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -227,6 +228,21 @@ func spoil(t *testing.T, path string) {
 	}
 }
 
+func TestCheckTokens(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	expires := func(in time.Duration) []resource.Token {
+		return []resource.Token{{ID: "abcdefgh", Name: "laptop", Expires: resource.At(now.Add(in))}, {ID: "x"}}
+	}
+	wantFound(t, ofTokens(expires(-time.Hour), now), Warning, "abcdefgh (laptop) has expired")
+	wantFound(t, ofTokens(expires(time.Hour), now), Warning, "abcdefgh (laptop) expires on")
+	wantFound(t, ofTokens(expires(999*time.Hour), now), OK, "2 tokens exist")
+	wantFound(t, ofTokens(nil, now), OK, "no tokens")
+	s := healthy(t)
+	s.Tokens = func(context.Context) ([]resource.Token, error) { return nil, errors.New("no") }
+	wantFound(t, checkTokens(t.Context(), s), Warning, "can't be listed")
+}
+
 func TestCheckPorts(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -274,10 +290,11 @@ func TestCheckCertificate(t *testing.T) {
 	}{
 		"trusted":     {content, now, trusting, OK, "trusts"},
 		"not trusted": {content, now, empty, Warning, "lmcaddy trust"},
-		"expired":     {content, now.AddDate(2, 0, 0), trusting, Problem, "isn't valid now"},
-		"not yet":     {content, now.AddDate(-2, 0, 0), trusting, Problem, "isn't valid now"},
-		"no PEM":      {[]byte("x"), now, trusting, Problem, "can't be read"},
-		"nonsense":    {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), now, trusting, Problem, "can't be read"},
+		"expired":     {content, now.AddDate(2, 0, 0), trusting, Problem, "expired on 2027-06-01"},
+		"expires":     {content, now.AddDate(1, 0, -3), trusting, Warning, "expires on 2027-06-01"},
+		"not yet":     {content, now.AddDate(-2, 0, 0), trusting, Problem, "clock"},
+		"no PEM":      {[]byte("x"), now, trusting, Problem, "is no certificate"},
+		"nonsense":    {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), now, trusting, Problem, "is no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,5 +302,5 @@ func TestCheckCertificate(t *testing.T) {
 		})
 	}
 	write(t, string(s.Home), "caddy/pki/authorities/local/root.crt", "x")
-	wantFound(t, checkCertificate(t.Context(), s), Problem, "can't be read")
+	wantFound(t, checkCertificate(t.Context(), s), Problem, "is no certificate")
 }

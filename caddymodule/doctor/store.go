@@ -2,9 +2,12 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -45,4 +48,45 @@ func (s *Subject) tryPostgres(ctx context.Context) (err error) {
 		err = store.CheckPostgres(ctx, s.Config.PostgresURL)
 	}
 	return err
+}
+
+// soon is when a token that will expire is mentioned.
+const soon = 14 * 24 * time.Hour
+
+// checkTokens looks for tokens that expire.
+func checkTokens(ctx context.Context, s *Subject) (found findings) {
+	if s.Tokens == nil {
+		return nil
+	}
+	tokens, err := s.Tokens(ctx)
+	if err != nil {
+		found.warn(`See "lmcaddy token ls".`, "The tokens can't be listed: %s.", strings.TrimSuffix(err.Error(), "."))
+		return found
+	}
+	return ofTokens(tokens, time.Now())
+}
+
+func ofTokens(tokens []resource.Token, now time.Time) (found findings) {
+	for _, t := range tokens {
+		if t.Expires == nil || t.Expires.Sub(now) >= soon {
+			continue
+		}
+		name := t.ID
+		if t.Name != "" {
+			name += " (" + t.Name + ")"
+		}
+		extend := fmt.Sprintf("lmcaddy token edit %s --expires DURATION extends it", t.ID)
+		if t.Expires.After(now) {
+			found.warn(extend+".", "The token %s expires on %s.", name, t.Expires.Local().Format("2006-01-02 15:04"))
+		} else {
+			found.warn(extend+", lmcaddy token revoke "+t.ID+" deletes it.", "The token %s has expired.", name)
+		}
+	}
+	switch {
+	case len(tokens) == 0:
+		found.ok("There are no tokens.")
+	case len(found) == 0:
+		found.ok("%s, and none expires soon.", upperFirst(count(len(tokens), "token exists", "tokens exist")))
+	}
+	return found
 }

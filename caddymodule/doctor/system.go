@@ -32,12 +32,60 @@ func ofSandbox(state string) (found findings) {
 	return found
 }
 
+// enoughFiles is how many files a server with many clients has open.
+const enoughFiles = 4096
+
+// ofLimits is about the most files that a process may open, and the most memory that it may take, in bytes. 0 is unlimited.
+func ofLimits(files, memory uint64) (found findings) {
+	if files > 0 && files < enoughFiles {
+		found.warn("Raise the limit: LimitNOFILE in the systemd unit, or ulimit -n in the shell that starts the server.",
+			"A process may open only %d files, and each client, engine and model takes some.", files)
+	}
+	if memory > 0 {
+		found.warn("Start the server without that limit: ulimit -v unlimited",
+			"The memory of processes is limited (ulimit -v): engines map whole models, and fail to load them.")
+	}
+	if len(found) == 0 {
+		found.ok("The limits of this user's processes are high enough.")
+	}
+	return found
+}
+
+// checkClock checks the machine's clock: certificates, tokens and usage depend on it.
+func checkClock(_ context.Context, s *Subject) findings {
+	var newest time.Time
+	for _, path := range []string{s.Home.Database(), s.Home.Database() + "-wal", s.Home.Lock(), s.Home.Catalog()} {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	return ofClock(time.Now(), newest)
+}
+
+// ofClock compares the time with that of the newest file.
+func ofClock(now, newest time.Time) (found findings) {
+	const advice = "Set it, or have it set over the network (timedatectl set-ntp true)."
+	switch {
+	case now.Year() < 2026: // before this program was made
+		found.problem(advice, "The machine's clock is wrong: it says %s.", now.Format(time.DateTime))
+	case newest.Sub(now) > time.Hour:
+		found.warn(advice, "The machine's clock went back: it says %s, and the home has a file of %s.", now.Format(time.DateTime), newest.Format(time.DateTime))
+	default:
+		found.ok("The machine's clock says %s.", now.Format(time.RFC3339))
+	}
+	return found
+}
+
 // checkCertificate checks the root certificate of the home's own authority, if it has made one.
 func checkCertificate(_ context.Context, s *Subject) (found findings) {
 	path := filepath.Join(string(s.Home), "caddy", "pki", "authorities", "local", "root.crt")
 	content, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil
+	}
+	if err != nil {
+		found.problem("See who owns the file.", "The root certificate %s can't be read: %v.", path, err)
+		return found
 	}
 	return ofRoot(path, content, time.Now(), nil)
 }
@@ -49,9 +97,19 @@ func ofRoot(path string, content []byte, now time.Time, trusted *x509.CertPool) 
 	if block != nil {
 		root, _ = x509.ParseCertificate(block.Bytes) // nil after an error
 	}
-	if root == nil || now.After(root.NotAfter) || now.Before(root.NotBefore) {
-		found.problem("Stop the server, delete the folder of the file, start it again, and have devices trust the new one (lmcaddy trust).",
-			"The root certificate %s can't be read, or isn't valid now.", path)
+	const again = "Stop the server, delete the folder of the file, start it again, and have devices trust the new one (lmcaddy trust)."
+	switch {
+	case root == nil:
+		found.problem(again, "%s is no certificate.", path)
+		return found
+	case now.After(root.NotAfter):
+		found.problem(again, "The root certificate %s expired on %s.", path, root.NotAfter.Format(time.DateOnly))
+		return found
+	case now.Before(root.NotBefore):
+		found.problem("Set the machine's clock.", "The root certificate %s is not valid before %s.", path, root.NotBefore.Format(time.DateOnly))
+		return found
+	case root.NotAfter.Sub(now) < 30*24*time.Hour:
+		found.warn(again, "The root certificate %s expires on %s.", path, root.NotAfter.Format(time.DateOnly))
 		return found
 	}
 	all := x509.VerifyOptions{Roots: trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}

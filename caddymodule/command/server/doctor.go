@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,13 +16,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/doctor"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
 )
 
 // DefineDoctor defines `lmcaddy doctor`.
 func DefineDoctor(cmd *cobra.Command) {
 	cmd.Long = `Examines this machine's installation: the home, its disk, the server, the configuration, engines, GPUs, memory,
-models, database, ports, certificates and the sandbox. Each line says what was found, and where
+models, database, tokens, ports, certificates, the sandbox, limits and the clock. Each line says what was found, and where
 something is wrong, what to do.
 
 It works with a server running on $LMCADDY_HOME, and without one; then it looks at what "lmcaddy run" would use in this
@@ -67,7 +71,7 @@ func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), e
 	err = c.GetWithin(ctx, statusPatience, "/api/v1/settings", &settings)
 	_, isDown := errors.AsType[*client.DownError](err)
 	if _, s.IsSilent = errors.AsType[*client.SilentError](err); !isDown && !s.IsSilent {
-		s.Server, s.Error = c, err
+		s.Server, s.Tokens, s.Error = c, c.Tokens, err
 		if settings.Configuration != nil {
 			s.Config, s.File = &caddymodule.Described{Configuration: *settings.Configuration}, settings.Configuration.File
 		}
@@ -79,6 +83,15 @@ func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), e
 	}
 	if s.File = described.File; s.File == "" && err != nil {
 		s.File = home.Absolute(cmp.Or(file, "Caddyfile"))
+	}
+	if _, err := os.Stat(dir.Database()); err == nil && !s.IsSilent && (s.Config == nil || s.Config.PostgresURL == "") {
+		s.Tokens = func(ctx context.Context) (all []resource.Token, err error) {
+			err = node.WithStoreOf(ctx, dir, func(st *store.Store) error {
+				all, err = atHome{st}.Tokens(ctx)
+				return err
+			})
+			return all, err
+		}
 	}
 	return s, c.Close, nil
 }
