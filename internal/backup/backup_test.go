@@ -319,6 +319,26 @@ func packed(t *testing.T, text []byte) []byte {
 	return z.EncodeAll(text, nil)
 }
 
+// TestRestore_LargerThanTheDisk is told of a file that no disk has room for, before anything of it is written.
+func TestRestore_LargerThanTheDisk(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := &writer{ctx: t.Context(), tar: tar.NewWriter(&b)}
+	if err := w.json(headerName, Header{Format: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "home/models/a.gguf", Size: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	dir := newHome(t, nil)
+	if _, err := Restore(t.Context(), dir, bytes.NewReader(packed(t, b.Bytes())), replacing); err == nil || !strings.Contains(err.Error(), "too little room") {
+		t.Errorf("error %v", err)
+	}
+	if got := contents(t, dir); len(got) > 0 {
+		t.Errorf("there are files: %q", got)
+	}
+}
+
 func TestRestore_HostileEngine(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../../bin", "\x1b[2J", "", "a\nb", "/bin", strings.Repeat("x", 200)} {

@@ -16,7 +16,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dustin/go-humanize"
 	"github.com/klauspost/compress/zstd"
+	"github.com/shirou/gopsutil/v3/disk"
 )
 
 const (
@@ -136,6 +138,9 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 		if strings.HasPrefix(name, "models/") {
 			to = models
 		}
+		if err := checkRoom(to.Name(), entry.Size); err != nil {
+			return nil, err
+		}
 		sum, err := a.file(to, name)
 		// Its name is that of another, where case doesn't matter, or that of a folder.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
@@ -147,6 +152,18 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 		got[name] = sum
 		order = append(order, name)
 	}
+}
+
+// checkRoom returns an error if a file doesn't fit the disk, before others on the machine run out of room. Nothing is said of a disk
+// that doesn't tell how much is free.
+func checkRoom(folder string, size int64) error {
+	usage, err := disk.Usage(folder)
+	if err != nil || usage.Free > uint64(max(0, size)) {
+		return nil //nolint:nilerr // writing will tell
+	}
+	return fmt.Errorf("the disk has too little room: a file of the backup has %s, and %s are free: free some, "+
+		"or choose a home on another disk with LMCADDY_HOME. Nothing was changed",
+		humanize.Bytes(uint64(max(0, size))), humanize.Bytes(usage.Free))
 }
 
 // file writes an entry to a file.

@@ -85,7 +85,7 @@ func Restore(ctx context.Context, dir home.Dir, from io.Reader, how How) (r Rest
 	if r.Engines, err = selected(dir); err != nil {
 		return r, err
 	}
-	if err := checkModels(dir, names, how.Replaces); err != nil {
+	if err := errors.Join(checkModels(dir, names, how.Replaces), checkReplaceable(dir)); err != nil {
 		return r, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -76,7 +76,7 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 		return r, fmt.Errorf("the home folder %s belongs to %s, who couldn't read what root writes there: "+
 			"type \"sudo -u %s LMCADDY_HOME=%s lmcaddy restore - < FILE\"", dir, owner, owner, dir)
 	}
-	in, err := openBackup(cmd, file)
+	in, err := openBackup(ctx, cmd, file)
 	if err != nil {
 		return r, err
 	}
@@ -94,12 +94,12 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 }
 
 // openBackup opens a file, or standard input.
-func openBackup(cmd *cobra.Command, file string) (io.ReadCloser, error) {
+func openBackup(ctx context.Context, cmd *cobra.Command, file string) (io.ReadCloser, error) {
 	if file == standardStream {
 		if terminal.Is(cmd.InOrStdin()) {
 			return nil, errors.New("a backup isn't read from the terminal: name its file, or send it to standard input")
 		}
-		return io.NopCloser(cmd.InOrStdin()), nil
+		return patient(ctx, func() (io.Reader, error) { return cmd.InOrStdin(), nil }), nil
 	}
 	file = home.Absolute(file)
 	info, err := os.Stat(file)
@@ -108,8 +108,24 @@ func openBackup(cmd *cobra.Command, file string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("there is no file %s: name one that \"lmcaddy backup\" has written", file)
 	case err == nil && info.IsDir():
 		return nil, fmt.Errorf("%s is a folder: name a file that \"lmcaddy backup\" has written", file)
+	case err == nil && !info.Mode().IsRegular(): // such as a pipe
+		return patient(ctx, func() (io.Reader, error) { return os.Open(file) }), nil
 	}
 	return os.Open(file)
+}
+
+// patient reads what may never come, until ctx ends. What is being opened or read then goes on in the background.
+func patient(ctx context.Context, open func() (io.Reader, error)) io.ReadCloser {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = in.CloseWithError(ctx.Err()) })
+	go func() {
+		from, err := open()
+		if err == nil {
+			_, err = io.Copy(in, from)
+		}
+		_ = in.CloseWithError(err)
+	}()
+	return out
 }
 
 // checkDatabase returns an error unless this program can use a database.
