@@ -100,3 +100,37 @@ func TestEverydayWords(t *testing.T) {
 		}
 	}
 }
+
+// TestEverydayFlags_AreNotOurs looks for flags that are answered, although the command has them.
+func TestEverydayFlags_AreNotOurs(t *testing.T) {
+	root := program(t)
+	for name, flags := range everydayFlags {
+		cmd, rest, err := root.Find(strings.Fields(name))
+		if err != nil || len(rest) > 0 {
+			t.Errorf("there is no command %s: %v", name, err)
+			continue
+		}
+		for flag := range flags {
+			if len(flag) == 1 && cmd.Flags().ShorthandLookup(flag) != nil || cmd.Flags().Lookup(flag) != nil {
+				t.Errorf("lmcaddy %s has the flag %s", name, flag)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		"load x --gpu max":     "lmcaddy load has no flag --gpu: the engine",
+		"load x -y":            "lmcaddy load has no flag -y: leave it out",
+		"chat x --verbose":     "--stats prints",
+		"ls --port 1":          "--host http://127.0.0.1:1234",
+		"runtime remove x -y":  "leave it out",
+		"runtime update -a":    "gets the newest release",
+		"runtime survey":       `"lmcaddy doctor" looks`,
+		"import x --user-repo": "--repo PUBLISHER/NAME",
+	} {
+		root := program(t)
+		root.SetArgs(strings.Fields(line))
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("lmcaddy %s: %v, want %q", line, err, want)
+		}
+	}
+}

@@ -68,6 +68,15 @@ func wrap(text string, columns int) string {
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var wrong *pflag.InvalidValueError
+	if errors.As(err, &unknown) {
+		if said := everydayFlag(cmd, unknown.GetSpecifiedName()); said != "" {
+			dashes := "--"
+			if unknown.GetSpecifiedShortnames() != "" {
+				dashes = "-"
+			}
+			return fmt.Errorf("%s has no flag %s%s: %s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), kit.InWords(said))
+		}
+	}
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("%s has no flag -%s: \"%s --help\" lists them", cmd.CommandPath(), unknown.GetSpecifiedName(), cmd.CommandPath())
@@ -106,6 +115,9 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 		names = append(append(names, sub.Name()), sub.Aliases...)
 	}
 	said := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	if instead := everydaySubcommands[cmd.Name()+" "+args[0]]; instead != "" {
+		return errors.New(said + ": " + kit.InWords(instead))
+	}
 	if near := kit.DidYouMean(args[0], names); near != "" {
 		return errors.New(said + near)
 	}

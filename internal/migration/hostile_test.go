@@ -168,12 +168,12 @@ func TestOllama_Damaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tlist_models all\n\t\tidle_ttl 5m\n"+
-		"\t\tmodel library/m {\n\t\t\talias m:huge m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\targs --top-p 0.5\n\t\t}\n"+
+		"\t\tmodel library/m {\n\t\t\talias m:huge m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\targs --top-p 0.5 --no-mmap\n\t\t}\n"+
 		"\t\tpreset m:odd {\n\t\t\tstop `\"1\"` `\"null\"`\n\t\t}\n\t\tpreset m:other {\n\t\t\tstop x\n\t\t}\n",
 		"http://:11434 {\n\tbind\n\tlm_api\n}\n",
 		[]string{
 			"m:large: ", "m:nothing: it has no file", "m:list: its parameters can't be read", "m:long: its system prompt can't be read",
-			"m:lost: its parameters can't be read", "m:lost: its system prompt can't be read", "m:odd: there is no equivalent of seed, temperature, use_mmap",
+			"m:lost: its parameters can't be read", "m:lost: its system prompt can't be read", "m:odd: there is no equivalent of seed, temperature",
 			"m:odd: there is no equivalent of draft, messages", "m:huge: its parameters can't be read",
 			"library/m: it has two names with different settings, of which the first counts, and not: context_length 8192",
 		})

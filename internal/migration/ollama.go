@@ -124,6 +124,8 @@ func (c *Config) ollamaParams(file, name string, m *Model) {
 			m.set("context_length", value)
 		case param == "stop" && len(texts(params[param])) > 0:
 			c.preset(name, "stop", texts(params[param])...)
+		case param == "use_mmap" && params[param] == false:
+			m.args("--no-mmap")
 		case flag != "" && value != "":
 			m.args(flag, value)
 		default:
