@@ -127,7 +127,7 @@ func (s *counted) admit(boot string, running int, l Limits, now time.Time) error
 	case l.Concurrent > 0 && running >= l.Concurrent:
 		return tooManyAtOnce()
 	case l.RequestsPerMinute > 0 && recent >= l.RequestsPerMinute:
-		return tooManyAMinute(time.Duration(oldest+61-now.Unix()) * time.Second)
+		return tooManyAMinute(time.Duration(oldest+60-now.Unix()) * time.Second)
 	case l.RequestsPerMinute > 0:
 		s.Recent[now.Unix()]++
 	}

@@ -28,7 +28,7 @@ func TestShared_RequestsPerMinute(t *testing.T) {
 	later := now.Add(20 * time.Second)
 	s.tidy(later, alive)
 	err, ok := errors.AsType[*LimitError](s.admit("two", 0, limits, later))
-	if !ok || err.RetryAfter != 41*time.Second {
+	if !ok || err.RetryAfter != 40*time.Second {
 		t.Fatalf("%+v", err)
 	}
 	later = now.Add(err.RetryAfter + 20*time.Second)
