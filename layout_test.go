@@ -30,7 +30,7 @@ var mayImport = []row{
 	{"caddymodule/command/kit", []string{"node/...", "supervisor/runtimes", "internal/..."}},
 	{"caddymodule/command/kit/kittest", nil},
 	{"caddymodule/doctor", []string{"caddymodule", "caddymodule/config", "node/...", "store", "supervisor/process", "supervisor/schedule", "supervisor/runtimes", "internal/..."}},
-	{"caddymodule/config", []string{"caddymodule/option", "node/...", "catalog/...", "store", "supervisor/process", "supervisor/schedule", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
+	{"caddymodule/config", []string{"caddymodule/option", "node/...", "warm", "mcploop/servers", "catalog/...", "store", "supervisor/process", "supervisor/schedule", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"caddymodule/option", []string{"internal/..."}},
 	{"caddymodule", []string{"caddymodule/config", "caddymodule/option", "api/...", "node/...", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "supervisor/process", "supervisor/schedule", "supervisor/remote", "translate/openai", "translate/request", "internal/..."}},
 	{"api", []string{"web", "api/...", "node/...", "supervisor", "translate/...", "internal/..."}},

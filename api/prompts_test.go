@@ -13,12 +13,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // withStates keeps the states of all prompts, however short, after a while.
 func withStates(_ *endpoint.Config, settings *node.Settings) {
 	inParallel(settings, 4)
-	settings.Warm = node.WarmSettings{SaveAfter: time.Hour, MinTokens: 1, Size: 1 << 30}
+	settings.Warm = node.WarmSettings{Settings: warm.Settings{Size: 1 << 30}, SaveAfter: time.Hour, MinTokens: 1}
 }
 
 // longText is a user's text that is far longer than any side question.

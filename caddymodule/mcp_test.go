@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -24,7 +25,9 @@ func TestMCP(t *testing.T) {
 		"everything": {
 			"mcp_private_hosts tools.lan 10.0.0.0/8\nmcp_private_hosts [::1]:3001 {env.TOOLS}:3001\nmcp_timeout 90s\nmcp_idle 1h\nmcp_max_rounds 10",
 			node.MCPSettings{
-				PrivateHosts: []string{"tools.lan", "10.0.0.0/8", "[::1]:3001", "tools.example:3001"}, CallTimeout: 90 * time.Second, IdleTTL: time.Hour, MaxRounds: 10,
+				Settings: servers.Settings{
+					PrivateHosts: []string{"tools.lan", "10.0.0.0/8", "[::1]:3001", "tools.example:3001"}, CallTimeout: 90 * time.Second, IdleTTL: time.Hour,
+				}, MaxRounds: 10,
 			},
 		},
 	} {

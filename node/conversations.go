@@ -45,10 +45,10 @@ type StoreSettings struct {
 	TokenGrace time.Duration
 }
 
-// Conversations returns the store in use.
+// Get returns the store in use.
 func (st *Stores) Get() *store.Store { return st.store.Load() }
 
-// StoreLatency returns how long the stores took to read and to write since the start.
+// Latency returns how long the stores took to read and to write since the start.
 func (st *Stores) Latency() store.Latency {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -59,7 +59,7 @@ func (st *Stores) Latency() store.Latency {
 	return total
 }
 
-// openStore opens the store that the settings name, unless it is already open. A store stays open until the node is closed,
+// open opens the store that the settings name, unless it is already open. A store stays open until the node is closed,
 // because requests may be using it.
 func (st *Stores) open(s *StoreSettings) error {
 	st.mu.Lock()

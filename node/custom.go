@@ -22,15 +22,15 @@ import (
 
 // CustomModel is a name that a client has given a model, with defaults for requests that use the name. It outlives a restart.
 type CustomModel struct {
-	Name     string // in lower case
-	Model    string // the model's key, with its variant
-	Defaults Preset // of requests; empty: it is only another name
+	Name     string `json:"name"`               // in lower case
+	Model    string `json:"model"`              // the model's key, with its variant
+	Defaults Preset `json:"defaults,omitempty"` // of requests; empty: it is only another name
 }
 
-// customModels are kept in a file of the home. Few are expected: it is written as a whole.
+// customModels are stored in a file of the home. Few are expected: it is written as a whole.
 type customModels struct {
 	file string
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	all  map[string]CustomModel // by name; nil: the file hasn't been read
 }
 
@@ -42,60 +42,46 @@ const (
 
 // customFile is the content of the file.
 type customFile struct {
-	Models []customRecord `json:"models"`
+	Models []CustomModel `json:"models"`
 }
 
-type customRecord struct {
-	Name     string                     `json:"name"`
-	Model    string                     `json:"model"`
-	Defaults map[string]json.RawMessage `json:"defaults,omitempty"`
-}
-
-// read reads the file. A file that can't be read is an error each time, so that it isn't replaced.
-func (c *customModels) read() error {
+// read returns the models. A file that can't be read is an error each time, so that it isn't replaced. The caller holds mu.
+func (c *customModels) read() (map[string]CustomModel, error) {
 	if c.all != nil {
-		return nil
-	}
-	text, err := os.ReadFile(c.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		c.all = map[string]CustomModel{}
-		return nil
+		return c.all, nil
 	}
 	var content customFile
+	text, err := os.ReadFile(c.file)
 	if err == nil {
 		err = json.Unmarshal(text, &content)
 	}
-	if err != nil {
-		return fmt.Errorf("reading the names of models: %w", err)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the names of models: %w", err)
 	}
 	c.all = map[string]CustomModel{}
-	for _, r := range content.Models {
-		name := catalog.Normal(r.Name)
-		c.all[name] = CustomModel{name, r.Model, r.Defaults}
+	for _, m := range content.Models {
+		m.Name = catalog.Normal(m.Name)
+		c.all[m.Name] = m
 	}
-	return nil
+	return c.all, nil
 }
 
 // change changes the models and writes them to the file. On error they are as they were.
 func (c *customModels) change(do func(map[string]CustomModel) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.read(); err != nil {
+	all, err := c.read()
+	if err != nil {
 		return err
 	}
-	changed := maps.Clone(c.all)
+	changed := maps.Clone(all)
 	if err := do(changed); err != nil {
 		return err
 	}
-	content := customFile{Models: []customRecord{}}
-	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		m := changed[name]
-		content.Models = append(content.Models, customRecord{m.Name, m.Model, m.Defaults})
-	}
-	err := atomicfile.WriteFile(c.file, 0o600, func(w io.Writer) error {
+	err = atomicfile.WriteFile(c.file, 0o600, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")
-		return e.Encode(content)
+		return e.Encode(customFile{sortedByName(changed)})
 	})
 	if err != nil {
 		return fmt.Errorf("writing the names of models: %w", err)
@@ -106,49 +92,39 @@ func (c *customModels) change(do func(map[string]CustomModel) error) error {
 
 // get returns the model with a name.
 func (c *customModels) get(name string) (CustomModel, bool) {
-	c.mu.RLock()
-	all := c.all
-	c.mu.RUnlock()
-	if all == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.read() != nil {
-			return CustomModel{}, false
-		}
-		all = c.all
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, _ := c.read()
 	m, ok := all[catalog.Normal(name)]
 	return m, ok
 }
 
 // list returns all models, sorted by name.
 func (c *customModels) list() []CustomModel {
-	c.get("") // reads the file
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(c.all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, _ := c.read()
+	return sortedByName(all)
 }
 
-// CustomModel returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes
+func sortedByName(all map[string]CustomModel) []CustomModel {
+	return slices.SortedFunc(maps.Values(all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Custom returns the model that a client has made under a name, in any case and in any form of Ollama's. A name of the settings goes
 // before it, and so does the key of a model that has come since: nobody can take a key in advance.
 func (n *Names) Custom(name string) (CustomModel, bool) {
 	m, ok := n.custom.get(ollama.Canonical(name))
-	if !ok || n.isKey(m.Name) || n.settings.Load().isAlias(m.Name) {
+	if known, err := n.known(m.Name); !ok || err == nil && isKeyOf(&known, m.Name) || n.settings.Load().isAlias(m.Name) {
 		return CustomModel{}, false
 	}
 	return m, true
 }
 
-// isKey reports whether a name is the whole key of a model, according to the last scan of the disk.
-func (n *Names) isKey(name string) bool {
-	m, err := n.known(name)
-	return err == nil && isKeyOf(&m, name)
-}
-
-// CustomModels returns the models that clients have made, sorted by name.
+// AllCustom returns the models that clients have made, sorted by name.
 func (n *Names) AllCustom() []CustomModel { return n.custom.list() }
 
-// SaveCustomModel gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
+// SaveCustom gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
 // [*IDTakenError], may's, that of the defaults and the file system's.
 func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
 	m.Name = catalog.Normal(m.Name)
@@ -184,7 +160,7 @@ func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before C
 	})
 }
 
-// DeleteCustomModel deletes what a client has made under a name, if may allows it. The model itself stays.
+// DeleteCustom deletes what a client has made under a name, if may allows it. The model itself stays.
 func (n *Names) DeleteCustom(name string, may func(CustomModel) error) error {
 	return n.custom.change(func(all map[string]CustomModel) error {
 		name = catalog.Normal(name)
@@ -217,10 +193,7 @@ func (n *Names) given(name string) string {
 
 // resolve returns the key for a name that was given to a model, or for one that fits an alias, or else the name itself.
 func (n *Names) resolve(name string) string {
-	if key := n.given(name); key != "" {
-		return key
-	}
-	return n.settings.Load().resolve(name)
+	return cmp.Or(n.given(name), n.settings.Load().resolve(name))
 }
 
 // aliases are the aliases of some settings, in the form in which names are compared.
@@ -239,7 +212,7 @@ func newAliases(models map[string]ModelSettings) *aliases {
 	for key, m := range models {
 		for _, alias := range m.Aliases {
 			alias = catalog.Normal(alias)
-			if isPattern(alias) {
+			if strings.ContainsAny(alias, "*?[") {
 				a.patterns = append(a.patterns, aliasPattern{alias, key})
 			} else {
 				a.exact[alias] = key
@@ -256,9 +229,6 @@ func newAliases(models map[string]ModelSettings) *aliases {
 	})
 	return a
 }
-
-// isPattern reports whether an alias is a pattern.
-func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }
 
 // named returns the aliases.
 func (s *Settings) named() *aliases {
@@ -290,11 +260,9 @@ func (s *Settings) isAlias(name string) bool { return s.resolve(name) != name }
 
 // resolve returns the key for an alias or for a name that fits one, or else the name itself.
 func (s *Settings) resolve(name string) string {
-	if key, ok := s.alias(name); ok {
-		return key
+	key, ok := s.alias(name)
+	if !ok {
+		key, _ = s.pattern(name)
 	}
-	if key, ok := s.pattern(name); ok {
-		return key
-	}
-	return name
+	return cmp.Or(key, name)
 }

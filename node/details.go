@@ -46,7 +46,7 @@ func (ms *ModelSettings) isZero() bool {
 		ms.TTL == nil && ms.Warm == nil
 }
 
-// downloadOf returns the completed download that a model's file is from.
+// of returns the completed download that a model's file is from.
 func (dl *Downloads) of(m *catalog.Model) (fetch.Job, bool) {
 	jobs := dl.jobs.Load()
 	if jobs == nil {

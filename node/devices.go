@@ -20,7 +20,7 @@ type Device struct {
 	Free    int64 // 0: unknown
 }
 
-// Devices returns the processor, and the devices that the installed engines have found. Sizes are in bytes.
+// List returns the processor, and the devices that the installed engines have found. Sizes are in bytes.
 func (ds *Devices) List() []Device {
 	cpu := Device{Name: schedule.CPU, Total: MachineMemory()}
 	if m, err := mem.VirtualMemory(); err == nil && !isLimited() {

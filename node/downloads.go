@@ -33,7 +33,7 @@ type Downloads struct {
 	failed  atomic.Pointer[error]
 }
 
-// openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
+// open opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
 // settings only change the hubs and how many run at a time. The caller holds n.mu.
 func (dl *Downloads) open(s *Settings) {
 	var err error
@@ -88,7 +88,7 @@ func (dl *Downloads) close() error {
 	return nil
 }
 
-// Downloads returns the downloads into the home's models folder. The error says why downloads are unavailable.
+// Jobs returns the downloads into the home's models folder. The error says why downloads are unavailable.
 func (dl *Downloads) Jobs() (*fetch.Jobs, error) {
 	if jobs := dl.jobs.Load(); jobs != nil {
 		return jobs, nil
@@ -102,7 +102,7 @@ func (dl *Downloads) Jobs() (*fetch.Jobs, error) {
 	return nil, &hub.Error{Kind: hub.Internal, Message: "Nothing can be downloaded before the server has started."}
 }
 
-// DownloadedKey returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
+// Key returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
 // doesn't list them, it is the repository's key, which the final key may extend by @ and a quantization.
 func (dl *Downloads) Key(ctx context.Context, j fetch.Job) string {
 	key := access.DownloadKey(j.Folder, "")
@@ -115,7 +115,7 @@ func (dl *Downloads) Key(ctx context.Context, j fetch.Job) string {
 	return key
 }
 
-// Knows reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
+// HasFolder reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
 func (n *Names) HasFolder(folder string) bool { return n.means(folder) != "" }
 
 // JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
@@ -293,7 +293,7 @@ func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string)
 	return nil
 }
 
-// DownloadCounts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
+// Counts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
 // at no disk.
 func (dl *Downloads) Counts() (states map[fetch.State]int, left int64) {
 	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}

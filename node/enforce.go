@@ -24,12 +24,12 @@ func (n *Node) enforce() {
 	n.Access.Bodies.SetBound(s.bodyMemory())
 	n.Record.Inspections.SetMost(s.Inspect)
 	n.supervisor.Configure(n.Devices.limits(&s, n.Devices.found.Load()), nil)
-	n.MCP.Set(s.MCP.ofPool())
+	n.MCP.Set(s.MCP.Settings)
 	n.Remotes.Configure(s.Remotes)
 	n.Cluster.Touch()
 	n.Downloads.open(&s)
 	n.Stores.use(&s.Store)
-	n.Warm.Configure(s.Warm.ofStore())
+	n.Warm.Configure(s.Warm.Settings)
 	n.Record.Events.ModelsChanged() // names, and what they are loaded with
 	for _, wake := range []chan struct{}{n.Stores.pruning, n.Stores.sweeping} {
 		select {

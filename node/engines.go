@@ -91,7 +91,7 @@ func (e *engine) contextLength(want, maximum int) int {
 	return n
 }
 
-// setEngines creates the processes of the engines.
+// set creates the processes of the engines.
 func (en *Engines) set(all []Engine) {
 	en.byName, en.inOrder = map[string]*engine{}, nil
 	en.ofFormat = map[catalog.Format]*engine{}
@@ -148,7 +148,7 @@ func formatsOf(engines []Engine) []catalog.Format {
 	return formats
 }
 
-// engineOf returns the engine that runs a model. The catalog lists no model without one.
+// of returns the engine that runs a model. The catalog lists no model without one.
 func (en *Engines) of(m *catalog.Model) *engine {
 	if m.IsRemote {
 		return remoteEngine
@@ -156,7 +156,7 @@ func (en *Engines) of(m *catalog.Model) *engine {
 	return en.ofFormat[m.Format]
 }
 
-// engineOfSpec returns the engine that a Spec is for.
+// ofSpec returns the engine that a Spec is for.
 func (en *Engines) ofSpec(spec *schedule.Spec) *engine {
 	if spec.Remote != nil {
 		return remoteEngine
@@ -177,7 +177,7 @@ func (en *Engines) processes() map[string]process.Program {
 	return all
 }
 
-// checkEngines returns an error if the settings name an unknown engine.
+// check returns an error if the settings name an unknown engine.
 func (en *Engines) check(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if en.byName[name] == nil {
@@ -195,7 +195,7 @@ type FoundEngine struct {
 	Sandbox    string `json:"sandbox"`              // its mechanism, "off" with a reason, or "not available" and why
 }
 
-// FindEngines looks for all engines, without starting one. They are sorted by name.
+// Find looks for all engines, without starting one. They are sorted by name.
 func (en *Engines) Find() []FoundEngine {
 	all := make([]FoundEngine, 0, len(en.byName))
 	for _, name := range slices.Sorted(maps.Keys(en.byName)) {

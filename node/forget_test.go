@@ -153,7 +153,7 @@ func TestWarm_SettingsAreEnforced(t *testing.T) {
 	push(t, n, 2, Settings{Models: map[string]ModelSettings{"tinychat": {Warm: new(false)}}})
 	eventually(t, "the model's states are deleted", func() bool { return len(n.Warm.List()) < 2 })
 	wantKept(t, n, "warm off of a model", "a/b")
-	push(t, n, 3, Settings{Warm: WarmSettings{Off: true}})
+	push(t, n, 3, Settings{Warm: WarmSettings{Settings: warm.Settings{Off: true}}})
 	wantKept(t, n, "warm off")
 	if _, err := n.Warm.Shelf(warm.Print{}); !errors.Is(err, warm.ErrOff) {
 		t.Errorf("with warm off: %v", err)

@@ -45,7 +45,7 @@ func (d *engineDevices) gpus() []process.Device {
 	return slices.DeleteFunc(slices.Clone(d.Usable), func(d process.Device) bool { return d.IsCPU() || d.Unified })
 }
 
-// lookAtDevices asks the installed engines which devices they can use, in the sandbox of a launch and outside.
+// look asks the installed engines which devices they can use, in the sandbox of a launch and outside.
 func (ds *Devices) look() {
 	ds.looking.Lock()
 	defer ds.looking.Unlock()
@@ -157,7 +157,7 @@ func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggl
 	}
 }
 
-// DeviceFaults says which GPUs can't be used as they should, and what to do.
+// Faults says which GPUs can't be used as they should, and what to do.
 func (ds *Devices) Faults() []string {
 	found := ds.found.Load()
 	if found == nil {
@@ -172,7 +172,7 @@ func (ds *Devices) Faults() []string {
 	return all
 }
 
-// devicesOf returns what an engine has found. If nobody has looked yet, or the engine is another now, that is done first.
+// of returns what an engine has found. If nobody has looked yet, or the engine is another now, that is done first.
 func (ds *Devices) of(ctx context.Context, e *engine) engineDevices {
 	build, err := e.process.Probe(ctx)
 	found := ds.found.Load()

@@ -60,6 +60,9 @@ type health struct {
 func (n *Node) Health(preloads bool) []Trouble {
 	o := n.supervisor.Overview()
 	found := slices.Clone(n.lastingTroubles())
+	add := func(code, format string, args ...any) {
+		found = append(found, Trouble{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
 	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == schedule.Ready && in.Away == "" })
 	for i := range found {
 		if found[i].Code == TroubleNoEngine {
@@ -67,37 +70,32 @@ func (n *Node) Health(preloads bool) []Trouble {
 		}
 	}
 	for _, fault := range n.Devices.Faults() {
-		found = append(found, Trouble{Code: TroubleGPU, Message: fault})
+		add(TroubleGPU, "%s", fault)
 	}
 	for _, in := range o.Instances {
 		if in.Status == schedule.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
-			found = append(found, Trouble{
-				Code:    TroubleGPU,
-				Message: fmt.Sprintf("The model %s runs on the processor, which is many times slower, although there is a GPU.", in.ID),
-			})
+			add(TroubleGPU, "The model %s runs on the processor, which is many times slower, although there is a GPU.", in.ID)
 		}
 	}
 	for _, f := range o.Failing {
-		found = append(found, Trouble{
-			Code:    TroubleModels,
-			Message: fmt.Sprintf("The model %s has failed %s: %s", f.Key, times(f.Count), n.HidePaths(f.Why)),
-		})
+		times := "once"
+		if f.Count > 1 {
+			times = fmt.Sprintf("%d times in a row", f.Count)
+		}
+		add(TroubleModels, "The model %s has failed %s: %s", f.Key, times, n.HidePaths(f.Why))
 	}
 	for key, waiting := range o.Waiting {
 		if o.Limits.Queue > 0 && waiting >= o.Limits.Queue {
-			found = append(found, Trouble{Code: TroubleQueue, Message: fmt.Sprintf("%d requests wait for the model %s, and more are refused.",
-				waiting, key)})
+			add(TroubleQueue, "%d requests wait for the model %s, and more are refused.", waiting, key)
 		}
 	}
 	for _, r := range n.Remotes.List() {
-		switch {
-		case r.Away == "":
+		switch why := strings.TrimRight(r.Away, "."); {
+		case why == "":
 		case r.IsPeer:
-			found = append(found, Trouble{Code: TroubleNode, Message: fmt.Sprintf("The node %s of the cluster can't be reached from here: %s.",
-				r.Name, strings.TrimRight(r.Away, "."))})
+			add(TroubleNode, "The node %s of the cluster can't be reached from here: %s.", r.Name, why)
 		default:
-			found = append(found, Trouble{Code: TroubleRemote, Message: fmt.Sprintf("The remote %s can't be reached: %s.",
-				r.Name, strings.TrimRight(r.Away, "."))})
+			add(TroubleRemote, "The remote %s can't be reached: %s.", r.Name, why)
 		}
 	}
 	if preloads {
@@ -113,13 +111,6 @@ func (n *Node) Health(preloads bool) []Trouble {
 		return strings.Compare(a.Code, b.Code)
 	})
 	return found
-}
-
-func times(count int) string {
-	if count == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times in a row", count)
 }
 
 // preloading counts the models that are being loaded because the settings say so, by the names there. One that fails isn't waited for.

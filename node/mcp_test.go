@@ -22,7 +22,7 @@ func TestMCPSettings_Validate(t *testing.T) {
 		"": false, ":3001": false, "*": false, "*.lan": false, "tools.lan:http": false, "tools.lan:70000": false,
 		"http://tools.lan": false, "tools.lan/mcp": false, "10.0.0.0/33": false, "me@tools.lan": false,
 	} {
-		err := MCPSettings{PrivateHosts: []string{"tools.lan", host}}.Validate()
+		err := MCPSettings{Settings: servers.Settings{PrivateHosts: []string{"tools.lan", host}}}.Validate()
 		if (err == nil) != isValid || err != nil && !strings.Contains(err.Error(), `"`+host+`"`) {
 			t.Errorf("%q: %v", host, err)
 		}
@@ -59,7 +59,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 			}
 			n.warnIdle(&Settings{
 				Gates: Gates{PluginMCP: true, EphemeralMCP: true},
-				MCP:   MCPSettings{PrivateHosts: []string{"tools.lan"}, CallTimeout: time.Second},
+				MCP:   MCPSettings{Settings: servers.Settings{PrivateHosts: []string{"tools.lan"}, CallTimeout: time.Second}},
 			})
 			for text, isSaid := range tt.want {
 				if log.has(text) != isSaid {
@@ -102,7 +102,7 @@ func TestMCP_ProgramsAreTheNodes(t *testing.T) {
 		t.Errorf("echo: %s", got)
 	}
 	first := callMCP(t, n, "pid", `{}`)
-	push(t, n, 2, Settings{MCP: MCPSettings{IdleTTL: time.Hour}})
+	push(t, n, 2, Settings{MCP: MCPSettings{Settings: servers.Settings{IdleTTL: time.Hour}}})
 	n.Pop(1)
 	if second := callMCP(t, n, "pid", `{}`); second != first {
 		t.Errorf("after a reload, %s runs, not %s", second, first)
@@ -144,7 +144,7 @@ func TestMCP_SettingsAreEnforced(t *testing.T) {
 	if got := refused(Settings{}, 1); !strings.Contains(got, "non-public") {
 		t.Errorf("a private host: %s", got)
 	}
-	if got := refused(Settings{MCP: MCPSettings{PrivateHosts: []string{"127.0.0.1:1"}}}, 2); strings.Contains(got, "non-public") {
+	if got := refused(Settings{MCP: MCPSettings{Settings: servers.Settings{PrivateHosts: []string{"127.0.0.1:1"}}}}, 2); strings.Contains(got, "non-public") {
 		t.Errorf("a host that is listed: %s", got)
 	}
 }

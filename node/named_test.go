@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
 // TestSettingsOf: a block of settings goes by any name that requests may use.
@@ -62,7 +64,7 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 		Models: map[string]ModelSettings{
 			"lmcaddy/nobody": {}, "lmcaddy/tinychat": {Draft: "nothing"}, "tinychat": {Aliases: []string{"gpt"}},
 		},
-		MCP: MCPSettings{PrivateHosts: []string{"tools.lan"}, MaxRounds: 5},
+		MCP: MCPSettings{Settings: servers.Settings{PrivateHosts: []string{"tools.lan"}}, MaxRounds: 5},
 	})
 	for _, want := range []string{
 		"a models folder doesn't exist", missing, "models_dir is not a folder", "the settings of a model have no effect",

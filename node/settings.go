@@ -217,13 +217,8 @@ const DefaultRounds = 25
 
 // MCPSettings are the settings of chats in which the model calls tools of MCP servers.
 type MCPSettings struct {
-	// PrivateHosts are the hosts without a public address that a request's MCP server may have: names, addresses or
-	// networks such as 10.0.0.0/8, each with a port or without.
-	PrivateHosts []string
-
-	CallTimeout time.Duration // how long a call of a tool may take; 0: one minute
-	IdleTTL     time.Duration // a connection to a server is closed, and a server we started ended, after this time without use; 0: ten minutes
-	MaxRounds   int           // how many answers of the model a chat may take, the last of them without tools; 0: DefaultRounds
+	servers.Settings
+	MaxRounds int // how many answers of the model a chat may take, the last of them without tools; 0: DefaultRounds
 }
 
 // Validate returns an error if the settings are invalid. It names the option.
@@ -236,23 +231,11 @@ func (m MCPSettings) Validate() error {
 	return nil
 }
 
-// ofPool returns the settings of the pool of servers.
-func (m MCPSettings) ofPool() servers.Settings {
-	return servers.Settings{PrivateHosts: m.PrivateHosts, CallTimeout: m.CallTimeout, IdleTTL: m.IdleTTL}
-}
-
 // WarmSettings say which states of prompts are kept in files.
 type WarmSettings struct {
-	Off       bool          // none, and those that there are are deleted
-	Size      int64         // of all files together, in bytes; 0: depends on the disk
-	MaxAge    time.Duration // of a state that isn't used; 0: unlimited
+	warm.Settings
 	SaveAfter time.Duration // that an instance is unused; 0: nothing is saved
 	MinTokens int           // of a state
-}
-
-// ofStore returns the settings of the store of states.
-func (w WarmSettings) ofStore() warm.Settings {
-	return warm.Settings{Off: w.Off, Size: w.Size, MaxAge: w.MaxAge}
 }
 
 // isCold reports whether no states of a model's prompts are kept.

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // A setting because of which no states are kept, or that has no effect, is told about; one that works isn't.
@@ -57,7 +58,7 @@ func TestWarm_WarnsOfWhatDoesNothing(t *testing.T) {
 			})
 			tt.engine.Path, tt.engine.Sandbox = fakeengine.Install(t, tt.script).Path, schedule.Off
 			s := Settings{
-				Log: slog.New(slog.NewTextHandler(&log, nil)), Engines: llamaServer(tt.engine), Models: tt.models, Warm: WarmSettings{Off: tt.off},
+				Log: slog.New(slog.NewTextHandler(&log, nil)), Engines: llamaServer(tt.engine), Models: tt.models, Warm: WarmSettings{Settings: warm.Settings{Off: tt.off}},
 			}
 			push(t, n, 1, s)
 			n.warnIdle(&s)
@@ -98,7 +99,7 @@ func TestSpec_Slots(t *testing.T) {
 		"with a shared cache":          {withArgs("-kvu"), chat, false, false},
 		"with another number of slots": {withArgs("-np", "7"), chat, false, false},
 		"of a model that isn't warm":   {Settings{Models: map[string]ModelSettings{chat: {Warm: new(false)}}}, chat, true, true},
-		"of none that is":              {Settings{Warm: WarmSettings{Off: true}}, chat, true, true},
+		"of none that is":              {Settings{Warm: WarmSettings{Settings: warm.Settings{Off: true}}}, chat, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

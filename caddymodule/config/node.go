@@ -18,10 +18,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Resolve replaces the placeholders in the settings that are shown to people, and makes their paths absolute.
@@ -90,14 +92,19 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 			RawGrammar:   slices.Contains(full.Allow, "raw_grammar"),
 		},
 		// without their defaults: the node warns of what is set and has no effect
-		MCP: node.MCPSettings{CallTimeout: time.Duration(s.MCPTimeout), IdleTTL: time.Duration(s.MCPIdle), MaxRounds: s.MCPMaxRounds},
+		MCP: node.MCPSettings{
+			Settings:  servers.Settings{CallTimeout: time.Duration(s.MCPTimeout), IdleTTL: time.Duration(s.MCPIdle)},
+			MaxRounds: s.MCPMaxRounds,
+		},
 		Store: node.StoreSettings{
 			PostgresURL: full.Store.PostgresURL,
 			Bounds:      store.Bounds{Age: time.Duration(full.Store.MaxAge), Number: full.Store.MaxTurns},
 			TokenGrace:  time.Duration(*full.Store.TokenGrace),
 		},
 		Warm: node.WarmSettings{
-			Off: full.Warm.Off, Size: int64(full.Warm.Size), MaxAge: time.Duration(*full.Warm.MaxAge),
+			Settings: warm.Settings{
+				Off: full.Warm.Off, Size: int64(full.Warm.Size), MaxAge: time.Duration(*full.Warm.MaxAge),
+			},
 			SaveAfter: time.Duration(full.Warm.SaveAfter), MinTokens: full.Warm.MinTokens,
 		},
 		Engines: map[string]node.EngineSettings{},

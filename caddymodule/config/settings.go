@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -167,7 +168,7 @@ func (s *Settings) Check() error {
 		return errors.New("cluster: the address is missing: " +
 			"give the one where other nodes reach this server, such as https://10.0.0.2:8443")
 	}
-	return cmp.Or(s.Engines.check(), node.MCPSettings{PrivateHosts: s.MCPPrivateHosts}.Validate())
+	return cmp.Or(s.Engines.check(), node.MCPSettings{Settings: servers.Settings{PrivateHosts: s.MCPPrivateHosts}}.Validate())
 }
 
 // Values returns the words of which an option's value must be one.

@@ -12,11 +12,12 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 func TestWarm_Settings(t *testing.T) {
 	t.Parallel()
-	defaults := node.WarmSettings{MaxAge: 7 * 24 * time.Hour, SaveAfter: time.Minute, MinTokens: 512}
+	defaults := node.WarmSettings{Settings: warm.Settings{MaxAge: 7 * 24 * time.Hour}, SaveAfter: time.Minute, MinTokens: 512}
 	with := func(change func(*node.WarmSettings)) node.WarmSettings {
 		s := defaults
 		change(&s)
