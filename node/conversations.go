@@ -84,37 +84,34 @@ func (st *Stores) open(s *StoreSettings) error {
 	return nil
 }
 
-// use uses the store that the settings name, which is open.
 func (st *Stores) use(s *StoreSettings) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.store.Store(st.stores[s.PostgresURL])
 }
 
-// prune removes conversations that exceed the bounds.
 func (st *Stores) prune() {
 	s, bounds := st.store.Load(), st.settings.Load().Store.Bounds
 	if s == nil {
 		return
 	}
-	if err := s.PruneHours(st.ctx, time.Now()); err != nil && st.ctx.Err() == nil {
-		st.log.Error("removing the usage of old hours failed", "error", err)
+	check := func(what string, err error) {
+		if err != nil && st.ctx.Err() == nil {
+			st.log.Error(what, "error", err)
+		}
 	}
-	if err := s.PruneLimits(st.ctx, access.SharedAge); err != nil && st.ctx.Err() == nil {
-		st.log.Error("removing what was counted of tokens' limits failed", "error", err)
-	}
+	check("removing the usage of old hours failed", s.PruneHours(st.ctx, time.Now()))
+	check("removing what was counted of tokens' limits failed", s.PruneLimits(st.ctx, access.SharedAge))
 	if bounds == (store.Bounds{}) {
 		return
 	}
-	switch removed, err := s.Prune(st.ctx, bounds); {
-	case err != nil && st.ctx.Err() == nil:
-		st.log.Error("removing old conversations failed", "error", err)
-	case removed > 0:
+	removed, err := s.Prune(st.ctx, bounds)
+	check("removing old conversations failed", err)
+	if removed > 0 {
 		st.log.Info("old conversations were removed", "responses", removed)
 	}
 }
 
-// saveUsage saves the usage that hasn't been saved, and when tokens were last used.
 func (st *Stores) saveUsage() {
 	if err := st.record.Usage.Save(st.ctx); err != nil && st.ctx.Err() == nil {
 		st.log.Warn("usage can't be saved; saving will be tried again", "error", err)

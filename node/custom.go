@@ -40,7 +40,6 @@ const (
 	maxCustomBytes  = 256 << 10 // of the defaults of one
 )
 
-// customFile is the content of the file.
 type customFile struct {
 	Models []CustomModel `json:"models"`
 }
@@ -90,7 +89,6 @@ func (c *customModels) change(do func(map[string]CustomModel) error) error {
 	return nil
 }
 
-// get returns the model with a name.
 func (c *customModels) get(name string) (CustomModel, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +97,6 @@ func (c *customModels) get(name string) (CustomModel, bool) {
 	return m, ok
 }
 
-// list returns all models, sorted by name.
 func (c *customModels) list() []CustomModel {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +227,6 @@ func newAliases(models map[string]ModelSettings) *aliases {
 	return a
 }
 
-// named returns the aliases.
 func (s *Settings) named() *aliases {
 	if s.aliases != nil {
 		return s.aliases

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -30,7 +31,7 @@ func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
 	}
 	s, e := n.settings.Load(), n.Engines.of(m)
 	d := ModelDetails{Details: read, Engine: e.Name, Settings: n.Names.settingsOf(s, m.Key)}
-	d.Configured = !d.Settings.isZero()
+	d.Configured = !reflect.ValueOf(d.Settings).IsZero()
 	d.IsWarm = !s.isCold(d.Settings)
 	es := s.Engines[e.Name]
 	d.Settings.Parallel = cmp.Or(d.Settings.Parallel, es.Parallel)
@@ -41,27 +42,27 @@ func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
 	return d, nil
 }
 
-func (ms *ModelSettings) isZero() bool {
-	return len(ms.Aliases)+len(ms.Args)+ms.ContextLength+ms.Parallel == 0 && ms.Draft == "" && !ms.Preload && !ms.Pinned &&
-		ms.TTL == nil && ms.Warm == nil
-}
-
 // of returns the completed download that a model's file is from.
 func (dl *Downloads) of(m *catalog.Model) (fetch.Job, bool) {
-	jobs := dl.jobs.Load()
-	if jobs == nil {
+	all := dl.list()
+	i := slices.IndexFunc(all, func(j fetch.Job) bool {
+		return j.State == fetch.Completed && slices.ContainsFunc(j.Files, func(file string) bool {
+			return dl.pathOf(file) == m.Path || m.Format == catalog.FormatMLX && isBelow(m.Path, dl.pathOf(file))
+		})
+	})
+	if i < 0 {
 		return fetch.Job{}, false
 	}
-	for _, j := range slices.Backward(jobs.List()) {
-		if j.State != fetch.Completed {
-			continue
-		}
-		isOf := func(file string) bool {
-			return dl.pathOf(file) == m.Path || m.Format == catalog.FormatMLX && isBelow(m.Path, dl.pathOf(file))
-		}
-		if slices.ContainsFunc(j.Files, isOf) {
-			return j, true
-		}
+	return all[i], true
+}
+
+// list returns the downloads, the newest first; none before the first settings.
+func (dl *Downloads) list() []fetch.Job {
+	jobs := dl.jobs.Load()
+	if jobs == nil {
+		return nil
 	}
-	return fetch.Job{}, false
+	all := jobs.List()
+	slices.Reverse(all)
+	return all
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -22,17 +21,12 @@ type Device struct {
 
 // List returns the processor, and the devices that the installed engines have found. Sizes are in bytes.
 func (ds *Devices) List() []Device {
-	cpu := Device{Name: schedule.CPU, Total: MachineMemory()}
-	if m, err := mem.VirtualMemory(); err == nil && !isLimited() {
-		cpu.Free = int64(min(m.Available, math.MaxInt64))
-	}
-	all := []Device{cpu}
-	if found := ds.found.Load(); found != nil {
-		for _, engine := range slices.Sorted(maps.Keys(*found)) {
-			for _, d := range (*found)[engine].Usable {
-				if !d.IsCPU() && !slices.ContainsFunc(all, func(o Device) bool { return o.Name == d.Name }) {
-					all = append(all, Device{Name: d.Name, IsGPU: true, Unified: d.Unified, Total: d.Memory, Free: d.Free})
-				}
+	total, free := machineMemory()
+	all := []Device{{Name: schedule.CPU, Total: total, Free: free}}
+	for _, found := range ds.found.Load().sorted() {
+		for _, d := range found.Usable {
+			if !d.IsCPU() && !slices.ContainsFunc(all, func(o Device) bool { return o.Name == d.Name }) {
+				all = append(all, Device{Name: d.Name, IsGPU: true, Unified: d.Unified, Total: d.Memory, Free: d.Free})
 			}
 		}
 	}
@@ -43,13 +37,6 @@ func (ds *Devices) List() []Device {
 		}
 	}
 	return all
-}
-
-// isLimited reports whether a control group limits the memory of this process: how much of it is free isn't known then.
-func isLimited() bool {
-	limit, err := memlimit.FromCgroup()
-	m, failed := mem.VirtualMemory()
-	return err == nil && limit > 0 && (failed != nil || limit < m.Total)
 }
 
 // of returns the budget in bytes, of so much memory; 0: unlimited.
@@ -66,7 +53,6 @@ const (
 	leastBodies = 256 << 20 // bytes, on small machines
 )
 
-// bodyMemory returns the limit for all bodies together, in bytes.
 func (s *Settings) bodyMemory() int64 {
 	if s.BodyMemory > 0 {
 		return s.BodyMemory
@@ -77,12 +63,17 @@ func (s *Settings) bodyMemory() int64 {
 // MachineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
 // if unknown.
 func MachineMemory() int64 {
-	var total uint64
+	total, _ := machineMemory()
+	return total
+}
+
+// machineMemory is MachineMemory, and how much of it is free; 0: unknown, as with a limit.
+func machineMemory() (total, free int64) {
 	if m, err := mem.VirtualMemory(); err == nil {
-		total = m.Total
+		total, free = int64(m.Total), int64(min(m.Available, math.MaxInt64))
 	}
-	if limit, err := memlimit.FromCgroup(); err == nil && limit > 0 && (total == 0 || limit < total) {
-		total = limit
+	if limit, err := memlimit.FromCgroup(); err == nil && limit > 0 && (total == 0 || limit < uint64(total)) {
+		total, free = int64(limit), 0
 	}
-	return int64(total)
+	return total, free
 }

@@ -36,13 +36,17 @@ type Downloads struct {
 // open opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
 // settings only change the hubs and how many run at a time. The caller holds n.mu.
 func (dl *Downloads) open(s *Settings) {
+	prefers := catalog.FormatGGUF
+	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
+		prefers = catalog.FormatMLX // which is faster there
+	}
 	var err error
 	if jobs := dl.jobs.Load(); jobs != nil {
 		jobs.SetAtOnce(s.MaxDownloads)
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
-			Models: dl.home.Models(), State: dl.home.Downloads(), Hubs: s.Hubs, Formats: dl.engines.formatsNow, Prefers: preferred(),
+			Models: dl.home.Models(), State: dl.home.Downloads(), Hubs: s.Hubs, Formats: dl.engines.formatsNow, Prefers: prefers,
 			AtOnce: s.MaxDownloads, Memory: dl.devices.modelRoom, Listed: dl.listed, Here: dl.isHere, Elsewhere: dl.elsewhere,
 			Changed: dl.record.Events.JobChanged, Log: dl.log.With("part", "downloads"),
 		})
@@ -71,14 +75,6 @@ func (en *Engines) formatsNow() []catalog.Format {
 		formats = append(formats, e.Formats...)
 	}
 	return formats
-}
-
-// preferred returns the format of which a model is downloaded if it comes in several. On Apple's processors MLX is faster.
-func preferred() catalog.Format {
-	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
-		return catalog.FormatMLX
-	}
-	return catalog.FormatGGUF
 }
 
 func (dl *Downloads) close() error {
@@ -121,13 +117,12 @@ func (n *Names) HasFolder(folder string) bool { return n.means(folder) != "" }
 // JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
 // the model, and so may not see the download.
 func (dl *Downloads) JobKey(ctx context.Context, who *access.Identity, j fetch.Job) (string, bool) {
-	for _, key := range []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization)} {
-		if who.MayUse(key) {
-			return key, true
-		}
+	keys := dl.JobKeys(ctx, j)
+	i := slices.IndexFunc(keys, who.MayUse)
+	if i < 0 {
+		return keys[len(keys)-1], false
 	}
-	key := dl.Key(ctx, j)
-	return key, who.MayUse(key)
+	return keys[i], true
 }
 
 // JobKeys returns the keys of the model of a download. Whoever may use one of them may see the download.
@@ -135,7 +130,6 @@ func (dl *Downloads) JobKeys(ctx context.Context, j fetch.Job) []string {
 	return []string{access.DownloadKey(j.Folder, ""), access.DownloadKey(j.Folder, j.Quantization), dl.Key(ctx, j)}
 }
 
-// pathOf returns the path of a job's file.
 func (dl *Downloads) pathOf(local string) string {
 	return filepath.Join(dl.home.Models(), filepath.FromSlash(local))
 }
@@ -205,7 +199,6 @@ func (dl *Downloads) elsewhere(repo string, sizes map[string]int64) string {
 	return ""
 }
 
-// haveAll reports whether all files are in the model's folder, with the right names and sizes.
 func haveAll(model string, sizes map[string]int64) bool {
 	dir, base := filepath.Split(model)
 	prefix, found := "", false
@@ -276,11 +269,7 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 // fetching returns an [*InUseError] if a running job downloads a wanted model. wanted gets the model's key and the path of
 // each of its files.
 func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string) bool) error {
-	jobs := dl.jobs.Load()
-	if jobs == nil {
-		return nil
-	}
-	for _, j := range jobs.List() {
+	for _, j := range dl.list() {
 		if j.State != fetch.Downloading {
 			continue
 		}
@@ -297,11 +286,7 @@ func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string)
 // at no disk.
 func (dl *Downloads) Counts() (states map[fetch.State]int, left int64) {
 	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
-	jobs := dl.jobs.Load()
-	if jobs == nil {
-		return states, 0
-	}
-	for _, j := range jobs.List() {
+	for _, j := range dl.list() {
 		states[j.State]++
 		if j.State == fetch.Downloading {
 			left += max(0, j.TotalBytes-j.DownloadedBytes)

@@ -125,7 +125,6 @@ func (n *Node) preload(key string) {
 	}
 }
 
-// ensure loads a model unless it is loaded.
 func (ld *Loads) ensure(key string) error {
 	target, err := ld.names.Find(ld.ctx, key)
 	if err != nil {

@@ -57,7 +57,6 @@ type engine struct {
 	process process.Program
 }
 
-// choices returns the options that the engine offers for loading a model.
 func (e *engine) choices(m *catalog.Model) process.Choices {
 	if e.Choices == nil {
 		return process.Choices{}
@@ -65,7 +64,6 @@ func (e *engine) choices(m *catalog.Model) process.Choices {
 	return e.Choices(m)
 }
 
-// runs returns why the engine can't run a model, or nil.
 func (e *engine) runs(m *catalog.Model) error {
 	if e.Runs == nil {
 		return nil
@@ -73,7 +71,6 @@ func (e *engine) runs(m *catalog.Model) error {
 	return e.Runs(m)
 }
 
-// fixed returns the options that arguments already decide.
 func (e *engine) fixed(args []string) process.Fixed {
 	if e.Fixed == nil {
 		return process.Fixed{}
@@ -91,7 +88,6 @@ func (e *engine) contextLength(want, maximum int) int {
 	return n
 }
 
-// set creates the processes of the engines.
 func (en *Engines) set(all []Engine) {
 	en.byName, en.inOrder = map[string]*engine{}, nil
 	en.ofFormat = map[catalog.Format]*engine{}
@@ -139,7 +135,6 @@ func Lacks(e Engine, program process.Program) func(*catalog.Model) string {
 	}
 }
 
-// formatsOf returns the model formats that the given engines run.
 func formatsOf(engines []Engine) []catalog.Format {
 	var formats []catalog.Format
 	for _, e := range engines {
@@ -148,7 +143,6 @@ func formatsOf(engines []Engine) []catalog.Format {
 	return formats
 }
 
-// of returns the engine that runs a model. The catalog lists no model without one.
 func (en *Engines) of(m *catalog.Model) *engine {
 	if m.IsRemote {
 		return remoteEngine
@@ -156,7 +150,6 @@ func (en *Engines) of(m *catalog.Model) *engine {
 	return en.ofFormat[m.Format]
 }
 
-// ofSpec returns the engine that a Spec is for.
 func (en *Engines) ofSpec(spec *schedule.Spec) *engine {
 	if spec.Remote != nil {
 		return remoteEngine
@@ -177,7 +170,6 @@ func (en *Engines) processes() map[string]process.Program {
 	return all
 }
 
-// check returns an error if the settings name an unknown engine.
 func (en *Engines) check(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if en.byName[name] == nil {

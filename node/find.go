@@ -182,7 +182,6 @@ func (n *Names) spelled(name string) (Target, error) {
 	return Target{Model: m}, err
 }
 
-// isKeyOf reports whether a name is a model's whole key.
 func isKeyOf(m *catalog.Model, name string) bool {
 	name = catalog.Normal(name)
 	return name == m.Key || name == m.FullKey()
@@ -332,7 +331,6 @@ func (n *Names) means(name string) string {
 	return m.Key
 }
 
-// aliases returns the aliases of each model, by key.
 func (n *Names) aliases() map[string][]string {
 	s := n.settings.Load()
 	aliases := map[string][]string{}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// deviceTimeout bounds the time that an engine may take to list its devices.
 const deviceTimeout = 20 * time.Second
 
 // Devices knows what models are computed on, and how much memory they may take.
@@ -31,7 +31,20 @@ type Devices struct {
 // foundDevices is what the engines have found to compute on, by the engine's name. It is replaced as a whole.
 type foundDevices map[string]engineDevices
 
-// engineDevices is what an engine has found.
+// sorted returns the engines' devices by the engines' names; nil has none.
+func (f *foundDevices) sorted() iter.Seq2[string, engineDevices] {
+	return func(yield func(string, engineDevices) bool) {
+		if f == nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(*f)) {
+			if !yield(name, (*f)[name]) {
+				return
+			}
+		}
+	}
+}
+
 type engineDevices struct {
 	build string // the path of the executable that was asked
 	process.DeviceReport
@@ -117,11 +130,7 @@ func (ds *Devices) seekLost() {
 }
 
 func (ds *Devices) hasLost() bool {
-	found := ds.found.Load()
-	if found == nil {
-		return false
-	}
-	for _, d := range *found {
+	for _, d := range ds.found.Load().sorted() {
 		if len(d.lost) > 0 {
 			return true
 		}
@@ -159,14 +168,10 @@ func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggl
 
 // Faults says which GPUs can't be used as they should, and what to do.
 func (ds *Devices) Faults() []string {
-	found := ds.found.Load()
-	if found == nil {
-		return nil
-	}
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(*found)) {
-		if fault := (*found)[name].fault; fault != "" {
-			all = append(all, fault)
+	for _, d := range ds.found.Load().sorted() {
+		if d.fault != "" {
+			all = append(all, d.fault)
 		}
 	}
 	return all
@@ -231,13 +236,9 @@ func (ld *Loads) place(ctx context.Context, spec *schedule.Spec, e *engine, ms M
 
 // gpus returns the GPUs with memory of their own, as instances are counted against them. One that several engines name counts once.
 func (s *Settings) gpus(found *foundDevices) []schedule.GPU {
-	if found == nil {
-		return nil
-	}
 	var all []schedule.GPU
-	for _, name := range slices.Sorted(maps.Keys(*found)) {
-		d := (*found)[name]
-		for _, d := range d.gpus() {
+	for _, of := range found.sorted() {
+		for _, d := range of.gpus() {
 			if slices.ContainsFunc(all, func(g schedule.GPU) bool { return g.Name == d.Name }) {
 				continue
 			}
@@ -287,20 +288,16 @@ func (ds *Devices) modelRoom() int64 {
 
 // gpuMemory returns what is free of the GPUs. Drivers are asked that answer quickly, or else, if it is urgent, the engines.
 func (ds *Devices) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUMemory {
-	found := ds.found.Load()
-	if found == nil {
+	if ds.found.Load() == nil {
 		return nil
 	}
 	drivers := vram.Read(ctx)
 	var all []schedule.GPUMemory
-	for _, name := range slices.Sorted(maps.Keys(*found)) {
-		d := (*found)[name]
-		known := match(d.gpus(), drivers)
-		if len(known) < len(d.gpus()) && isUrgent {
-			known = nil
-			if e := ds.engines.byName[name]; e != nil {
-				known = ds.askForMemory(ctx, e, &d)
-			}
+	for name, d := range ds.found.Load().sorted() {
+		gpus := d.gpus()
+		known := match(gpus, drivers)
+		if e := ds.engines.byName[name]; len(known) < len(gpus) && isUrgent && e != nil {
+			known = ds.askForMemory(ctx, e, gpus)
 		}
 		all = append(all, known...)
 	}
@@ -334,15 +331,14 @@ func match(gpus []process.Device, reports []vram.GPU) []schedule.GPUMemory {
 	return all
 }
 
-// askForMemory returns what an engine itself says of its GPUs.
-func (ds *Devices) askForMemory(ctx context.Context, e *engine, d *engineDevices) []schedule.GPUMemory {
+func (ds *Devices) askForMemory(ctx context.Context, e *engine, gpus []process.Device) []schedule.GPUMemory {
 	build, err := e.process.Probe(ctx)
 	if err != nil {
 		return nil
 	}
 	var all []schedule.GPUMemory
 	for _, now := range process.ListDevices(ctx, e.process, build) {
-		if slices.ContainsFunc(d.gpus(), func(known process.Device) bool { return known.Name == now.Name }) {
+		if slices.ContainsFunc(gpus, func(known process.Device) bool { return known.Name == now.Name }) {
 			all = append(all, schedule.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
 		}
 	}

@@ -145,7 +145,6 @@ func (p *preloading) troubles() (found []Trouble) {
 	return found
 }
 
-// lastingTroubles are those that take a look at the disk or a question to the store.
 func (n *Node) lastingTroubles() []Trouble {
 	h := &n.health
 	h.mu.Lock()
@@ -163,7 +162,6 @@ func (n *Node) lastingTroubles() []Trouble {
 	return h.found
 }
 
-// engineTrouble says that no engine is installed.
 func (n *Node) engineTrouble() *Trouble {
 	var why error
 	for _, e := range n.Engines.inOrder {
@@ -205,7 +203,6 @@ func (n *Node) diskTrouble() *Trouble {
 	return &Trouble{Code: TroubleDisk, Message: fmt.Sprintf("The disk of the home is full: %s are free.", humanize.Bytes(usage.Free))}
 }
 
-// load returns how busy this node is.
 func (n *Node) load() cluster.Load {
 	o := n.supervisor.Overview()
 	l := cluster.Load{Budget: n.Devices.budget.Load()}

@@ -226,7 +226,6 @@ func (n *Names) isAliasOfAnother(name string, in supervisor.Info) bool {
 	return key != "" && key != in.Spec.Model.Key
 }
 
-// warnTaken warns about instances that their identifiers no longer lead to.
 func (n *Names) warnTaken() {
 	n.chosen.Range(func(key, _ any) bool {
 		if in, ok := n.instance(key.(string)); ok && n.isAliasOfAnother(in.ID, in) {

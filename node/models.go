@@ -270,7 +270,6 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	return all, nil
 }
 
-// lacks returns a function that says why a model's engine can't load it.
 func (en *Engines) lacks() func(*catalog.Model) string {
 	by := map[catalog.Format]func(*catalog.Model) string{}
 	for format, e := range en.ofFormat {

@@ -97,7 +97,10 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.Devices = &Devices{base: b, engines: n.Engines}
 	n.openStores()
 	n.catalog.SetSummary(dir.Catalog())
-	n.catalog.SetChanged(n.modelsChanged)
+	n.catalog.SetChanged(func(models []catalog.Model) {
+		n.Cluster.Touch()
+		n.Record.Events.ModelsChanged(models...)
+	})
 	process.EndLeftovers(n.ctx, dir.Engines(), log)
 	n.supervisor = supervisor.New(n.Engines.processes(), supervisor.Options{
 		Options: process.Options{
@@ -155,18 +158,15 @@ func (n *Node) begin() {
 		{sweepEvery, n.Stores.sweeping, n.Stores.sweep},
 		{saveUsageEvery, nil, n.Stores.saveUsage},
 		{runs.RenewEvery, nil, func() { n.Runs.Renew(n.ctx) }},
-		{access.RecheckEvery, n.Access.Running.Wake(), n.recheckRunning},
+		{access.RecheckEvery, n.Access.Running.Wake(), func() {
+			if err := n.Access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
+				n.log.Warn("can't check whether tokens in use are still valid", "error", err)
+			}
+		}},
 	} {
 		n.background.Go(func() { n.every(job.period, job.wake, job.do) })
 	}
 	n.background.Go(func() { n.Cluster.Run(n.ctx, n.Access.Quota.ShareStale) })
-}
-
-// recheckRunning ends the requests in progress whose tokens no longer allow them.
-func (n *Node) recheckRunning() {
-	if err := n.Access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
-		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
-	}
 }
 
 // every calls do periodically, and whenever wake receives, until the node is closed.
@@ -258,7 +258,6 @@ func (n *Node) Close() error {
 	return errors.Join(err, n.lock.Release())
 }
 
-// instanceChanged is called by the supervisor.
 func (n *Node) instanceChanged(c supervisor.Change) {
 	if c.Spec.Remote == nil {
 		n.Cluster.Touch()
@@ -268,10 +267,4 @@ func (n *Node) instanceChanged(c supervisor.Change) {
 		n.Devices.lookAgain(c.Spec)
 	}
 	n.Record.Events.InstanceChanged(c)
-}
-
-// modelsChanged is called by the catalog.
-func (n *Node) modelsChanged(models []catalog.Model) {
-	n.Cluster.Touch()
-	n.Record.Events.ModelsChanged(models...)
 }

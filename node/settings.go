@@ -153,7 +153,6 @@ func (s Settings) Validate() error {
 	return s.checkModels()
 }
 
-// checkModels returns an error if the settings of a model are invalid.
 func (s Settings) checkModels() error {
 	names := map[string]string{}
 	for key, m := range s.Models {
@@ -174,7 +173,6 @@ func (s Settings) checkModels() error {
 	return nil
 }
 
-// checkRemotes returns an error if a remote is invalid, or if two have the same name.
 func checkRemotes(all []remote.Config) error {
 	seen := map[string]bool{}
 	for i := range all {
@@ -195,7 +193,6 @@ func checkRemotes(all []remote.Config) error {
 // requests that have none.
 type Preset map[string]json.RawMessage
 
-// validate returns an error if the preset is invalid.
 func (p Preset) validate(name string) error {
 	for field, value := range p {
 		switch {
@@ -238,7 +235,6 @@ type WarmSettings struct {
 	MinTokens int           // of a state
 }
 
-// isCold reports whether no states of a model's prompts are kept.
 func (s *Settings) isCold(m ModelSettings) bool {
 	return s.Warm.Off || m.Warm != nil && !*m.Warm
 }

@@ -259,7 +259,6 @@ func (ld *Loads) draft(ctx context.Context, m catalog.Model, name string) (*cata
 	return &target.Model, nil
 }
 
-// checkExperts returns an error if a model has fewer experts than requested.
 func checkExperts(m catalog.Model, experts int) error {
 	if experts == 0 || m.Experts == 0 || (experts >= 1 && experts <= m.Experts) {
 		return nil

@@ -33,22 +33,15 @@ const learnWithin = time.Minute
 
 // templates has what is known of the chat templates that were rendered, over restarts.
 type templates struct {
-	file string
-
-	mu    sync.Mutex // held while known is replaced
-	known atomic.Pointer[knownTemplates]
-}
-
-// knownTemplates never changes.
-type knownTemplates struct {
-	all    map[string]learnt // by templateKey
-	hashes map[string]bool   // of the templates, whatever the engine and its arguments
+	file  string
+	read  sync.Once
+	mu    sync.Mutex                        // held while known is replaced
+	known atomic.Pointer[map[string]learnt] // by templateKey; the map never changes
 }
 
 // learnt is what a version of an engine makes of a template.
 type learnt struct {
 	Engine   string            `json:"engine"`
-	Hash     string            `json:"hash"`
 	Template *request.Template `json:"template"` // must not be modified
 }
 
@@ -59,50 +52,30 @@ type templatesFile struct {
 }
 
 // now returns what is known. The file is read when it is called for the first time.
-func (t *templates) now() *knownTemplates {
-	if known := t.known.Load(); known != nil {
-		return known
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.known.Load(); known != nil {
-		return known
-	}
-	var content templatesFile
-	text, err := os.ReadFile(t.file)
-	if err != nil || json.Unmarshal(text, &content) != nil || content.Version != templatesVersion {
-		content.Templates = nil
-	}
-	maps.DeleteFunc(content.Templates, func(_ string, of learnt) bool { return of.Template == nil })
-	return t.replace(content.Templates)
-}
-
-// replace sets what is known. It needs the lock.
-func (t *templates) replace(all map[string]learnt) *knownTemplates {
-	known := &knownTemplates{all, map[string]bool{}}
-	for _, of := range all {
-		known.hashes[of.Hash] = true
-	}
-	t.known.Store(known)
-	return known
+func (t *templates) now() map[string]learnt {
+	t.read.Do(func() {
+		var content templatesFile
+		text, err := os.ReadFile(t.file)
+		if err != nil || json.Unmarshal(text, &content) != nil || content.Version != templatesVersion {
+			content.Templates = nil
+		}
+		maps.DeleteFunc(content.Templates, func(_ string, of learnt) bool { return of.Template == nil })
+		t.known.Store(&content.Templates)
+	})
+	return *t.known.Load()
 }
 
 // set notes what was learnt. A template that is as it was known stays the same one.
 func (t *templates) set(key string, to learnt) error {
-	t.now() // reads the file
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := t.known.Load().all
-	if known := before[key].Template; reflect.DeepEqual(known, to.Template) {
+	all := map[string]learnt{}
+	maps.Copy(all, t.now())
+	if known := all[key].Template; reflect.DeepEqual(known, to.Template) {
 		to.Template = known
 	}
-	all := map[string]learnt{key: to}
-	for other, of := range before {
-		if other != key {
-			all[other] = of
-		}
-	}
-	t.replace(all)
+	all[key] = to
+	t.known.Store(&all)
 	err := os.MkdirAll(filepath.Dir(t.file), 0o700)
 	if err == nil {
 		err = atomicfile.WriteFile(t.file, 0o600, func(w io.Writer) error {
@@ -131,26 +104,26 @@ func templateKey(e *engine, m *catalog.Model, args []string) string {
 // templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing
 // is.
 func (en *Engines) templateOf(m *catalog.Model, args []string) *request.Template {
-	known := en.templates.now()
-	if m.Type != catalog.TypeLLM || !known.hashes[m.Template] {
+	if m.Type != catalog.TypeLLM {
 		return nil
 	}
-	return known.all[templateKey(en.of(m), m, args)].Template
+	return en.templates.now()[templateKey(en.of(m), m, args)].Template
 }
 
 // Reasoning returns the choice of efforts that a model offers: as its template has shown, or else as its file looks.
 func (en *Engines) Reasoning(m *catalog.Model) catalog.Reasoning {
-	if m.IsRemote || !en.templates.now().hashes[m.Template] {
+	if m.IsRemote {
 		return m.Reasoning
 	}
-	if t := en.templateOf(m, en.argumentsOf(m)); t != nil {
-		shown := catalog.Reasoning{Default: t.Default}
-		if len(t.Thinking) > 0 {
-			shown.Options = t.Reasoning()
-		}
-		return shown
+	t := en.templateOf(m, en.argumentsOf(m))
+	if t == nil {
+		return m.Reasoning
 	}
-	return m.Reasoning
+	shown := catalog.Reasoning{Default: t.Default}
+	if len(t.Thinking) > 0 {
+		shown.Options = t.Reasoning()
+	}
+	return shown
 }
 
 // renders reports whether it can be found out what the template of a model makes of requests, where the operator adds arguments.
@@ -169,7 +142,7 @@ func (e *engine) renders(m *catalog.Model, args []string) bool {
 // what is done then; nil: that is known, or can't be found out. Another version of the engine may make something else of it.
 func (en *Engines) learn(processCtx context.Context, spec *schedule.Spec, b process.Build) func(process.Ask) {
 	e := en.ofSpec(spec)
-	if !e.renders(&spec.Model, spec.Args) || en.templates.now().all[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
+	if !e.renders(&spec.Model, spec.Args) || en.templates.now()[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
 		return nil
 	}
 	if renderer, ok := e.Wire.(wire.Renderer); ok {
@@ -217,7 +190,7 @@ func (en *Engines) learnFrom(processCtx context.Context, spec *schedule.Spec, b 
 		return err
 	})
 	if err == nil {
-		err = en.templates.set(templateKey(en.ofSpec(spec), &spec.Model, spec.Args), learnt{b.Version, spec.Model.Template, found})
+		err = en.templates.set(templateKey(en.ofSpec(spec), &spec.Model, spec.Args), learnt{b.Version, found})
 	}
 	switch {
 	case processCtx.Err() != nil: // it was told to stop meanwhile
@@ -228,7 +201,6 @@ func (en *Engines) learnFrom(processCtx context.Context, spec *schedule.Spec, b 
 	}
 }
 
-// render has an engine render a chat.
 func render(ctx context.Context, by wire.Renderer, ask process.Ask, c traits.Chat) (prompt string, ok bool, _ error) {
 	u := by.Render(c.Messages, c.Tools, c.Arguments)
 	status, answer, err := ask(ctx, u.Path, u.Body)

@@ -63,7 +63,6 @@ func (n *Names) warnKeys(key string, aliases []string) {
 	}
 }
 
-// warnUnknown warns if no model has a name. Otherwise it returns the model's key.
 func (n *Names) warnUnknown(what, name string) (key string) {
 	asked := n.remotes.Asked()
 	m, err := n.lookup(n.ctx, name)
@@ -78,7 +77,6 @@ func (n *Names) warnUnknown(what, name string) (key string) {
 	return m.Key
 }
 
-// warnIdleMCP warns about settings of MCP that have no effect.
 func (n *Node) warnIdleMCP(s *Settings) {
 	g, m := s.Gates, s.MCP
 	namesServers := g.EphemeralMCP || g.RemoteMCP

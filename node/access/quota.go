@@ -59,7 +59,6 @@ func newQuota(o *Options) *Quota {
 	}
 }
 
-// change changes what this server counts of an owner.
 func (q *Quota) change(owner string, change func(o *own)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

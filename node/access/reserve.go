@@ -33,7 +33,6 @@ func (n Need) within(length int) Need {
 	return n
 }
 
-// tokens returns the maximum number of tokens that a request can use.
 func (n Need) tokens() int64 {
 	return int64(n.Bytes) + int64(n.Choices)*int64(max(0, n.Completion)) + int64(n.Spent)
 }

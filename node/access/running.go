@@ -14,7 +14,6 @@ import (
 // at once; this is for changes by other servers, and for tokens that expire.
 const RecheckEvery = time.Second
 
-// recheckTimeout bounds the time that the store may take to answer.
 const recheckTimeout = 5 * time.Second
 
 // EndedError is the cancellation cause of a request that its token no longer allows.
@@ -176,7 +175,6 @@ func (a *Running) Recheck(ctx context.Context) error {
 	return nil
 }
 
-// mayGoOn returns why the identity no longer allows the request, or nil.
 func (r *Request) mayGoOn(who *Identity) error {
 	if !who.May(r.scope) {
 		return &EndedError{"The API token no longer has the scope " + string(r.scope) + ", which ended the request.", true}

@@ -18,7 +18,6 @@ const (
 	SharedAge = 48 * time.Hour
 )
 
-// errNotShared says that what the nodes count together isn't known now.
 var errNotShared = errors.New("the nodes of the cluster can't count together now")
 
 // counted is what the nodes of a cluster have counted of an owner, or what a server has that counts alone.
@@ -30,7 +29,6 @@ type counted struct {
 	Held    map[string]int64 `json:"held,omitempty"`   // tokens reserved for requests in progress, by the node's boot
 }
 
-// isSharing reports whether limits are counted with other nodes now.
 func (q *Quota) isSharing() bool {
 	if !q.isClustered() {
 		return false
@@ -145,7 +143,6 @@ func (s *counted) used(day int, o *own) int64 {
 	return s.Tokens
 }
 
-// heldBut returns the tokens that are reserved on all nodes but one.
 func (s *counted) heldBut(boot string) (held int64) {
 	for node, n := range s.Held {
 		if node != boot {

@@ -28,7 +28,6 @@ type Token struct {
 	LastUsed time.Time // zero: never
 }
 
-// rights is the JSON of a token's rights in the store.
 type rights struct {
 	Scopes []Scope  `json:"scopes"`
 	Models []string `json:"models,omitempty"`

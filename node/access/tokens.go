@@ -33,7 +33,6 @@ func (e *ExpiredError) Error() string {
 	return "the token has expired, at " + e.At.UTC().Format(time.RFC3339)
 }
 
-// known is a cached result of looking up a token.
 type known struct {
 	who     *Identity
 	expires time.Time

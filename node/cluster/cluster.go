@@ -64,7 +64,6 @@ func (s *Settings) Validate(isShared bool) error {
 	return nil
 }
 
-// configOf returns how a node is reached.
 func (s *Settings) configOf(n *store.Node) remote.Config {
 	c := remote.Config{Name: n.Name, URL: n.Address, Key: n.Key, Kind: remote.KindLmcaddy, Peer: s.Name()}
 	if strings.HasPrefix(n.Address, "https:") {
@@ -108,7 +107,6 @@ func New(o Options) *Cluster {
 	return &Cluster{Options: o, Boot: strings.ToLower(rand.Text()), key: keyPrefix + rand.Text(), wake: make(chan struct{}, 1)}
 }
 
-// about is what a node tells of itself in its row.
 type about struct {
 	Revision uint64 `json:"revision"`
 	Load

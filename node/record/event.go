@@ -48,7 +48,6 @@ var EventTypes = []string{
 	EventRequestStart, EventRequestEnd,
 }
 
-// changeEvents are the events of what happens to an instance.
 var changeEvents = map[supervisor.ChangeKind]string{
 	supervisor.ChangeLoadBegun: EventLoadStart, supervisor.ChangeProgress: EventLoadProgress, supervisor.ChangeLoaded: EventLoadEnd,
 	supervisor.ChangeLoadFailed: EventLoadFailed, supervisor.ChangeUnloadBegun: EventUnloadStart, supervisor.ChangeUnloaded: EventUnloadEnd,
@@ -84,7 +83,6 @@ func (l *Events) ModelsChanged(models ...catalog.Model) {
 // progressEvery is the least time between two events about the progress of a download.
 const progressEvery = 500 * time.Millisecond
 
-// jobEvent is the last event of a download.
 type jobEvent struct {
 	state fetch.State
 	at    time.Time

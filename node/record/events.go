@@ -18,7 +18,7 @@ const (
 
 // Events is a ring of the newest events. A reader has a position in it, so a slow reader delays nobody.
 type Events struct {
-	ring *ring.Ring[*Event]
+	*ring.Ring[*Event]
 	boot string // tells the positions of this process from those of an earlier one
 
 	mu   sync.Mutex
@@ -27,25 +27,13 @@ type Events struct {
 
 // NewEvents returns an empty log of events.
 func NewEvents() *Events {
-	return &Events{ring: ring.New[*Event](mostEvents, mostEventBytes), boot: strings.ToLower(rand.Text()[:8]), jobs: map[string]jobEvent{}}
+	return &Events{Ring: ring.New[*Event](mostEvents, mostEventBytes), boot: strings.ToLower(rand.Text()[:8]), jobs: map[string]jobEvent{}}
 }
 
 func (l *Events) add(e *Event, size int) {
 	e.At = time.Now()
-	l.ring.Add(e, size)
+	l.Add(e, size)
 }
-
-// Next returns the position of the next event.
-func (l *Events) Next() uint64 { return l.ring.Next() }
-
-// Some returns up to most events from a position on, and the position after them. lost is the number of events from there on that have been
-// overwritten.
-func (l *Events) Some(position uint64, most int) (events []*Event, next, lost uint64) {
-	return l.ring.Some(position, most)
-}
-
-// Changed returns a channel that is closed when the next event is added. To miss none, call it before Some.
-func (l *Events) Changed() <-chan struct{} { return l.ring.Changed() }
 
 // ID returns an id for a position.
 func (l *Events) ID(position uint64) string { return l.boot + "-" + strconv.FormatUint(position, 10) }

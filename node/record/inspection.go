@@ -141,7 +141,6 @@ func (i *Inspections) Get(id string) (_ Inspected, ok bool) {
 	return Inspected{}, false
 }
 
-// update changes what is recorded of the request.
 func (in *Inspection) update(change func(r *Inspected)) {
 	if in == nil {
 		return

@@ -59,7 +59,6 @@ type Peer struct {
 	IsLeaving bool   // it is shutting down
 }
 
-// server is a remote.
 type server struct {
 	Peer
 	watch *remote.Watch // nil: it can't be used as it is configured
@@ -170,7 +169,6 @@ func (r *Remotes) register() {
 	r.list()
 }
 
-// reach begins to watch a server.
 func (r *Remotes) reach(p Peer) *server {
 	at := &server{Peer: p}
 	link, err := remote.NewServer(p.Config, r.ID)

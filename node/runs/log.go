@@ -34,7 +34,6 @@ type runLog struct {
 
 func (l *runLog) next() int { return l.first + len(l.frames) }
 
-// wake wakes all readers.
 func (l *runLog) wake() {
 	if l.more != nil {
 		close(l.more)
@@ -42,7 +41,6 @@ func (l *runLog) wake() {
 	}
 }
 
-// clear drops all frames.
 func (l *runLog) clear() {
 	l.first, l.frames, l.bytes = l.next(), nil, 0
 	l.wake()

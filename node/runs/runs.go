@@ -125,7 +125,6 @@ func (all *Runs) add(id, owner string) (*Run, error) {
 	return r, nil
 }
 
-// withdraw undoes add.
 func (all *Runs) withdraw(r *Run) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -229,7 +228,6 @@ func (r *Run) Forget() {
 	r.all.drop(r)
 }
 
-// drop forgets a run. The caller holds all.mu.
 func (all *Runs) drop(r *Run) {
 	if all.of[r.ID] != r {
 		return

@@ -1,12 +1,12 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -116,19 +116,15 @@ func checkURL(address string) error {
 		return errors.New("the address is not a URL") // it may contain a secret
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return errors.New("the address must begin with http:// or https://, and name a host")
-	case u.Port() != "" && !isPort(u.Port()):
-		return fmt.Errorf("the port %s isn't a number from 1 to 65535", u.Port())
 	case u.User != nil:
 		return errors.New("the address must have no user name or password: use the option key")
 	case u.RawQuery != "" || u.Fragment != "":
 		return errors.New("the address must have no ? and no #")
 	}
+	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("the port %s isn't a number from 1 to 65535", u.Port())
+	}
 	return nil
-}
-
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && n > 0
 }
 
 // base returns the address without a slash or /v1 at its end: many write the latter.
@@ -146,19 +142,6 @@ func (c *Config) SendsKeyInClear() bool {
 	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// authorities reads the file of Config.CA.
-func (c *Config) authorities() ([]byte, error) {
-	if c.CA == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(c.CA)
-	if err != nil {
-		return nil, fmt.Errorf("tls_ca: %w", err)
-	}
-	return pem, nil
-}
-
-// fits reports whether a key fits one of the patterns.
 func fits(patterns []string, key string) bool {
 	key = strings.ToLower(key)
 	return slices.ContainsFunc(patterns, func(pattern string) bool {

@@ -65,7 +65,6 @@ type nativeList struct {
 	} `json:"models"`
 }
 
-// mostModels is how many models of a remote are used.
 const mostModels = 2000
 
 // Discover asks the server what it is and which models it has. The error says why it can't be used.
@@ -116,7 +115,6 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 	return found, nil
 }
 
-// detect returns the kind of the server.
 func (s *Server) detect(ctx context.Context) (string, error) {
 	var native nativeList
 	err := s.get(ctx, "/api/v1/models", &native)
@@ -180,7 +178,6 @@ func (s *Server) version(ctx context.Context, kind string) (version, id string) 
 	return cmp.Or(said.Version, said.Build), said.ID
 }
 
-// openAI lists the models of a server with an OpenAI-style API.
 func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 	var list openAIList
 	if err := s.get(ctx, "/v1/models", &list); err != nil {
@@ -212,7 +209,6 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 	return models, nil
 }
 
-// native lists the models of lmcaddy or LM Studio.
 func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 	var list nativeList
 	if err := s.get(ctx, "/api/v1/models", &list); err != nil {
@@ -264,19 +260,9 @@ func (s *Server) isReranker(ctx context.Context, key string) bool {
 	var details struct {
 		Reranker bool `json:"reranker"`
 	}
-	return s.get(ctx, "/api/v1/models/"+escaped(key), &details) == nil && details.Reranker
+	return s.get(ctx, "/api/v1/models/"+(&url.URL{Path: key}).EscapedPath(), &details) == nil && details.Reranker
 }
 
-// escaped returns a key as a part of a path.
-func escaped(key string) string {
-	parts := strings.Split(key, "/")
-	for i, part := range parts {
-		parts[i] = url.PathEscape(part)
-	}
-	return strings.Join(parts, "/")
-}
-
-// ollama lists the models of Ollama.
 func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 	var list struct {
 		Models []struct {
@@ -317,7 +303,6 @@ func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 	return models, nil
 }
 
-// showOllama asks Ollama what a model can do.
 func (s *Server) showOllama(ctx context.Context, m *Model) {
 	var said struct {
 		Capabilities []string       `json:"capabilities"`

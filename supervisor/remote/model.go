@@ -84,7 +84,6 @@ func (c *Config) describe(m *Model) {
 	m.IsRemote = true
 }
 
-// takes reports whether a model is used.
 func (c *Config) takes(m *Model) bool {
 	return isKey(m.Key) && (len(c.Models) == 0 || fits(c.Models, m.Key))
 }
@@ -123,10 +122,8 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// maxContext bounds lengths of contexts, in tokens.
 const maxContext = 1 << 30
 
-// tokens returns a length of context.
 func (n number) tokens() int {
 	return int(min(n, maxContext))
 }

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -89,11 +90,11 @@ func NewServer(c Config, self string) (*Server, error) {
 
 func (c *Config) tls() (*tls.Config, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
-	pem, err := c.authorities()
-	if err != nil {
-		return nil, err
-	}
-	if pem != nil {
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("tls_ca: %w", err)
+		}
 		if secure.RootCAs, err = x509.SystemCertPool(); err != nil {
 			secure.RootCAs = x509.NewCertPool()
 		}
@@ -119,7 +120,6 @@ func (s *Server) Close() {
 	s.client.CloseIdleConnections()
 }
 
-// errSevered is the error of requests to a server that has stopped answering.
 var errSevered = errors.New("it has stopped answering")
 
 // Post sends a JSON body. Nothing of a client's request but the body is sent, and which servers like this one it has passed.
@@ -155,7 +155,6 @@ func (b *severableBody) Close() error {
 	return err
 }
 
-// sever gives up the requests in progress.
 func (s *Server) sever() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

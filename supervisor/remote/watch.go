@@ -113,7 +113,6 @@ func (w *Watch) State() (State, bool) {
 	return w.state, w.asked
 }
 
-// loop is the goroutine of the watch.
 func (w *Watch) loop(ctx context.Context) {
 	var listed time.Time
 	isDue := true // the list
