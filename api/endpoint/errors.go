@@ -84,24 +84,16 @@ func Presentable(text string, most int) string {
 func translated(c *Call, err error) *translate.Error {
 	var (
 		known   *translate.Error
+		ended   *access.EndedError
+		limit   *access.LimitError
+		busy    *access.BusyError
 		missing *catalog.NotFoundError
 		broken  *node.BrokenModelError
 		refused schedule.Error
 		fetched *hub.Error
-		kept    *catalog.RemoveError
-		used    *node.InUseError
-		taken   *node.IDTakenError
-		tooMany *node.TooManyError
-		large   *node.TooLargeError
 		unknown *store.NotFound
 		none    *store.NoConversation
 		tooDeep *store.TooDeep
-		limit   *access.LimitError
-		busy    *access.BusyError
-		ended   *access.EndedError
-		alone   *remotes.NotManagedError
-		chosen  *remotes.NotChosenError
-		far     *remotes.Error
 	)
 	switch {
 	case errors.As(err, &known):
@@ -116,31 +108,12 @@ func translated(c *Call, err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
 	case errors.As(err, &missing) && c.Dialect.UnknownModel != nil:
 		return c.Dialect.UnknownModel(missing)
-	case errors.As(err, &missing):
-		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
-		about, _ := errors.AsType[*NotLeased](err)
-		return asRefused(c, refused, about)
+		return asRefused(c, refused, err)
 	case errors.As(err, &fetched):
 		return FetchError(c, fetched)
-	case errors.As(err, &kept):
-		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.Node.HidePaths(kept.Error())}
-	case errors.As(err, &used):
-		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
-	case errors.As(err, &taken):
-		return idTaken(taken.Error())
-	case errors.As(err, &tooMany):
-		return &translate.Error{Kind: translate.KindConflict, Message: tooMany.Error()}
-	case errors.As(err, &large):
-		return translate.Invalid("invalid_value", "", large.Error())
-	case errors.As(err, &alone):
-		return translate.Invalid("not_supported", "model", alone.Error())
-	case errors.As(err, &chosen):
-		return translate.Invalid("not_supported", "", chosen.Error())
-	case errors.As(err, &far):
-		return &translate.Error{Kind: translate.KindEngineFailed, Code: "remote_failed", Param: "model", Message: far.Error()}
 	case errors.As(err, &unknown):
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &none) && none.IsAmbiguous:
@@ -153,21 +126,34 @@ func translated(c *Call, err error) *translate.Error {
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	}
-	if e := asRefusedBySystem(c, err); e != nil {
-		return e
+	for _, row := range conversions {
+		if found, ok := row.find(err); ok {
+			return &translate.Error{Kind: row.kind, Code: row.code, Param: row.param, Message: c.Node.HidePaths(found.Error())}
+		}
 	}
-	switch {
-	case errors.Is(err, runs.ErrShutDown):
-		return ShuttingDown("The server is shutting down.")
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
-	default:
-		c.Site.Log.Error("a request failed", "request", c.ID, "path", c.Request.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
-	}
+	return asRefusedBySystem(c, err)
 }
 
-// asRefusedBySystem is the error if the system or the database refused something; nil: it was something else.
+// conversions are the errors whose own messages clients get, without folders of this machine.
+var conversions = []struct {
+	find        func(error) (error, bool)
+	kind        translate.Kind
+	code, param string
+}{
+	{find[*catalog.NotFoundError], translate.KindModelNotFound, "", "model"},
+	{find[*catalog.RemoveError], translate.KindForbidden, "not_removable", "model"},
+	{find[*node.InUseError], translate.KindConflict, "model_in_use", "model"},
+	{find[*node.IDTakenError], translate.KindConflict, "identifier_in_use", "identifier"},
+	{find[*node.TooManyError], translate.KindConflict, "", ""},
+	{find[*node.TooLargeError], translate.KindInvalid, "invalid_value", ""},
+	{find[*remotes.NotManagedError], translate.KindInvalid, "not_supported", "model"},
+	{find[*remotes.NotChosenError], translate.KindInvalid, "not_supported", ""},
+	{find[*remotes.Error], translate.KindEngineFailed, "remote_failed", "model"},
+}
+
+func find[E error](err error) (error, bool) { return errors.AsType[E](err) }
+
+// asRefusedBySystem is the error of what the system or the database refused, or of what is nobody's fault but ours.
 func asRefusedBySystem(c *Call, err error) *translate.Error {
 	switch {
 	case openfiles.AreExhausted(err):
@@ -187,8 +173,13 @@ func asRefusedBySystem(c *Call, err error) *translate.Error {
 			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
 			Message: "The server's store of tokens and conversations can't be used at the moment. Try again soon; its administrator finds the reason in the server's log and health.",
 		}
+	case errors.Is(err, runs.ErrShutDown):
+		return ShuttingDown("The server is shutting down.")
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
-		return nil
+		c.Site.Log.Error("a request failed", "request", c.ID, "path", c.Request.URL.Path, "error", err)
+		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
 	}
 }
 
@@ -208,7 +199,8 @@ func IsDiskFull(err error) bool {
 	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-func asRefused(c *Call, e schedule.Error, about *NotLeased) *translate.Error {
+// asRefused is the error of a request that the supervisor refused, as err tells.
+func asRefused(c *Call, e schedule.Error, err error) *translate.Error {
 	switch e.Kind {
 	case schedule.NotLoaded:
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
@@ -219,7 +211,7 @@ func asRefused(c *Call, e schedule.Error, about *NotLeased) *translate.Error {
 	case schedule.RemoteAway:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unreachable", Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case schedule.IDTaken:
-		return idTaken(e.Message)
+		return &translate.Error{Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier", Message: e.Message}
 	case schedule.Closing:
 		return ShuttingDown(e.Message)
 	case schedule.NoFiles:
@@ -230,7 +222,7 @@ func asRefused(c *Call, e schedule.Error, about *NotLeased) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
 		key := ""
-		if about != nil {
+		if about, ok := errors.AsType[*NotLeased](err); ok {
 			key = about.Key
 		}
 		if skipped, ok := c.Site.loadErrors.tell(key); ok {
@@ -238,10 +230,6 @@ func asRefused(c *Call, e schedule.Error, about *NotLeased) *translate.Error {
 		}
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
-}
-
-func idTaken(message string) *translate.Error {
-	return &translate.Error{Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier", Message: message}
 }
 
 // fetchKinds says what clients see of each kind of download error. If no code is given, it is the kind's own.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -72,7 +73,15 @@ func Definitions(tools []Tool) []byte {
 
 // typedTools returns the array "tools" of a chat for a template that looks at the type of each property.
 func typedTools(tools []byte) []byte {
-	return schemaEdit{}.append(nil, gjson.ParseBytes(tools))
+	made := []byte{'['}
+	for tool := range jsonbody.Elements(tools) {
+		const parameters = "function.parameters"
+		if given := gjson.GetBytes(tool, parameters); given.IsObject() {
+			tool, _ = sjson.SetRawBytes(tool, parameters, []byte(schema.Typed(given)))
+		}
+		made = append(jsonbody.AppendComma(made), tool...)
+	}
+	return append(made, ']')
 }
 
 // customParameters are the parameters of the function as which a model is offered a custom tool, whose input is any text.
