@@ -53,7 +53,7 @@ func (c *chunk) parse(data []byte) bool {
 		case "error":
 			c.fault = notNull(value)
 		default:
-			if c.others < len(c.other) && !isEnvelope(o.key) {
+			if c.others < len(c.other) && !slices.Contains(envelope, string(o.key)) {
 				c.other[c.others] = data[o.from:s.Pos]
 				c.others++
 			}
@@ -63,15 +63,8 @@ func (c *chunk) parse(data []byte) bool {
 	return !o.bad && s.Pos == len(data)
 }
 
-// isEnvelope reports whether a field is written by the client's dialect.
-func isEnvelope(key []byte) bool {
-	switch string(key) {
-	case "id", "object", "created", "model", "system_fingerprint":
-		return true
-	default:
-		return false
-	}
-}
+// envelope are the fields that the client's dialect writes.
+var envelope = []string{"id", "object", "created", "model", "system_fingerprint"}
 
 // parseChoices parses the only choice: each choice is a request of its own.
 func (c *chunk) parseChoices(s *jsonbody.Scanner) bool {
@@ -181,25 +174,6 @@ func (o *objectScan) value(depth int) []byte {
 	return o.s.Data[begin:o.s.Pos]
 }
 
-// member returns the value of an object's member; nil if there is none.
-func member(object []byte, name string) []byte {
-	o := objectScan{s: &jsonbody.Scanner{Data: object, Lenient: true}}
-	for o.next() {
-		if value := o.value(2); string(o.key) == name {
-			return value
-		}
-	}
-	return nil
-}
-
-// oneLine joins the lines of JSON from an event with several data lines.
-func oneLine(json []byte) []byte {
-	if bytes.IndexByte(json, '\n') < 0 {
-		return json
-	}
-	return bytes.ReplaceAll(json, []byte{'\n'}, []byte{' '})
-}
-
 // likeness has the bytes around the text of the last plain chunk, of which most chunks differ only in their text. They needn't be parsed.
 type likeness struct {
 	kept          []byte
@@ -245,14 +219,10 @@ func (l *likeness) match(data []byte) (text, timings []byte, ok bool) {
 	case !ok:
 		return nil, nil, false
 	case l.isTimed:
-		return text, rest[:max(0, len(rest)-len("}"))], areTimings(rest)
+		inner, isEnd := bytes.CutSuffix(rest, []byte("}}")) // of a flat object, and of the chunk
+		isFlat := isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
+		return text, rest[:max(0, len(rest)-len("}"))], isFlat
 	default:
 		return text, nil, len(rest) == 0
 	}
-}
-
-// areTimings reports whether the end of a chunk is a flat object and the closing brace of the chunk.
-func areTimings(end []byte) bool {
-	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
-	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
 }

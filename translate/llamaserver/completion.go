@@ -24,8 +24,8 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	if seed := c.SeedOf(candidate); seed != request.RandomSeed { // otherwise llama-server chooses one
 		e.Set("seed", strconv.Itoa(seed))
 	}
-	if n := probabilities(c); n > 0 {
-		e.Set("n_probs", strconv.Itoa(n))
+	if c.Logprobs >= 0 || c.BestOf > c.N { // it takes one to get the log probability of the chosen token
+		e.Set("n_probs", strconv.Itoa(max(1, c.Logprobs)))
 	}
 	if c.Suffix == "" {
 		e.SetLarge("prompt", c.Prompts[prompt])
@@ -48,14 +48,6 @@ func textEdit(edit *jsonbody.Edit, limit int) jsonbody.Edit {
 
 // completionFields are the fields of the last chunk. Others would repeat the prompt and all settings.
 const completionFields = `["content","stop","stop_type","stopping_word","truncated","tokens_predicted","tokens_evaluated","timings"]`
-
-// probabilities returns the number of likeliest tokens to ask for. It takes one to get the log probability of the chosen token.
-func probabilities(c *request.Completion) int {
-	if c.Logprobs < 0 && c.BestOf == c.N {
-		return 0
-	}
-	return max(1, c.Logprobs)
-}
 
 // CompletionDecoder decodes the answer to a request of Completion.
 func (Wire) CompletionDecoder(*request.Completion) translate.Decoder { return &textDecoder{} }

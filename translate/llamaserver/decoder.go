@@ -200,19 +200,14 @@ func isLost(reason translate.FinishReason, u translate.Usage) bool {
 	return reason == translate.FinishStop && u.Completion > mostTags
 }
 
-func usageOf(usage []byte) (u translate.Usage) {
-	o := objectScan{s: &jsonbody.Scanner{Data: usage, Lenient: true}}
-	for o.next() {
-		switch value := o.value(2); string(o.key) {
-		case "prompt_tokens":
-			u.Prompt = counted(value)
-		case "completion_tokens":
-			u.Completion = counted(value)
-		case "prompt_tokens_details":
-			u.Cached = counted(member(value, "cached_tokens"))
-		}
-	}
-	return u
+// usageOf parses a usage, which was scanned.
+func usageOf(usage []byte) translate.Usage {
+	var prompt, completion, details, cached []byte
+	jsonbody.ReadFields(usage, []jsonbody.Field{
+		{Name: "prompt_tokens", Value: &prompt}, {Name: "completion_tokens", Value: &completion}, {Name: "prompt_tokens_details", Value: &details},
+	})
+	jsonbody.ReadFields(details, []jsonbody.Field{{Name: "cached_tokens", Value: &cached}})
+	return translate.Usage{Prompt: counted(prompt), Completion: counted(completion), Cached: counted(cached)}
 }
 
 // stopOf parses why an answer ended: the last chunk of a text, and what "verbose" adds to that of a chat.

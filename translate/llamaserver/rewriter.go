@@ -46,17 +46,20 @@ func (r *rewriter) Append(dst, p []byte) []byte {
 		return nil
 	})
 	if !ok && !r.done {
-		return r.fail(dst, translate.Nonsense())
+		r.fail(translate.Nonsense())
 	}
 	return dst
 }
 
 func (r *rewriter) Close(dst []byte) []byte {
-	if r.done {
-		return dst
+	if !r.done {
+		r.fail(translate.BrokenOff())
 	}
-	return r.fail(dst, translate.BrokenOff())
+	return dst
 }
+
+// fail ends the stream.
+func (r *rewriter) fail(err *translate.Error) { r.done, r.fault = true, err }
 
 func (r *rewriter) Cut() bool { return false }
 
@@ -78,12 +81,6 @@ func (r *rewriter) Figures() (translate.Usage, translate.Timings) {
 	return usage, r.outcome.Timings
 }
 
-// fail ends the stream.
-func (r *rewriter) fail(dst []byte, err *translate.Error) []byte {
-	r.done, r.fault = true, err
-	return dst
-}
-
 func (r *rewriter) frame(dst, frame []byte) []byte {
 	data := jsonbody.FrameData(frame)
 	switch {
@@ -94,16 +91,22 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	case bytes.Equal(data, jsonbody.DoneMark):
 		return r.finish(dst)
 	}
-	if out, ok := r.appendLike(dst, data); ok {
+	if text, _, ok := r.like.match(data); ok { // it needn't be parsed
 		r.pieces++
-		return out
+		r.said.add(&r.said.text, text)
+		return r.chunks.AppendText(dst, text)
 	}
 	c := &r.chunk
-	if !c.parse(oneLine(data)) {
-		return r.fail(dst, translate.Nonsense())
+	if bytes.IndexByte(data, '\n') >= 0 { // an event with several data lines
+		data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
+	}
+	if !c.parse(data) {
+		r.fail(translate.Nonsense())
+		return dst
 	}
 	if c.fault != nil {
-		return r.fail(dst, faultAmid(c.fault, r.begun))
+		r.fail(faultAmid(c.fault, r.begun))
+		return dst
 	}
 	if c.progress != nil {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress))
@@ -140,16 +143,6 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	return r.chunks.Append(dst, &r.out)
 }
 
-// appendLike appends, without parsing it, a chunk that differs from the last plain one only in its text.
-func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
-	text, _, ok := r.like.match(data)
-	if !ok {
-		return dst, false
-	}
-	r.said.add(&r.said.text, text)
-	return r.chunks.AppendText(dst, text), true
-}
-
 // note records usage, timings and reasons, which any chunk may have. The last ones count.
 func (r *rewriter) note(c *chunk) {
 	r.thoughts.note(c)
@@ -172,14 +165,18 @@ func (r *rewriter) note(c *chunk) {
 }
 
 func (r *rewriter) finish(dst []byte) []byte {
-	if r.outcome.Reason == "" {
-		return r.fail(dst, translate.BrokenOff())
+	s := &r.said
+	isEmpty := len(s.reasoning) == 0 && len(s.text) == 0 && !s.hasCalls && !s.isTooLong
+	switch {
+	case r.outcome.Reason == "":
+		r.fail(translate.BrokenOff())
+	case isEmpty && isLost(r.outcome.Reason, r.outcome.Usage):
+		r.fail(translate.Unparsed())
+	default:
+		r.done = true
+		dst = r.chunks.AppendEnd(dst, &r.outcome, r.timings)
 	}
-	if r.said.isEmpty() && isLost(r.outcome.Reason, r.outcome.Usage) {
-		return r.fail(dst, translate.Unparsed())
-	}
-	r.done = true
-	return r.chunks.AppendEnd(dst, &r.outcome, r.timings)
+	return dst
 }
 
 // keepFirstCall removes the pieces of all calls but the first from the chunk. It returns false if nothing is left.
@@ -187,29 +184,27 @@ func (c *chunk) keepFirstCall() bool {
 	if c.calls == nil {
 		return true
 	}
-	kept := []byte{'['}
+	const member = `{"tool_calls":`
+	kept := []byte(member + "[")
 	dropped := false
 	for _, call := range gjson.ParseBytes(c.calls).Array() {
-		if call.Get("index").Int() > 0 {
+		switch isOther := call.Get("index").Int() > 0; {
+		case isOther:
 			dropped = true
-			continue
+		case len(kept) > len(member+"["):
+			kept = append(append(kept, ','), call.Raw...)
+		default:
+			kept = append(kept, call.Raw...)
 		}
-		kept = append(jsonbody.AppendComma(kept), call.Raw...)
 	}
 	if !dropped {
 		return true
 	}
-	c.setCalls(append(kept, ']'))
-	return c.delta != nil || c.finish != nil
-}
-
-// setCalls replaces the delta by one with only calls, or by none.
-func (c *chunk) setCalls(calls []byte) {
-	c.calls, c.delta, c.thinking = nil, nil, -1
-	if len(calls) > len("[]") {
-		c.delta = append(append([]byte(`{"tool_calls":`), calls...), '}')
-		c.calls = c.delta[len(`{"tool_calls":`) : len(c.delta)-1]
+	if c.calls, c.delta, c.thinking = nil, nil, -1; len(kept) > len(member+"[") {
+		c.delta = append(kept, "]}"...)
+		c.calls = c.delta[len(member) : len(c.delta)-1]
 	}
+	return c.delta != nil || c.finish != nil
 }
 
 // completeCalls adds the arguments that llama-server leaves out of a piece while they are empty: clients concatenate them
@@ -235,19 +230,16 @@ func (r *rewriter) completeCalls(c *chunk) {
 		}
 		made = append(jsonbody.AppendComma(made), completed...)
 	}
-	if changed {
-		c.replaceCalls(append(made, ']'))
+	if !changed {
+		return
 	}
-}
-
-// replaceCalls replaces the calls within the delta.
-func (c *chunk) replaceCalls(calls []byte) {
-	at := cap(c.delta) - cap(c.calls)
+	made = append(made, ']')
+	at := cap(c.delta) - cap(c.calls) // they are a part of it
 	if c.thinking > at {
-		c.thinking += len(calls) - len(c.calls)
+		c.thinking += len(made) - len(c.calls)
 	}
-	c.delta = slices.Concat(c.delta[:at], calls, c.delta[at+len(c.calls):])
-	c.calls = c.delta[at : at+len(calls)]
+	c.delta = slices.Concat(c.delta[:at], made, c.delta[at+len(c.calls):])
+	c.calls = c.delta[at : at+len(made)]
 }
 
 // saidSoFar is what a stream that is passed on has said. The texts are the contents of JSON strings.
@@ -285,11 +277,6 @@ func (s *saidSoFar) add(to *[]byte, piece []byte) {
 	*to = append(*to, piece[1:len(piece)-1]...)
 }
 
-// isEmpty reports whether nothing was said.
-func (s *saidSoFar) isEmpty() bool {
-	return len(s.reasoning) == 0 && len(s.text) == 0 && !s.hasCalls && !s.isTooLong
-}
-
 // Said returns what the answer has said.
 func (r *rewriter) Said() wire.Said {
 	s := &r.said
@@ -300,18 +287,9 @@ func (r *rewriter) Said() wire.Said {
 	}
 	return wire.Said{
 		IsExact:   generated > 0,
-		Reasoning: unescaped(s.reasoning), Text: unescaped(s.text), Usage: usage,
+		Reasoning: string(translate.AppendUnescaped(nil, s.reasoning)), Text: string(translate.AppendUnescaped(nil, s.text)), Usage: usage,
 		Probs: s.probs, HasCalls: s.hasCalls, IsMixed: s.isMixed, IsTooLong: s.isTooLong,
 	}
-}
-
-// unescaped returns the text of which contents are the contents of a JSON string.
-func unescaped(contents []byte) string {
-	if len(contents) == 0 {
-		return ""
-	}
-	quoted := append(append(append(make([]byte, 0, len(contents)+2), '"'), contents...), '"')
-	return jsonbody.Unquote(quoted)
 }
 
 // Interface guards

@@ -2,6 +2,7 @@ package llamaserver
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -29,20 +30,42 @@ var sampling = request.Numbers(
 	request.Number{Name: "adaptive_decay", Max: 1},
 	request.Number{Name: "reasoning_budget_tokens", Min: -1, Max: math.MaxInt32, Whole: true},
 ).With(request.Fields{
-	"samplers":              parseSamplers,
-	"ignore_eos":            parseSwitch("ignore_eos"),
-	"repeat_last_n":         parseWindow("repeat_last_n"),
-	"dry_penalty_last_n":    parseWindow("dry_penalty_last_n"),
-	"dry_sequence_breakers": parseBreakers,
-	"grammar":               parseGrammar,
+	"samplers": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		if v.Type == gjson.String && len(v.Str) <= maxSamplers {
+			return nil // one letter for each
+		}
+		return shortStrings("samplers", v, maxSamplers, 64)
+	},
+	"ignore_eos": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		if !v.IsBool() {
+			return jsonbody.WrongType("ignore_eos", "a boolean", v)
+		}
+		return nil
+	},
+	"repeat_last_n":      parseWindow("repeat_last_n"),
+	"dry_penalty_last_n": parseWindow("dry_penalty_last_n"),
+	"dry_sequence_breakers": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		return shortStrings("dry_sequence_breakers", v, maxBreakers, maxBreakerText)
+	},
+	"grammar": parseGrammar,
 })
 
 // chatSampling are the sampling fields of chats.
 var chatSampling = sampling.With(request.Numbers(
 	request.Number{Name: "n_probs", Max: request.MaxLogprobs, Whole: true},
 )).With(request.Fields{
-	"reasoning_format":         parseReasoningFormat,
-	"reasoning_budget_message": parseBudgetMessage,
+	"reasoning_format": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		if v.Type != gjson.String || !slices.Contains([]string{"auto", "none", "deepseek", "deepseek-legacy"}, v.Str) {
+			return translate.Invalid("invalid_value", "reasoning_format", `"reasoning_format" must be "auto", "none", "deepseek" or "deepseek-legacy".`)
+		}
+		return nil
+	},
+	"reasoning_budget_message": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		if v.Type != gjson.String || len(v.Str) > maxBudgetMessage {
+			return translate.Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+strconv.Itoa(maxBudgetMessage)+` bytes.`)
+		}
+		return nil
+	},
 })
 
 // Describe adds the fields and limits of llama-server.
@@ -53,16 +76,6 @@ func (Wire) Describe(caps *request.Caps) {
 
 // maxSamplers is the maximum length of the chain of samplers.
 const maxSamplers = 32
-
-func parseSamplers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
-	if v.Type == gjson.String && len(v.Str) <= maxSamplers {
-		return nil // one letter for each
-	}
-	if err := shortStrings("samplers", v, maxSamplers, 64); err != nil {
-		return err
-	}
-	return nil
-}
 
 // shortStrings checks an array of strings.
 func shortStrings(name string, v gjson.Result, most, longest int) *translate.Error {
@@ -86,20 +99,6 @@ const (
 	maxBreakers    = 16
 	maxBreakerText = 40
 )
-
-func parseBreakers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
-	return shortStrings("dry_sequence_breakers", v, maxBreakers, maxBreakerText)
-}
-
-// parseSwitch returns the check of a boolean.
-func parseSwitch(name string) request.Field {
-	return func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
-		if !v.IsBool() {
-			return jsonbody.WrongType(name, "a boolean", v)
-		}
-		return nil
-	}
-}
 
 // defaultWindow is used for an unknown context length, in tokens.
 const defaultWindow = 1 << 15
@@ -146,22 +145,5 @@ func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *transla
 	return nil
 }
 
-// reasoningFormats are the formats of the model's thinking.
-var reasoningFormats = map[string]bool{"auto": true, "none": true, "deepseek": true, "deepseek-legacy": true}
-
-func parseReasoningFormat(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
-	if v.Type != gjson.String || !reasoningFormats[v.Str] {
-		return translate.Invalid("invalid_value", "reasoning_format", `"reasoning_format" must be "auto", "none", "deepseek" or "deepseek-legacy".`)
-	}
-	return nil
-}
-
 // maxBudgetMessage is the maximum size, in bytes, of the text that ends the model's thinking.
 const maxBudgetMessage = 4 << 10
-
-func parseBudgetMessage(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
-	if v.Type != gjson.String || len(v.Str) > maxBudgetMessage {
-		return translate.Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+strconv.Itoa(maxBudgetMessage)+` bytes.`)
-	}
-	return nil
-}

@@ -1,6 +1,7 @@
 package llamaserver
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -16,37 +17,21 @@ type timings struct {
 	isCounted                 bool // predicted is known
 }
 
-// parseTimings parses the member in one pass. What isn't a number counts as 0.
-func parseTimings(value []byte) (t timings) {
-	s := jsonbody.Scanner{Data: value, Lenient: true}
-	o := objectScan{s: &s}
-	for o.next() {
-		switch value := o.value(2); string(o.key) {
-		case "prompt_ms":
-			t.told.PromptMillis = measured(value)
-		case "predicted_ms":
-			t.told.PredictedMillis = measured(value)
-		case "predicted_per_second":
-			t.told.PredictedPerSecond = measured(value)
-		case "draft_n":
-			t.told.DraftTokens = counted(value)
-		case "draft_n_accepted":
-			t.told.DraftAccepted = counted(value)
-		case "cache_n":
-			t.cached = counted(value)
-		case "prompt_n":
-			t.prompt = counted(value)
-		case "predicted_n":
-			t.predicted, t.isCounted = counted(value), isNumber(value)
-		}
+// parseTimings parses the member, which was scanned. What isn't a number counts as 0.
+func parseTimings(value []byte) timings {
+	var promptMillis, predictedMillis, perSecond, drafted, accepted, cached, prompt, predicted []byte
+	jsonbody.ReadFields(value, []jsonbody.Field{
+		{Name: "prompt_ms", Value: &promptMillis}, {Name: "predicted_ms", Value: &predictedMillis}, {Name: "predicted_per_second", Value: &perSecond},
+		{Name: "draft_n", Value: &drafted}, {Name: "draft_n_accepted", Value: &accepted},
+		{Name: "cache_n", Value: &cached}, {Name: "prompt_n", Value: &prompt}, {Name: "predicted_n", Value: &predicted},
+	})
+	return timings{
+		told: translate.Timings{
+			PromptMillis: measured(promptMillis), PredictedMillis: measured(predictedMillis), PredictedPerSecond: measured(perSecond),
+			DraftTokens: counted(drafted), DraftAccepted: counted(accepted),
+		},
+		cached: counted(cached), prompt: counted(prompt), predicted: counted(predicted), isCounted: isNumber(predicted),
 	}
-	return t
-}
-
-// predictedTokens is the number of generated tokens alone, which every chunk of thinking is asked for.
-func predictedTokens(value []byte) (n int, ok bool) {
-	told := member(value, "predicted_n")
-	return counted(told), isNumber(told)
 }
 
 // usage is what the timings say of the tokens.
@@ -86,13 +71,11 @@ type thoughtTokens struct {
 
 // note counts the tokens of a chunk.
 func (t *thoughtTokens) note(c *chunk) {
-	generated, isTold := 0, false
-	if c.timings != nil {
-		generated, isTold = predictedTokens(c.timings)
-	}
-	before := t.generated
+	var told []byte
+	jsonbody.ReadFields(c.timings, []jsonbody.Field{{Name: "predicted_n", Value: &told}})
+	before, isTold := t.generated, isNumber(told)
 	if isTold {
-		t.generated = max(before, generated)
+		t.generated = max(before, counted(told))
 	}
 	switch size := len(c.reasoning) - len(`""`); {
 	case size > 0 && c.reasoning[0] == '"':
@@ -101,7 +84,7 @@ func (t *thoughtTokens) note(c *chunk) {
 			t.count++
 		case t.isOpen:
 			t.count += t.generated - before
-		case isASCII(c.reasoning):
+		case isPlain(c.reasoning):
 			t.count++
 		default:
 			t.count += min(t.generated-before, size)
@@ -112,11 +95,7 @@ func (t *thoughtTokens) note(c *chunk) {
 	}
 }
 
-func isASCII(json []byte) bool {
-	for i, c := range json {
-		if c >= utf8.RuneSelf || c == '\\' && i+1 < len(json) && json[i+1] == 'u' {
-			return false
-		}
-	}
-	return true
+// isPlain reports whether a JSON string has only characters of ASCII.
+func isPlain(json []byte) bool {
+	return !bytes.Contains(json, []byte(`\u`)) && bytes.IndexFunc(json, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }

@@ -136,12 +136,12 @@ func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
 	return pinned
 }
 
-// ChatPrompt adds the prompt of a chat to m.
+// ChatPrompt implements [wire.Prompter].
 func (Wire) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 	wire.AddChat(body, chat, m)
 }
 
-// TextPrompt adds a prompt of a text completion to m.
+// TextPrompt implements [wire.Prompter].
 func (Wire) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
 	wire.AddText(c, prompt, m)
 }
