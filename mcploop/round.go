@@ -143,7 +143,7 @@ func (c *call) isClients() bool { return c.offer != nil && c.offer.source == nil
 // done checks a call whose arguments are complete.
 func (r *Round) done(c *call, emit func(translate.Event)) {
 	if c.offer == nil {
-		c.reason = "Cannot find tool with name " + request.QuoteShort(c.name) + ". The tools are: " + listed(r.tools.names()) + "."
+		c.reason = "Cannot find tool with name " + translate.QuoteShort(c.name) + ". The tools are: " + listed(r.tools.names()) + "."
 		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.name, Reason: c.reason})
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -204,4 +205,13 @@ func Unparsed() *Error {
 		Kind: KindEngineFailed, Code: FormatNotMet,
 		Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed.",
 	}
+}
+
+// QuoteShort quotes a client's text, shortened for a message.
+func QuoteShort(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
 }

@@ -50,13 +50,6 @@ type heldBuffer struct {
 
 var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
 
-func holdBuffer() *heldBuffer {
-	b := heldBuffers.Get().(*heldBuffer)
-	b.data = b.data[:0]
-	b.Retain()
-	return b
-}
-
 // grow makes room for size bytes in all.
 func (b *heldBuffer) grow(size int) {
 	if size > cap(b.data) {
@@ -90,7 +83,14 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 		return nil, tooLarge(limit)
 	}
 	c.Claim = c.Node.Access.Bodies.Claim(Payer(c))
-	incoming := newTimely(c, http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	incoming := &c.incoming
+	*incoming = timely{
+		Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit), ctx: c.Request.Context(), deadlines: *http.NewResponseController(c.Writer),
+		patience: c.Site.BodyPatience, from: time.Now(),
+	}
+	if c.Running != nil { // its token may be revoked
+		incoming.stop = context.AfterFunc(incoming.ctx, func() { _ = incoming.deadlines.SetReadDeadline(time.Unix(1, 0)) })
+	}
 	defer incoming.leave()
 	decoded, decoding, err := decoded(c, incoming)
 	if err != nil {
@@ -99,7 +99,9 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	if closer, ok := decoded.(io.Closer); ok {
 		defer func() { _ = closer.Close() }()
 	}
-	c.Held = holdBuffer()
+	c.Held = heldBuffers.Get().(*heldBuffer)
+	c.Held.data = c.Held.data[:0]
+	c.Held.Retain()
 	if err = readAll(c, decoded, limit, decoding > 0); err == nil {
 		incoming.end()
 	}
@@ -125,13 +127,16 @@ var byteOrderMark = []byte("\ufeff")
 // unreadable is the error of a body that can't be read.
 func unreadable(c *Call, err error) error {
 	var beyond *http.MaxBytesError
+	_, isBusy := errors.AsType[*access.BusyError](err)
+	_, isLimit := errors.AsType[*access.LimitError](err)
+	_, isKnown := errors.AsType[*translate.Error](err)
 	switch {
 	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return tooLarge(c.Site.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.Writer.Header().Set("Connection", "close")
 		return translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
-	case isRefusal(err), errors.Is(err, context.Canceled):
+	case isBusy, isLimit, isKnown, errors.Is(err, context.Canceled):
 		return err
 	default:
 		return translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
@@ -143,14 +148,6 @@ func tooLarge(limit int64) *translate.Error {
 		Kind:    translate.KindTooLarge,
 		Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
 	}
-}
-
-// isRefusal reports whether the body is too large, or there is no memory for it.
-func isRefusal(err error) bool {
-	var busy *access.BusyError
-	var limit *access.LimitError
-	var known *translate.Error
-	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
 }
 
 // Payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
@@ -298,15 +295,6 @@ type timely struct {
 	patience  time.Duration
 	from      time.Time
 	read      int64
-}
-
-func newTimely(c *Call, body io.Reader) *timely {
-	t := &c.incoming
-	*t = timely{Reader: body, ctx: c.Request.Context(), deadlines: *http.NewResponseController(c.Writer), patience: c.Site.BodyPatience, from: time.Now()}
-	if c.Running != nil {
-		t.stop = context.AfterFunc(t.ctx, func() { _ = t.deadlines.SetReadDeadline(time.Unix(1, 0)) })
-	}
-	return t
 }
 
 func (t *timely) Read(p []byte) (int, error) {

@@ -39,7 +39,11 @@ func (c *Call) Fail(err error) {
 	c.Ledger.Failed(e)
 	if c.Begun && c.Stream != nil {
 		c.Site.Log.Warn("a stream failed", "request", c.ID, "error", e)
-		c.Stream.fail(e)
+		event := c.Dialect.Errors.AppendError(nil, e, c.ID) // which the official clients raise
+		if more := c.Stream.AtFault; len(more) > 0 {
+			event = append(append(append(event[:len(event)-1], ','), more...), '}')
+		}
+		c.Stream.Send(c.Dialect.Stream.AppendFault(nil, event))
 		return
 	}
 	if !c.read && c.Request.ContentLength != 0 { // the server waits for the end of the body before it reuses the connection
@@ -307,10 +311,4 @@ func (c *Call) Answer(v any) error {
 }
 
 // Quoted quotes what a client sent, shortened for a message.
-func Quoted(s string) string {
-	const enough = 100
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "") + "…"
-	}
-	return `"` + s + `"`
-}
+func Quoted(s string) string { return translate.QuoteShort(s) }

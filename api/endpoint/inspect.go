@@ -119,7 +119,11 @@ func (m *masker) search(value gjson.Result) {
 		case value.IsObject() && slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) }):
 			m.maskAll(member)
 		case strings.Contains(key, "url") && member.Type == gjson.String:
-			m.hide(member, hostOf(member.Str))
+			shown := mask
+			if u, err := url.Parse(member.Str); err == nil && u.Host != "" {
+				shown = u.Scheme + "://" + u.Host + "/" + mask
+			}
+			m.hide(member, shown)
 		case member.IsObject() || member.IsArray():
 			m.search(member)
 		}
@@ -145,12 +149,4 @@ func (m *masker) hide(secret gjson.Result, shown string) {
 	if m.masked++; secret.Raw != `""` && m.masked <= mostSecrets {
 		m.body = bytes.ReplaceAll(m.body, []byte(secret.Raw), jsonbody.AppendString(nil, shown))
 	}
-}
-
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return mask
-	}
-	return u.Scheme + "://" + u.Host + "/" + mask
 }

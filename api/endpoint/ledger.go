@@ -78,15 +78,11 @@ func (l *ledger) Called() {
 
 // Failed notes the error that the client is told. The first counts.
 func (l *ledger) Failed(e *translate.Error) {
-	l.Summary.Outcome = cmp.Or(l.Summary.Outcome, outcomeOf(e))
-}
-
-// outcomeOf is an error in one of few words.
-func outcomeOf(e *translate.Error) string {
-	if e.Kind == translate.KindUnavailable {
-		return e.EffectiveCode() // the kind has many causes, and each of its codes is ours
+	word := e.Kind.Word()
+	if e.Kind == translate.KindUnavailable { // which has many causes, and each of its codes is ours
+		word = e.EffectiveCode()
 	}
-	return e.Kind.Word()
+	l.Summary.Outcome = cmp.Or(l.Summary.Outcome, word)
 }
 
 // introduce sets what is known of a request from the start.
@@ -110,15 +106,11 @@ func (c *Call) BeginRequest() {
 
 // summarize completes the summary.
 func summarize(c *Call) *record.Summary {
-	l := &c.Ledger
-	s := &l.Summary
+	s := &c.Ledger.Summary
 	introduce(c, s)
-	s.Duration = time.Since(c.Arrived)
-	if l.generated > 0 {
-		s.PerToken = l.took / time.Duration(l.generated)
-	}
-	if s.Outcome == "" {
-		s.Outcome = record.OutcomeOK
+	s.Duration, s.Outcome = time.Since(c.Arrived), cmp.Or(s.Outcome, record.OutcomeOK)
+	if n := c.Ledger.generated; n > 0 {
+		s.PerToken = c.Ledger.took / time.Duration(n)
 	}
 	return s
 }

@@ -63,7 +63,9 @@ func (w *client) begin() {
 	case w.armed:
 		return
 	case w.timer == nil:
-		w.limit = slowClient(w.call)
+		if w.limit = slowClientTimeout; w.call.Node != nil {
+			w.limit = cmp.Or(w.call.Node.Settings().SlowClient, slowClientTimeout)
+		}
 		w.timer = time.AfterFunc(w.limit, w.check)
 	default:
 		w.timer.Reset(w.limit)
@@ -109,13 +111,6 @@ func (w *client) writeNow(p []byte, flush bool) error {
 	w.failed.Store(true)
 	w.call.Cancel(errUnwritable)
 	return err
-}
-
-func slowClient(c *Call) time.Duration {
-	if c.Node == nil {
-		return slowClientTimeout
-	}
-	return cmp.Or(c.Node.Settings().SlowClient, slowClientTimeout)
 }
 
 // Close keeps the timer from using the writer after the request has ended.

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 const (
@@ -146,14 +144,4 @@ func (s *Stream) put(p []byte) {
 	if s.late {
 		s.timer.Reset(endAfter)
 	}
-}
-
-// fail sends an error as an event, which the official clients raise.
-func (s *Stream) fail(e *translate.Error) {
-	event := s.call.Dialect.Errors.AppendError(nil, e, s.call.ID)
-	if len(s.AtFault) > 0 {
-		event = append(append(event[:len(event)-1], ','), s.AtFault...)
-		event = append(event, '}')
-	}
-	s.Send(s.call.Dialect.Stream.AppendFault(nil, event))
 }

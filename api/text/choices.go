@@ -54,8 +54,8 @@ func (r *Run) Choices(n int, restart func(), choice func(i int) Part) error {
 
 // batch has the choices of a batch made that aren't complete.
 func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay, slots int) error {
-	left := incomplete(batch)
-	err := r.converseAll(ctx, lease, left, slots)
+	left := slices.DeleteFunc(slices.Clone(batch), func(t *relay) bool { return t.state == wire.Done })
+	err := Parallel(ctx, len(left), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, left[i]) })
 	broken, ok := errors.AsType[*engineLost](err)
 	if !ok {
 		return err
@@ -68,23 +68,6 @@ func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay
 		again = t.plan(true) && again // also where the failure of another choice has ended it
 	}
 	return &engineLost{clientErr: broken.clientErr, cause: broken.cause, again: again}
-}
-
-// incomplete are the choices of a batch that aren't complete.
-func incomplete(batch []*relay) []*relay {
-	isDone := func(t *relay) bool { return t.state == wire.Done }
-	if !slices.ContainsFunc(batch, isDone) {
-		return batch
-	}
-	return slices.DeleteFunc(slices.Clone(batch), isDone)
-}
-
-// converseAll has choices made, as many at a time as there are slots.
-func (r *Run) converseAll(ctx context.Context, lease *supervisor.Lease, all []*relay, slots int) error {
-	if len(all) == 1 {
-		return r.converse(ctx, lease, all[0])
-	}
-	return Parallel(ctx, len(all), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, all[i]) })
 }
 
 // ChoicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others wait

@@ -111,7 +111,13 @@ func Toolbox(ctx context.Context, c *endpoint.Call, all []request.MCPServer, cap
 	)
 	for i := range all {
 		connecting.Go(func() {
-			session, err := connect(ctx, c, &all[i])
+			var session *servers.Session
+			var err error
+			if m := &all[i]; m.Plugin != "" {
+				session, err = c.Node.MCP.Plugin(ctx, m.Plugin)
+			} else {
+				session, err = c.Node.MCP.Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
+			}
 			if err != nil {
 				failed[i] = err
 				return
@@ -127,31 +133,21 @@ func Toolbox(ctx context.Context, c *endpoint.Call, all []request.MCPServer, cap
 		})
 	}
 	connecting.Wait()
-	for i, err := range failed {
-		if err != nil {
-			return nil, ifNotEnded(ctx, ServerError(c, &all[i], err))
-		}
+	var box *mcploop.Toolbox
+	var bad *translate.Error
+	if i := slices.IndexFunc(failed, func(err error) bool { return err != nil }); i >= 0 {
+		bad = ServerError(c, &all[i], failed[i])
+	} else {
+		box, bad = mcploop.NewToolbox(ctx, sources, caps)
 	}
-	box, bad := mcploop.NewToolbox(ctx, sources, caps)
-	if bad != nil {
-		return nil, ifNotEnded(ctx, bad)
+	switch {
+	case bad == nil:
+		return box, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
+		return nil, bad
 	}
-	return box, nil
-}
-
-// ifNotEnded returns the error, or that of the context if it has ended.
-func ifNotEnded(ctx context.Context, e *translate.Error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return e
-}
-
-func connect(ctx context.Context, c *endpoint.Call, m *request.MCPServer) (*servers.Session, error) {
-	if m.Plugin != "" {
-		return c.Node.MCP.Plugin(ctx, m.Plugin)
-	}
-	return c.Node.MCP.Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
 }
 
 // ServerError is the error of a chat whose MCP server fails.

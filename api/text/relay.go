@@ -150,7 +150,10 @@ func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
 	}
 	decoder := t.Task.decoder(t.engine)
 	if t.mode == wire.Raw {
-		decoder = t.unparsedDecoder()
+		decoder = t.engine.(wire.Unparser).UnparsedDecoder()
+		if said, ok := t.said(); ok && t.isSeen && t.Task.isRepeatable(t.engine) { // the client has the beginning of the same answer
+			decoder = wire.WithoutSaid(decoder, &said)
+		}
 	}
 	if t.mode == wire.Restart || !t.isSeen {
 		t.recorder = wire.NewRecorder(decoder)
@@ -190,15 +193,6 @@ func (t *relay) end(ctx context.Context, isStream bool) error {
 		return fault
 	}
 	return &engineLost{clientErr: fault, again: t.plan(true)}
-}
-
-// unparsedDecoder decodes an answer as the model writes it. Of one that is probably the same again, the client has the beginning.
-func (t *relay) unparsedDecoder() translate.Decoder {
-	decoder := t.engine.(wire.Unparser).UnparsedDecoder()
-	if said, ok := t.said(); ok && t.isSeen && t.Task.isRepeatable(t.engine) {
-		return wire.WithoutSaid(decoder, &said)
-	}
-	return decoder
 }
 
 // recall makes the recorder of an answer that was passed on until its engine was lost.
@@ -245,29 +239,11 @@ func (t *relay) fault() *translate.Error {
 	return t.rewriter.Fault()
 }
 
-// ofEngine is what may know the figures of the current engine alone.
-func (t *relay) ofEngine() any {
-	if t.mode != wire.Restart {
-		return t.recorder.Current()
-	}
-	return t.rewriter
-}
-
-// usage is what all engines have used for the answer.
-func (t *relay) usage(resp *Response) translate.Usage {
-	if t.recorder != nil && t.recorder.IsLost() {
-		said := t.recorder.Said()
-		return resp.usage(said.Usage)
-	}
-	return t.rewriter.Usage()
-}
-
 // refined returns the error of an answer that could not go on: the refusal of a request that isn't the client's tells it nothing.
 func (t *relay) refined(err error) error {
 	e, ok := errors.AsType[*translate.Error](err)
 	isRefusal := ok && (e.Kind == translate.KindContextOverflow || e.Kind == translate.KindInvalid && e.Code != crashesEngine().Code)
-	isResumed := t.mode == wire.Replay || t.mode == wire.Continue || t.mode == wire.NoResume
-	if !isResumed || !isRefusal {
+	if t.mode == wire.Restart || t.mode == wire.Raw || !isRefusal {
 		return err
 	}
 	return notContinued()

@@ -103,8 +103,12 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	if rq.Streams, rq.IncludeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
-	if rq.Demand, err = readDemand(body); err != nil {
-		return nil, err
+	var bad *translate.Error
+	if rq.Demand.TTL, bad = TimeToLive(body); bad != nil {
+		return nil, bad
+	}
+	if rq.Demand.Draft, bad = body.String("draft_model"); bad != nil {
+		return nil, bad
 	}
 	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
 	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false" // other values are the default, or ignored
@@ -207,19 +211,6 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	return stream, include.Bool(), nil
 }
 
-// readDemand reads the fields that say how the model is loaded.
-func readDemand(body *jsonbody.Body) (node.Demand, error) {
-	var d node.Demand
-	var bad *translate.Error
-	if d.TTL, bad = TimeToLive(body); bad != nil {
-		return d, bad
-	}
-	if d.Draft, bad = body.String("draft_model"); bad != nil {
-		return d, bad
-	}
-	return d, nil
-}
-
 // findModel is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
 // mean.
 func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
@@ -230,7 +221,9 @@ func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 			return target, nil
 		}
 	}
-	if !c.Node.Settings().AnyName || !isAnyName(err) {
+	bad, _ := errors.AsType[*translate.Error](err)
+	_, isUnknown := errors.AsType[*catalog.NotFoundError](err)
+	if isMissing := bad != nil && bad.Code == translate.Missing("model").Code; !c.Node.Settings().AnyName || !isUnknown && !isMissing {
 		return node.Target{}, err
 	}
 	key, failed := onlyModel(c)
@@ -241,13 +234,6 @@ func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 		return node.Target{}, err
 	}
 	return c.Find(key)
-}
-
-// isAnyName reports whether an error says that a request names no known model.
-func isAnyName(err error) bool {
-	bad, ok := errors.AsType[*translate.Error](err)
-	_, unknown := errors.AsType[*catalog.NotFoundError](err)
-	return unknown || ok && bad.Code == translate.Missing("model").Code
 }
 
 // onlyModel is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
@@ -291,37 +277,23 @@ func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*json
 	if bad != nil {
 		return nil, bad
 	}
-	if name == "" {
-		return withCustom(c, body, apply)
-	}
 	presets := c.Node.Settings().Presets
-	preset, ok := presets[name]
-	if !ok {
-		return nil, translate.Invalid("unknown_preset", "preset", unknownPreset(name, slices.Sorted(maps.Keys(presets))))
-	}
-	body, bad = apply(body, "preset", preset)
-	if bad != nil {
-		return nil, bad
-	}
-	return body, nil
-}
-
-// withCustom returns the body with the defaults of the model that it names, if a client has made that with some.
-func withCustom(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
-	custom, ok := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model")))
-	if !ok || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model) {
+	defaults, isKnown := presets[name]
+	switch custom, isCustom := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model"))); {
+	case name == "" && (!isCustom || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model)):
 		return body, nil
+	case name == "": // a client has made the model that the request names, with defaults
+		body, bad = apply(body, "", custom.Defaults)
+	case isKnown:
+		body, bad = apply(body, "preset", defaults)
+	case len(presets) == 0:
+		bad = translate.Invalid("unknown_preset", "preset", fmt.Sprintf("There is no preset %q: none is configured. Leave out \"preset\", or add it to the Caddyfile.", name))
+	default:
+		have := strings.Join(slices.Sorted(maps.Keys(presets)), ", ")
+		bad = translate.Invalid("unknown_preset", "preset", fmt.Sprintf("There is no preset %q. There are: %s.", name, have))
 	}
-	body, bad := apply(body, "", custom.Defaults)
 	if bad != nil {
 		return nil, bad
 	}
 	return body, nil
-}
-
-func unknownPreset(name string, have []string) string {
-	if len(have) == 0 {
-		return fmt.Sprintf("There is no preset %q: none is configured. Leave out \"preset\", or add it to the Caddyfile.", name)
-	}
-	return fmt.Sprintf("There is no preset %q. There are: %s.", name, strings.Join(have, ", "))
 }

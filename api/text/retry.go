@@ -49,16 +49,6 @@ func retryable(err error) error {
 	return err
 }
 
-// isWasted reports whether nothing that was generated in ctx is counted, because the engine was lost and the client is answered
-// by another attempt or an error. What was generated for a client that disconnected, or beside a choice that failed, is counted.
-func isWasted(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	_, is := errors.AsType[*engineLost](err)
-	return is
-}
-
 // afterLoss finds out what became of the engine if err says that it broke off, and returns the error to report.
 func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 	broken, ok := errors.AsType[*engineLost](err)

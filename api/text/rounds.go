@@ -103,7 +103,15 @@ const minResults, maxResults = 512, 256 << 10
 
 // Rounds has the model answer a conversation, and its calls made.
 func (l *Loop) Rounds(ctx context.Context, conversation []translate.Item, tools *mcploop.Toolbox) error {
-	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.Call.Node.Settings().MCP.MaxRounds, node.DefaultRounds), l.between)
+	between := func(ev translate.Event) { // two rounds
+		if l.overflow == nil {
+			l.overflow = l.Request.gather(ev)
+		}
+		if l.overflow == nil {
+			l.Event(ev)
+		}
+	}
+	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.Call.Node.Settings().MCP.MaxRounds, node.DefaultRounds), between)
 }
 
 // ResultTokens returns how many tokens of a round's results the model is given: half of what the context has room for after the round, so
@@ -114,16 +122,6 @@ func (l *Loop) ResultTokens() int {
 		room -= l.spent[n-1].Prompt + l.spent[n-1].Completion
 	}
 	return min(max(minResults, room/2), maxResults)
-}
-
-// between tells of what happens between two rounds.
-func (l *Loop) between(ev translate.Event) {
-	if l.overflow == nil {
-		l.overflow = l.Request.gather(ev)
-	}
-	if l.overflow == nil {
-		l.Event(ev)
-	}
 }
 
 // Event tells of an event that is none of an engine's.

@@ -142,7 +142,12 @@ func (r *Run) converse(ctx context.Context, lease *supervisor.Lease, t *relay) e
 		return err
 	}
 	ask := func() error {
-		return t.blamed(r.Request.Post(ctx, lease, t.next, func(resp *Response) error { return r.read(ctx, resp, t) }))
+		err := r.Request.Post(ctx, lease, t.next, func(resp *Response) error { return r.read(ctx, resp, t) })
+		fault, ok := err.(*translate.Error)                //nolint:errorlint // others say more than the engine has
+		if q, isChat := t.Task.(*ChatTask); ok && isChat { // it is about the engine's request
+			return q.Chat.Blame(q.Body, fault)
+		}
+		return err
 	}
 	err := ask()
 	if errors.Is(err, errDiverged) {
@@ -151,7 +156,7 @@ func (r *Run) converse(ctx context.Context, lease *supervisor.Lease, t *relay) e
 		}
 		err = ask()
 	}
-	if isUnparsed(err) {
+	if e, ok := errors.AsType[*translate.Error](err); ok && e.IsUnparsed() {
 		return r.unparsed(ctx, lease, t, ask, err)
 	}
 	return err
@@ -168,20 +173,24 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	defer r.Call.Client.PutBuffer(out)
 	for {
 		n, err := resp.Read(*in)
-		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
+		if n > 0 && r.pass(out, func(dst []byte) []byte { return t.rewriter.Append(dst, (*in)[:n]) }) {
 			t.note()
 		}
 		if err != nil || t.rewriter.Cut() || t.rewriter.Fault() != nil {
 			break // whether or not it is the end: the rewriter knows if anything is missing
 		}
 	}
-	if r.finish(t.rewriter, out) {
+	if r.pass(out, t.rewriter.Close) {
 		t.note()
 	}
-	if t.fill(resp) && r.finish(t.rewriter, out) {
+	if t.fill(resp) && r.pass(out, t.rewriter.Close) {
 		t.note()
 	}
-	usage, timings := resp.used(t.ofEngine())
+	var measured any = t.rewriter
+	if t.mode != wire.Restart { // of the current engine alone
+		measured = t.recorder.Current()
+	}
+	usage, timings := resp.used(measured)
 	err := t.end(ctx, r.Stream != nil)
 	first := t.from
 	if e, ok := t.rewriter.(*eventRewriter); ok {
@@ -191,7 +200,18 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	}
 	r.Call.Ledger.Measured(usage.Completion, timings)
 	traceEngine(r.Call, begun, first, resp, usage, timings, err)
-	r.count(t.Part, t.usage(resp), t.sent || !isWasted(ctx, err))
+	used := t.rewriter.Usage() // of all engines
+	if t.recorder != nil && t.recorder.IsLost() {
+		used = resp.usage(t.recorder.Said().Usage)
+	}
+	cause := err
+	if ctx.Err() != nil {
+		cause = context.Cause(ctx)
+	}
+	// Nothing is counted if the engine was lost, and the client is answered by another attempt or an error. What was generated for a client that
+	// disconnected, or beside a choice that failed, is counted.
+	_, isWasted := errors.AsType[*engineLost](cause)
+	r.count(t.Part, used, t.sent || !isWasted)
 	return err
 }
 
@@ -204,27 +224,15 @@ func (r *Run) giveUp(t *relay) {
 	t.recorder.GiveUp()
 	buf := endpoint.Buffers.Get().(*[]byte)
 	defer r.Call.Client.PutBuffer(buf)
-	r.finish(t.rewriter, buf)
+	r.pass(buf, t.rewriter.Close)
 }
 
-// rewrite sends what the client sees of the bytes p of an engine's stream. Choices share a stream and its end: hence one at a
-// time.
-func (r *Run) rewrite(rewriter wire.Rewriter, buf *[]byte, p []byte) (sent bool) {
+// pass sends what a rewriter appends, unless the client has disconnected. A client whose request was ended by the server is still there, and gets an
+// error after this; and the log of a response in the background must have no gap. Choices share a stream and its end: hence one at a time.
+func (r *Run) pass(buf *[]byte, appendTo func(dst []byte) []byte) (sent bool) {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
-	return r.pass(buf, rewriter.Append((*buf)[:0], p))
-}
-
-// finish sends what is due at the end of an engine's stream.
-func (r *Run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
-	return r.pass(buf, rewriter.Close((*buf)[:0]))
-}
-
-// pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
-// there, and gets an error after this; and the log of a response in the background must have no gap. It needs the lock.
-func (r *Run) pass(buf *[]byte, frames []byte) (sent bool) {
+	frames := appendTo((*buf)[:0])
 	if ctx := r.Call.Request.Context(); ctx.Err() != nil && r.Call.Background == nil && access.Ended(ctx) == nil {
 		return false
 	}

@@ -109,20 +109,6 @@ func CompletesNothing(m catalog.Model) *translate.Error {
 // maxTemplated bounds the response with the prompt of a chat, in bytes.
 const maxTemplated = 64 << 20
 
-func isUnparsed(err error) bool {
-	e, ok := errors.AsType[*translate.Error](err)
-	return ok && e.IsUnparsed()
-}
-
-// blamed returns the engine's error about a request as one about the client's.
-func (t *relay) blamed(err error) error {
-	fault, ok := err.(*translate.Error) //nolint:errorlint // others say more than the engine has
-	if q, isChat := t.Task.(*ChatTask); ok && isChat {
-		return q.Chat.Blame(q.Body, fault)
-	}
-	return err
-}
-
 // unparsed has the answer told that the engine couldn't parse, which ended it with an error. Of an answer that isn't the same twice, another
 // is tried first: it may well be parsed.
 func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, ask func() error, err error) error {
@@ -133,7 +119,8 @@ func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, a
 	}
 	said, isKnown := t.said()
 	if isFresh := !t.isSeen || isKnown && said.IsEmpty(); isFresh && !q.isRepeatable(t.engine) && t.plan(true) {
-		if err = ask(); !isUnparsed(err) {
+		err = ask()
+		if e, ok := errors.AsType[*translate.Error](err); !ok || !e.IsUnparsed() {
 			return err
 		}
 		said, isKnown = t.said()

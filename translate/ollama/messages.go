@@ -101,7 +101,7 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	word := strings.ToLower(given)
 	switch {
 	case !slices.Contains(roles, word):
-		return translate.Invalid("invalid_value", c.path(".role"), `"`+c.path(".role")+`" must be "system", "user", "assistant" or "tool", not `+request.QuoteShort(given)+`.`)
+		return translate.Invalid("invalid_value", c.path(".role"), `"`+c.path(".role")+`" must be "system", "user", "assistant" or "tool", not `+translate.QuoteShort(given)+`.`)
 	case jsonbody.IsGiven(m.content) && !isString(m.content):
 		return jsonbody.WrongJSON(c.path(".content"), "a string", m.content)
 	}

@@ -168,7 +168,7 @@ func KeepAlive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 	case gjson.String:
 		var err error
 		if d, err = time.ParseDuration(v.Str); err != nil {
-			return nil, translate.Invalid("invalid_value", name, `"keep_alive" must be a number of seconds or a duration such as "5m", not `+request.QuoteShort(v.Str)+`.`)
+			return nil, translate.Invalid("invalid_value", name, `"keep_alive" must be a number of seconds or a duration such as "5m", not `+translate.QuoteShort(v.Str)+`.`)
 		}
 		d = min(d, maxKeepAlive)
 	default:

@@ -256,7 +256,7 @@ func (r *Request) parseFormat(body *jsonbody.Body) *translate.Error {
 		r.edit.Set("response_format", `{"type":"json_object"}`)
 		return nil
 	case !format.IsObject():
-		return translate.Invalid("invalid_value", "format", `"format" must be "json" or a JSON schema, not `+request.QuoteShort(format.String())+`.`)
+		return translate.Invalid("invalid_value", "format", `"format" must be "json" or a JSON schema, not `+translate.QuoteShort(format.String())+`.`)
 	}
 	made, err := r.Chat.Format(format, "format")
 	r.edit.Set("response_format", made)

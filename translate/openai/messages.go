@@ -89,7 +89,7 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 	case m.role[0] != '"':
 		return jsonbody.WrongJSON(r.path(".role"), "a string", m.role)
 	case !slices.Contains(roles, role):
-		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+request.QuoteShort(role)+`.`)
+		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+translate.QuoteShort(role)+`.`)
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `{"role":`...), role)
 	if err := r.content(m.content, role); err != nil {

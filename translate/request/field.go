@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -126,15 +125,6 @@ func Numbers(list ...Number) Fields {
 // TooLong returns the error of a name or an id that is too long.
 func TooLong(path string) *translate.Error {
 	return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
-}
-
-// QuoteShort quotes a client's text, shortened for a message.
-func QuoteShort(s string) string {
-	const enough = 100
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "") + "…"
-	}
-	return `"` + s + `"`
 }
 
 // WithDefaults returns a copy of a client's body with the defaults of fields that it lacks, and without chosenBy, the field that chose them; empty: none did.

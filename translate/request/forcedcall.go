@@ -116,7 +116,7 @@ func (c *Chat) Force(tools []Tool) (format string, _ *translate.Error) {
 
 // promise returns the promise of a tool's arguments.
 func (t *Tool) promise(opt schema.Options, work *schema.Work) (*schema.Promise, *translate.Error) {
-	opt.Place, opt.Of, opt.IsObject = t.Place, "the tool "+QuoteShort(t.Name), true
+	opt.Place, opt.Of, opt.IsObject = t.Place, "the tool "+translate.QuoteShort(t.Name), true
 	parameters := gjson.Parse(t.Parameters)
 	if !hasArguments(parameters) {
 		return &schema.Promise{Schema: `{"type":"object","properties":{},"additionalProperties":false}`}, nil

@@ -72,7 +72,7 @@ func (r *Request) parseChoice(body *jsonbody.Body) *translate.Error {
 		}
 		r.choice.mode = choiceRequired
 	default:
-		return badChoice(`must be "none", "auto", "required", or an object that names tools, not ` + request.QuoteShort(choice.Str) + `.`)
+		return badChoice(`must be "none", "auto", "required", or an object that names tools, not ` + translate.QuoteShort(choice.Str) + `.`)
 	}
 	r.echo.ToolChoice = json.RawMessage(choice.Raw)
 	return nil
@@ -132,10 +132,10 @@ func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed
 				return w, echoed, nil
 			}
 		}
-		return w, echoed, badChoice(`names the MCP server ` + request.QuoteShort(w.server) + `, which is not among the "tools".`)
+		return w, echoed, badChoice(`names the MCP server ` + translate.QuoteShort(w.server) + `, which is not among the "tools".`)
 	}
 	if kind := v.Get("type").Str; kind != "function" && kind != "custom" {
-		return w, echoed, badChoice(`must be of the type "function", "custom", "mcp" or "allowed_tools", not ` + request.QuoteShort(kind) + `: this server runs no other tools.`)
+		return w, echoed, badChoice(`must be of the type "function", "custom", "mcp" or "allowed_tools", not ` + translate.QuoteShort(kind) + `: this server runs no other tools.`)
 	}
 	w.server, echoed.Server = "", ""
 	w.name = r.knownName(v.Get("namespace").Str, w.name)
@@ -152,7 +152,7 @@ func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed
 	if len(names) > 0 {
 		have = "the functions are: " + strings.Join(names, ", ")
 	}
-	return w, echoed, badChoice(`names the function ` + request.QuoteShort(w.name) + `, but ` + have + `.`)
+	return w, echoed, badChoice(`names the function ` + translate.QuoteShort(w.name) + `, but ` + have + `.`)
 }
 
 func badChoice(is string) *translate.Error {

@@ -180,7 +180,7 @@ func oneOf(where string, v gjson.Result, words ...string) (string, *translate.Er
 	case v.Type != gjson.String:
 		return "", jsonbody.WrongType(where, "a string", v)
 	case !slices.Contains(words, v.Str):
-		return "", translate.Invalid("invalid_value", where, `"`+where+`" must be one of: `+strings.Join(words, ", ")+`; not `+request.QuoteShort(v.Str)+`.`)
+		return "", translate.Invalid("invalid_value", where, `"`+where+`" must be one of: `+strings.Join(words, ", ")+`; not `+translate.QuoteShort(v.Str)+`.`)
 	default:
 		return v.Str, nil
 	}

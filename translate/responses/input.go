@@ -156,7 +156,7 @@ func (p *inputParser) message(v *inputItem, item *translate.Item) (err *translat
 	case translate.RoleUser, translate.RoleAssistant, translate.RoleSystem, translate.RoleDeveloper:
 	default:
 		where := p.path(".role")
-		return translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+request.QuoteShort(role)+`.`)
+		return translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+translate.QuoteShort(role)+`.`)
 	}
 	if !jsonbody.IsGiven(v.content) && item.Role != translate.RoleAssistant {
 		return translate.Missing(p.path(".content"))
@@ -259,7 +259,7 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 		return p.unseen(at.path(p, ""), request.MediumVideo)
 	default:
 		where := at.path(p, ".type")
-		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+request.QuoteShort(kind)+`.`)
+		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+translate.QuoteShort(kind)+`.`)
 	}
 	if !isString(text) {
 		return part, jsonbody.WrongJSON(at.path(p, member), "a string", text)

@@ -163,6 +163,6 @@ func CheckCalls(conversation []translate.Item) *translate.Error {
 
 // short returns an id of the client's for a message.
 func short(id string) string {
-	quoted := request.QuoteShort(id)
+	quoted := translate.QuoteShort(id)
 	return quoted[1 : len(quoted)-1]
 }
