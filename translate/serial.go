@@ -13,7 +13,8 @@ func (s *Serial) Add(ev Event, emit func(Event)) {
 	index, isPiece := pieceOf(ev)
 	switch {
 	case !isPiece:
-		if endsCalls(ev) {
+		switch ev.(type) {
+		case Round, Reasoning, Text, Finish, Fault: // no more pieces come of the calls that are open
 			s.release(emit)
 		}
 		emit(ev)
@@ -70,15 +71,5 @@ func pieceOf(ev Event) (index int, ok bool) {
 		return ev.Index, true
 	default:
 		return 0, false
-	}
-}
-
-// endsCalls reports whether no more pieces come of the calls that are open.
-func endsCalls(ev Event) bool {
-	switch ev.(type) {
-	case Round, Reasoning, Text, Finish, Fault:
-		return true
-	default:
-		return false
 	}
 }

@@ -23,7 +23,7 @@ func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *
 	for json := range jsonbody.Elements(blocks) {
 		at := path + "." + strconv.Itoa(i)
 		if i++; i > request.MaxParts {
-			return tooManyBlocks(path)
+			return badPlace(path, "must hold at most "+strconv.Itoa(request.MaxParts)+" blocks.")
 		}
 		if !isOfType(json, jsonbody.AnObject) {
 			return wrongPlace(at, "an object", json)
@@ -40,16 +40,6 @@ func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *
 		}
 	}
 	return nil
-}
-
-// userBlock reads a block of a user's message.
-func (c *conversation) userBlock(path, kind string, b *inputBlock) *translate.Error {
-	if kind == "tool_result" {
-		return c.toolResult(path, b)
-	}
-	parts, err := c.inline(path, kind, b)
-	c.turn.parts = append(c.turn.parts, parts...)
-	return err
 }
 
 // leftOut are the kinds of blocks of earlier answers that other models can't use: encrypted thinking, and the work of tools on

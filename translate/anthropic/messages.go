@@ -36,7 +36,13 @@ func ParseMessages(body *jsonbody.Body, caps request.Caps) (*Messages, *translat
 // ParseCount parses a request of POST /v1/messages/count_tokens, which doesn't need max_tokens.
 func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
 	m := &Messages{Chat: request.Chat{N: 1}}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{m.parseNumbers, m.parseStops, m.parseFormat, m.parseTools} {
+	if err := request.CopyNumbers(body, &m.edit, numbers); err != nil {
+		return nil, err
+	}
+	if err := request.CopyFields(body, &m.edit, "seed"); err != nil {
+		return nil, err
+	}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{m.parseStops, m.parseFormat, m.parseTools} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -86,13 +92,6 @@ var numbers = []request.Number{
 	{Name: "repeat_penalty", Max: math.MaxInt32, Above: true, As: "repeat_penalty"},
 	{Name: "presence_penalty", Min: -2, Max: 2, As: "presence_penalty"},
 	{Name: "frequency_penalty", Min: -2, Max: 2, As: "frequency_penalty"},
-}
-
-func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
-	if err := request.CopyNumbers(body, &m.edit, numbers); err != nil {
-		return err
-	}
-	return request.CopyFields(body, &m.edit, "seed")
 }
 
 // parseStops parses the stop sequences. Empty ones are ignored.

@@ -71,7 +71,12 @@ func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 		}
 	case translate.Finish:
 		s.outcome.Note(ev)
-		return s.appendEnd(dst)
+		dst = s.appendClosed(s.appendStart(dst, translate.Usage{}))
+		reason, sequence := stopReason(&s.outcome, s.contextLength, s.calls)
+		dst = append(append(append(jsonbody.AppendEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
+		dst = append(jsonbody.AppendJSON(dst, sequence), `},"usage":`...)
+		dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
+		return jsonbody.EndEvent(jsonbody.AppendEvent(dst, "message_stop"))
 	case translate.Fault:
 		return AppendNamedFrame(dst, "error", Errors{}.AppendError(nil, ev.Err, ""))
 	default:
@@ -171,15 +176,6 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 	s.open = noBlock
 	dst = append(append(jsonbody.AppendEvent(dst, "content_block_stop"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	return jsonbody.EndEvent(dst)
-}
-
-func (s *Stream) appendEnd(dst []byte) []byte {
-	dst = s.appendClosed(s.appendStart(dst, translate.Usage{}))
-	reason, sequence := stopReason(&s.outcome, s.contextLength, s.calls)
-	dst = append(append(append(jsonbody.AppendEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
-	dst = append(jsonbody.AppendJSON(dst, sequence), `},"usage":`...)
-	dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
-	return jsonbody.EndEvent(jsonbody.AppendEvent(dst, "message_stop"))
 }
 
 // AppendNamedFrame appends an event with a name: an event line, a data line and a blank line.

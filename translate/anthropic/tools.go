@@ -38,7 +38,11 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	case kind.Str == "none": // an engine would describe them to the model
 		return nil
 	case wanted != "" && len(tools) == 0:
-		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+listed(offered)+".")
+		have := "there are none"
+		if len(offered) > 0 {
+			have = "there are: " + strings.Join(offered, ", ")
+		}
+		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+have+".")
 	case kind.Str == "any" && len(tools) == 0:
 		return badPlace("tool_choice.type", `is "any", but there are no "tools" to call.`)
 	case len(tools) == 0:
@@ -51,13 +55,6 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 		return err
 	}
 	return m.Chat.Offer(tools, string(m.edit.Value(&jsonbody.Body{}, "response_format")))
-}
-
-func listed(tools []string) string {
-	if len(tools) == 0 {
-		return "there are none"
-	}
-	return "there are: " + strings.Join(tools, ", ")
 }
 
 // functionsOf returns the tools as functions, or only the wanted one if it isn't empty, and the names of all.

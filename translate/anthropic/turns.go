@@ -27,25 +27,20 @@ func messagesOf(body *jsonbody.Body) []message {
 
 func (m *message) isOf(role translate.Role) bool { return jsonbody.Unquote(m.role) == string(role) }
 
-// hasResult reports whether a message has the result of a tool.
-func (m *message) hasResult() bool {
-	if !isOfType(m.content, jsonbody.AnArray) {
-		return false
-	}
-	for block := range jsonbody.Elements(m.content) {
-		var kind []byte
-		if jsonbody.ReadFields(block, []jsonbody.Field{{Name: "type", Value: &kind}}); jsonbody.Unquote(kind) == "tool_result" {
-			return true
-		}
-	}
-	return false
-}
-
 // openLoop returns the index of the first message of an unfinished tool loop: the last message of the user that isn't part of one. A message
 // with a tool's result is, whatever else it contains: clients add reminders to results.
 func openLoop(messages []message) int {
 	for i := range slices.Backward(messages) {
-		if m := &messages[i]; m.isOf(translate.RoleUser) && !m.hasResult() {
+		m := &messages[i]
+		isPart := !m.isOf(translate.RoleUser)
+		if isOfType(m.content, jsonbody.AnArray) {
+			for block := range jsonbody.Elements(m.content) {
+				var kind []byte
+				jsonbody.ReadFields(block, []jsonbody.Field{{Name: "type", Value: &kind}})
+				isPart = isPart || jsonbody.Unquote(kind) == "tool_result"
+			}
+		}
+		if !isPart {
 			return i
 		}
 	}
@@ -97,8 +92,11 @@ func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, 
 	for i := range messages {
 		m := &messages[i]
 		if !begun && !m.isOf(translate.RoleSystem) {
-			begun = true
-			c.appendSystem()
+			if begun = true; len(c.system) > 0 {
+				c.out.Begin(translate.RoleSystem)
+				c.out.Text([]byte(strings.Join(c.system, `\n\n`)))
+				c.out.End()
+			}
 		}
 		c.replay = i >= replayFrom
 		if err := c.message("messages."+strconv.Itoa(i), m, begun); err != nil {
@@ -140,15 +138,19 @@ func (c *conversation) message(path string, m *message, begun bool) *translate.E
 		c.turn.parts = append(c.turn.parts, quoted(m.content))
 		return nil
 	}
-	read := c.userBlock
-	if role == translate.RoleAssistant {
-		read = c.assistantBlock
-	}
 	return eachBlock(path+".content", m.content, func(at string, b *inputBlock) *translate.Error {
-		if !isOfType(b.kind, jsonbody.AString) {
+		switch kind := jsonbody.Unquote(b.kind); {
+		case !isOfType(b.kind, jsonbody.AString):
 			return wrongPlace(at+".type", "a string", b.kind)
+		case role == translate.RoleAssistant:
+			return c.assistantBlock(at, kind, b)
+		case kind == "tool_result":
+			return c.toolResult(at, b)
+		default:
+			parts, err := c.inline(at, kind, b)
+			c.turn.parts = append(c.turn.parts, parts...)
+			return err
 		}
-		return read(at, jsonbody.Unquote(b.kind), b)
 	})
 }
 
@@ -172,14 +174,6 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 	}
 	c.turn.parts = append(c.turn.parts, translate.Part{Quoted: []byte(request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd)})
 	return nil
-}
-
-func (c *conversation) appendSystem() {
-	if len(c.system) > 0 {
-		c.out.Begin(translate.RoleSystem)
-		c.out.Text([]byte(strings.Join(c.system, `\n\n`)))
-		c.out.End()
-	}
 }
 
 // flush appends the turn's messages.
@@ -259,10 +253,6 @@ func textBlocks(path string, blocks []byte) (texts []string, err *translate.Erro
 		return nil
 	})
 	return texts, err
-}
-
-func tooManyBlocks(path string) *translate.Error {
-	return badPlace(path, "must hold at most "+strconv.Itoa(request.MaxParts)+" blocks.")
 }
 
 func withoutHeader(texts []string) []string {

@@ -136,7 +136,10 @@ func (s *Scanner) moreMembers(depth, first int, value func(name []byte, from int
 		}
 		name := unquoted(s.Data[from:s.Pos])
 		if !s.Lenient && !names.add(name) {
-			return repeated(name, depth)
+			if depth == 0 {
+				return translate.Invalid("duplicate_field", string(name), `"`+string(name)+`" is given twice in the request body.`)
+			}
+			return translate.Invalid("duplicate_field", "", `"`+string(name)+`" is given twice in one object of the request body.`)
 		}
 		if err := s.Colon(); err != nil {
 			return err
@@ -254,13 +257,6 @@ func (n *objectNames) add(name []byte) bool {
 		}
 		return n.add(name)
 	}
-}
-
-func repeated(name []byte, depth int) *translate.Error {
-	if depth == 0 {
-		return translate.Invalid("duplicate_field", string(name), `"`+string(name)+`" is given twice in the request body.`)
-	}
-	return translate.Invalid("duplicate_field", "", `"`+string(name)+`" is given twice in one object of the request body.`)
 }
 
 func (s *Scanner) tooDeep() *translate.Error {

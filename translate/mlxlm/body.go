@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
@@ -126,16 +125,6 @@ var templateOwn = []string{
 	"processor_kwargs", "return_assistant_tokens_mask", "return_dict", "return_tensors", "self", "tokenize", "tokenizer_kwargs", "truncation",
 }
 
-// checkTemplate refuses values by those names.
-func checkTemplate(values gjson.Result) *translate.Error {
-	for _, own := range templateOwn {
-		if values.Get(own).Exists() {
-			return translate.Invalid("invalid_value", argumentsField, `"`+argumentsField+`" must not have "`+own+`": the engine of the model sets that.`)
-		}
-	}
-	return nil
-}
-
 // usual is what a template that was never rendered is taken to know. What it doesn't know, it ignores.
 var usual = &request.Template{Thinking: map[string]request.Switch{
 	"off":    {Arguments: json.RawMessage(`{"enable_thinking":false}`)},
@@ -168,8 +157,10 @@ func appendValue(dst []byte, v gjson.Result) []byte {
 	switch {
 	case v.Type == gjson.String:
 		return jsonbody.AppendString(dst, v.Str)
+	case v.Type == gjson.Number && len(v.Raw) <= longestNumber && !math.IsInf(v.Num, 0):
+		return append(dst, v.Raw...)
 	case v.Type == gjson.Number:
-		return appendNumber(dst, v)
+		return strconv.AppendFloat(dst, min(max(v.Num, -math.MaxFloat64), math.MaxFloat64), 'g', -1, 64)
 	case v.IsObject():
 		dst = append(dst, '{')
 		isFirst := true
@@ -199,12 +190,4 @@ func appendValue(dst []byte, v gjson.Result) []byte {
 	default:
 		return append(dst, "null"...)
 	}
-}
-
-func appendNumber(dst []byte, v gjson.Result) []byte {
-	isFinite := !math.IsInf(v.Num, 0)
-	if len(v.Raw) <= longestNumber && isFinite {
-		return append(dst, v.Raw...)
-	}
-	return strconv.AppendFloat(dst, min(max(v.Num, -math.MaxFloat64), math.MaxFloat64), 'g', -1, 64)
 }

@@ -32,8 +32,11 @@ func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Erro
 			return err
 		}
 	}
-	if err := checkTemplate(from.get(argumentsField)); err != nil {
-		return err
+	values := from.get(argumentsField)
+	for _, own := range templateOwn {
+		if values.Get(own).Exists() {
+			return translate.Invalid("invalid_value", argumentsField, `"`+argumentsField+`" must not have "`+own+`": the engine of the model sets that.`)
+		}
 	}
 	return w.checkBias(from.get("logit_bias"))
 }

@@ -133,8 +133,14 @@ func (w Wire) biases(v gjson.Result) (all map[int]float64, ok bool) {
 			}
 			token, bias = pair[0], pair[1]
 		}
-		id, isID := tokenID(token)
-		if ok = isID && id < w.vocabulary; !ok {
+		var id int // a number, or the decimal digits of a string
+		if token.Type == gjson.Number {
+			id, ok = int(token.Num), token.Num >= 0 && token.Num <= math.MaxInt32 && token.Num == math.Trunc(token.Num)
+		} else {
+			n, err := strconv.ParseUint(token.Str, 10, 31)
+			id, ok = int(n), err == nil
+		}
+		if ok = ok && id < w.vocabulary; !ok {
 			return false
 		}
 		if bias.Type == gjson.False {
@@ -145,15 +151,6 @@ func (w Wire) biases(v gjson.Result) (all map[int]float64, ok bool) {
 		return true
 	})
 	return all, ok
-}
-
-// tokenID returns the id that a number is, or the decimal digits of a string.
-func tokenID(v gjson.Result) (id int, ok bool) {
-	if v.Type == gjson.Number {
-		return int(v.Num), v.Num >= 0 && v.Num <= math.MaxInt32 && v.Num == math.Trunc(v.Num)
-	}
-	n, err := strconv.ParseUint(v.Str, 10, 31)
-	return int(n), err == nil && v.Type == gjson.String
 }
 
 // checkBias refuses biases for anything but token ids of the model: the server would write beyond its memory.

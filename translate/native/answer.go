@@ -2,6 +2,7 @@ package native
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,7 +158,11 @@ func Output(items []translate.Item) []json.RawMessage {
 	for i := range items {
 		switch item := &items[i]; item.Kind {
 		case translate.ItemCall:
-			output, isError := resultOf(items[i+1:], item.CallID)
+			output, isError := "", false // of a call that was never answered
+			rest := items[i+1:]
+			if k := slices.IndexFunc(rest, func(r translate.Item) bool { return r.Kind == translate.ItemResult && r.CallID == item.CallID }); k >= 0 {
+				output, isError = string(rest[k].Raw), rest[k].Status == translate.ItemFailed
+			}
 			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}))
 		case translate.ItemResult: // it is part of its call
 		case translate.ItemInvalid:
@@ -169,17 +174,6 @@ func Output(items []translate.Item) []json.RawMessage {
 		}
 	}
 	return out
-}
-
-// resultOf returns the output of a call, whose result is among the items after it, and whether that is an error; empty if it was never
-// answered.
-func resultOf(items []translate.Item, id string) (output string, isError bool) {
-	for i := range items {
-		if items[i].Kind == translate.ItemResult && items[i].CallID == id {
-			return string(items[i].Raw), items[i].Status == translate.ItemFailed
-		}
-	}
-	return "", false
 }
 
 // seconds converts milliseconds to seconds with three decimals.

@@ -166,15 +166,6 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 	return appendMembers(s.appendClosed(dst), name, body)
 }
 
-// appendInvalid appends the event of a call that can't be made. The answer has it already.
-func (s *Stream) appendInvalid(dst []byte, ev translate.CallInvalid) []byte {
-	if o := s.Answer.callOf(ev.Index); o != nil {
-		item := o.call.item(translate.ItemInvalid)
-		return appendMembers(s.appendClosed(dst), "tool_call.failure", invalidOf(&item))
-	}
-	return dst
-}
-
 func invalidOf(item *translate.Item) invalidCall {
 	made := invalidCall{Reason: translate.JoinTexts(item.Parts), Metadata: invalidMetadata{Type: "invalid_name", Tool: item.Tool}}
 	if item.Args != nil {

@@ -60,7 +60,10 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 		if s.prompt.ended {
 			s.prompt = stage{}
 		}
-		dst = s.appendPromptStart(dst)
+		if !s.prompt.started {
+			s.prompt.started = true
+			dst = appendEvent(dst, "prompt_processing.start", "", nil)
+		}
 	case translate.Prompt:
 		dst = s.appendPrompt(dst, ev)
 	case translate.Reasoning:
@@ -70,16 +73,17 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	case translate.CallStart, translate.CallDone, translate.CallResult:
 		dst = s.appendCall(dst, ev)
 	case translate.CallInvalid:
-		s.Answer.Add(ev)
-		return s.appendInvalid(dst, ev)
+		if s.Answer.Add(ev); s.Answer.callOf(ev.Index) != nil {
+			item := s.Answer.callOf(ev.Index).call.item(translate.ItemInvalid)
+			dst = appendMembers(s.appendClosed(dst), "tool_call.failure", invalidOf(&item))
+		}
+		return dst
 	case translate.Finish:
 		dst = s.appendClosed(dst)
 	case translate.Trouble:
-		dst = s.appendClosed(dst)
-		dst = appendEvent(dst, "error", `"error":`, AppendErrorObject(nil, ev.Err))
+		dst = appendEvent(s.appendClosed(dst), "error", `"error":`, AppendErrorObject(nil, ev.Err))
 	case translate.Fault:
-		dst = s.appendClosed(dst)
-		dst = appendEvent(dst, "error", `"error":`, AppendErrorObject(nil, ev.Err))
+		dst = appendEvent(s.appendClosed(dst), "error", `"error":`, AppendErrorObject(nil, ev.Err))
 	}
 	s.Answer.Add(ev)
 	return dst
@@ -106,14 +110,6 @@ func (s *Stream) appendLoad(dst []byte, ev translate.Load) []byte {
 	default:
 		return dst
 	}
-}
-
-func (s *Stream) appendPromptStart(dst []byte) []byte {
-	if s.prompt.started {
-		return dst
-	}
-	s.prompt.started = true
-	return appendEvent(dst, "prompt_processing.start", "", nil)
 }
 
 // appendPrompt appends the progress of the prompt, without its cached tokens.

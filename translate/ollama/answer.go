@@ -60,7 +60,12 @@ func (a *Answer) append(dst []byte, ev translate.Event) []byte {
 		return a.tell(dst, false)
 	case translate.Logprobs:
 		if a.Logprobs {
-			a.addLogprobs(ev.Content)
+			for _, token := range gjson.ParseBytes(ev.Content).Array() {
+				if len(a.logprobs) > 0 {
+					a.logprobs = append(a.logprobs, ',')
+				}
+				a.logprobs = jsonbody.AppendLogprob(a.logprobs, token, a.OnlyChosen, "null")
+			}
 			return a.tell(dst, false)
 		}
 	case translate.CallStart:
@@ -96,42 +101,31 @@ func (a *Answer) tell(dst []byte, waits bool) []byte {
 	if len(a.logprobs) > 0 {
 		dst = append(append(append(dst, `,"logprobs":[`...), a.logprobs...), ']')
 	}
-	a.forget()
-	return append(dst, "}\n"...)
-}
-
-func (a *Answer) forget() {
 	a.content, a.thinking, a.called, a.logprobs = a.content[:0], a.thinking[:0], a.called[:0], a.logprobs[:0]
+	return append(dst, "}\n"...)
 }
 
 // appendHead appends the open object with what was said.
 func (a *Answer) appendHead(dst []byte) []byte {
-	dst = appendStart(dst, a.Model, a.Now())
+	dst = jsonbody.AppendString(append(dst, `{"model":`...), a.Model)
+	dst = append(a.Now().UTC().AppendFormat(append(dst, `,"created_at":"`...), time.RFC3339Nano), '"')
 	if a.Generates {
-		dst = appendText(append(dst, `,"response":`...), a.content)
-		if len(a.thinking) > 0 {
-			dst = appendText(append(dst, `,"thinking":`...), a.thinking)
-		}
-		return dst
+		dst = append(dst, `,"response":`...)
+	} else {
+		dst = append(dst, `,"message":{"role":"assistant","content":`...)
 	}
-	dst = appendText(append(dst, `,"message":{"role":"assistant","content":`...), a.content)
+	dst = jsonbody.AppendQuoted(dst, a.content)
 	if len(a.thinking) > 0 {
-		dst = appendText(append(dst, `,"thinking":`...), a.thinking)
+		dst = jsonbody.AppendQuoted(append(dst, `,"thinking":`...), a.thinking)
+	}
+	if a.Generates {
+		return dst
 	}
 	if len(a.called) > 0 {
 		dst = append(append(append(dst, `,"tool_calls":[`...), a.called...), ']')
 	}
 	return append(dst, '}')
 }
-
-// appendStart appends the open object with the members that all have.
-func appendStart(dst []byte, model string, now time.Time) []byte {
-	dst = jsonbody.AppendString(append(dst, `{"model":`...), model)
-	dst = append(dst, `,"created_at":"`...)
-	return append(now.UTC().AppendFormat(dst, time.RFC3339Nano), '"')
-}
-
-func appendText(dst, text []byte) []byte { return jsonbody.AppendString(dst, string(text)) }
 
 // addCall adds the open call. Arguments that are no object are wrapped in one: clients expect nothing else.
 func (a *Answer) addCall() {
@@ -160,16 +154,6 @@ func (a *Answer) addCall() {
 	}
 	a.called = append(called.Bytes(), "}}"...)
 	a.calls++
-}
-
-// addLogprobs adds the log probabilities of tokens.
-func (a *Answer) addLogprobs(content json.RawMessage) {
-	for _, token := range gjson.ParseBytes(content).Array() {
-		if len(a.logprobs) > 0 {
-			a.logprobs = append(a.logprobs, ',')
-		}
-		a.logprobs = jsonbody.AppendLogprob(a.logprobs, token, a.OnlyChosen, "null")
-	}
 }
 
 // end appends the object that ends the answer. An answer in one piece is nothing else.

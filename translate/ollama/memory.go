@@ -47,15 +47,6 @@ func (m *Memory) fits(answer int) bool {
 	return size <= maxMemory
 }
 
-// room is about how many bytes the texts have as messages, without those that aren't copied.
-func (m *Memory) room() int {
-	size := len(m.System)
-	for i := range m.Turns {
-		size += len(m.Turns[i].Text)
-	}
-	return size
-}
-
 // Append appends the context of an answer: what was said before it, and the answer. It is empty if that is too much to remember.
 func (m *Memory) Append(dst, answer []byte) []byte {
 	dst = append(dst, '[')

@@ -47,7 +47,11 @@ func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *t
 
 // promptMessages returns the messages of a chat that a prompt stands for, the last turn, with what was said before.
 func promptMessages(said *Memory, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
-	c := &conversation{caps: caps, out: request.NewMessages(said.room()), index: -1}
+	room := len(said.System) // without the texts that aren't copied
+	for i := range said.Turns {
+		room += len(said.Turns[i].Text)
+	}
+	c := &conversation{caps: caps, out: request.NewMessages(room), index: -1}
 	say := func(role translate.Role, parts ...translate.Part) {
 		c.out.Begin(role)
 		c.out.Parts(parts)

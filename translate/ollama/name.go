@@ -90,19 +90,11 @@ func (n Name) Split() (kind, quantization string) {
 		return n.Tag, ""
 	}
 	kind, quantization = m[1], m[2]
-	if before, ok := cutDynamic(kind); ok {
-		return before, kind[len(kind)-len("UD"):] + "-" + quantization
-	}
-	return kind, quantization
-}
-
-// cutDynamic cuts the prefix of dynamic quantizations, as in UD-Q4_K_XL, from the end of what comes before one.
-func cutDynamic(kind string) (before string, found bool) {
-	at := len(kind) - len("UD")
+	at := len(kind) - len("UD") // of dynamic quantizations, as in UD-Q4_K_XL
 	if at < 0 || !strings.EqualFold(kind[at:], "UD") || at > 0 && kind[at-1] != '-' {
-		return kind, false
+		return kind, quantization
 	}
-	return strings.TrimSuffix(kind[:at], "-"), true
+	return strings.TrimSuffix(kind[:at], "-"), kind[at:] + "-" + quantization
 }
 
 // Synonyms returns the names by which this server may know a model that a client calls name, the likeliest first. A tag is a

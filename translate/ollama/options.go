@@ -134,7 +134,9 @@ func (r *Request) parseOfEngine(name string, v gjson.Result) *translate.Error {
 	}
 	var e jsonbody.Edit
 	if err := check(v, &r.caps, &e); err != nil {
-		return inOptions(name, err)
+		other := *err
+		other.Param, other.Message = "options."+name, strings.Replace(err.Message, `"`+name+`"`, `"options.`+name+`"`, 1)
+		return &other
 	}
 	if changed := e.Value(&jsonbody.Body{}, name); changed != nil {
 		r.edit.Set(name, string(changed))
@@ -142,14 +144,6 @@ func (r *Request) parseOfEngine(name string, v gjson.Result) *translate.Error {
 		r.edit.Set(name, v.Raw)
 	}
 	return nil
-}
-
-// inOptions returns an error about a field as one about the option of this name.
-func inOptions(name string, err *translate.Error) *translate.Error {
-	other := *err
-	other.Param = "options." + name
-	other.Message = strings.Replace(err.Message, `"`+name+`"`, `"options.`+name+`"`, 1)
-	return &other
 }
 
 // KeepAlive parses how long a model stays loaded after a request: a number of seconds, or a text such as "5m". A negative one means

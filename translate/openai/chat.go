@@ -19,8 +19,11 @@ import (
 // ParseChat parses a chat request. It rejects invalid requests, and those that the model can't serve, before anything is
 // loaded. Unknown fields are not sent to an engine.
 func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translate.Error) {
-	if err := checkTypes(body); err != nil {
-		return nil, err
+	for name, value := range body.All() {
+		want, known := chatTypes[string(name)]
+		if known && want&jsonbody.TypeOf(value) == 0 && (value[0] != 'n' || string(name) == "messages") {
+			return nil, jsonbody.WrongJSON(string(name), want.String(), value)
+		}
 	}
 	made := struct { // one allocation
 		chat request.Chat
@@ -30,17 +33,14 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	if err := request.CheckFields(body, c.caps, &c.Edit, request.Sampling, caps.ChatFields); err != nil {
 		return nil, err
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseStops, c.parseLimit, c.parseFormat, c.parseTools, parseTemplate} {
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseCounts, c.parseLogprobs, c.parseFormat, c.parseTools, parseTemplate, c.parseEffort} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.parseEffort(body, caps); err != nil {
-		return nil, err
-	}
 	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
 	c.Thinks = caps.Thinks() && (!isOff || !caps.CanBeSilent())
-	return c.Chat, c.parseMessages(body, caps)
+	return c.Chat, c.parseMessages(body)
 }
 
 // maxChatChoices is the maximum of n. Each choice is an upstream request of its own, so n bounds how long a request takes, not
@@ -65,22 +65,14 @@ var chatTypes = map[string]jsonbody.Types{
 	"tool_choice": jsonbody.AString | jsonbody.AnObject, "repetition_penalty": jsonbody.ANumber,
 }
 
-func checkTypes(body *jsonbody.Body) *translate.Error {
-	for name, value := range body.All() {
-		want, known := chatTypes[string(name)]
-		if known && want&jsonbody.TypeOf(value) == 0 && (value[0] != 'n' || string(name) == "messages") {
-			return jsonbody.WrongJSON(string(name), want.String(), value)
-		}
-	}
-	return nil
-}
-
 // hasGrammar reports whether the answer must follow a grammar.
 func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
 }
 
-func (c *chatParser) parseN(body *jsonbody.Body) *translate.Error {
+// parseCounts parses the number of choices, and what is passed on in another form than the client's. Engines don't receive stop strings: package
+// wire searches for them. They generate a token even where none is wanted, so that is an error.
+func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 	n, given, err := body.Int("n")
 	switch {
 	case err != nil:
@@ -91,7 +83,19 @@ func (c *chatParser) parseN(body *jsonbody.Body) *translate.Error {
 		c.N = n
 		c.Edit.Remove("n") // each choice is a request of its own
 	}
-	return nil
+	for _, name := range request.Limits {
+		if n, given, err := body.Int(name); err != nil {
+			return err
+		} else if given && n == 0 {
+			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+strconv.Itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
+		}
+	}
+	if err := request.RenamePenalty(body, &c.Edit); err != nil {
+		return err
+	}
+	c.Stops, err = request.ParseStops(body)
+	c.Edit.Remove("stop")
+	return err
 }
 
 // parseLogprobs rejects what an engine would reject after it is loaded. Asked for no other tokens, an engine may list twenty or
@@ -116,37 +120,13 @@ func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// parsePenalty accepts repetition_penalty for repeat_penalty.
-func (c *chatParser) parsePenalty(body *jsonbody.Body) *translate.Error {
-	return request.RenamePenalty(body, &c.Edit)
-}
-
-// parseStops parses the stop strings. Engines don't receive them: package wire searches for them.
-func (c *chatParser) parseStops(body *jsonbody.Body) (err *translate.Error) {
-	c.Stops, err = request.ParseStops(body)
-	c.Edit.Remove("stop")
-	return err
-}
-
-// parseLimit rejects an answer without tokens: engines generate one all the same.
-func (c *chatParser) parseLimit(body *jsonbody.Body) *translate.Error {
-	for _, name := range request.Limits {
-		if n, given, err := body.Int(name); err != nil {
-			return err
-		} else if given && n == 0 {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+strconv.Itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
-		}
-	}
-	return nil
-}
-
 // parseEffort replaces reasoning_effort by the nearest value that the model offers.
-func (c *chatParser) parseEffort(body *jsonbody.Body, caps request.Caps) *translate.Error {
+func (c *chatParser) parseEffort(body *jsonbody.Body) *translate.Error {
 	effort := jsonbody.Unquote(body.Value("reasoning_effort"))
 	if effort == "" {
 		return nil
 	}
-	offered := caps.Efforts()
+	offered := c.caps.Efforts()
 	rank := slices.Index(request.Efforts, effort)
 	switch {
 	case rank < 0:

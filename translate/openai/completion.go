@@ -22,7 +22,7 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 	if err := request.RenamePenalty(body, &c.Edit); err != nil {
 		return nil, err
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parsePrompt, c.parseCounts, c.parseLimit, c.parseStop, c.parseSuffix} {
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parsePrompt, c.parseCounts, c.parseEnd} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -81,6 +81,27 @@ func (c *completionParser) parseCounts(body *jsonbody.Body) *translate.Error {
 	return c.parseLogprobs(body)
 }
 
+// parseEnd parses where the text ends, and what comes after it.
+func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
+	for _, name := range request.Limits {
+		n, given, err := body.Int(name)
+		if err != nil {
+			return err
+		}
+		if given {
+			c.MaxTokens = min(max(-1, n), math.MaxInt32)
+			break
+		}
+	}
+	if c.Stop, err = request.ParseStops(body); err != nil {
+		return err
+	}
+	if c.Suffix, err = body.String("suffix"); err == nil && c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
+		err = translate.Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
+	}
+	return err
+}
+
 func (c *completionParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	n, given, err := count(body, "logprobs", 0, request.MaxLogprobs)
 	if err != nil || !given {
@@ -96,35 +117,6 @@ func (c *completionParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-func (c *completionParser) parseLimit(body *jsonbody.Body) *translate.Error {
-	for _, name := range request.Limits {
-		n, given, err := body.Int(name)
-		if err != nil {
-			return err
-		}
-		if given {
-			c.MaxTokens = min(max(-1, n), math.MaxInt32)
-			return nil
-		}
-	}
-	return nil
-}
-
-func (c *completionParser) parseStop(body *jsonbody.Body) (err *translate.Error) {
-	c.Stop, err = request.ParseStops(body)
-	return err
-}
-
-func (c *completionParser) parseSuffix(body *jsonbody.Body) (err *translate.Error) {
-	if c.Suffix, err = body.String("suffix"); err != nil || c.Suffix == "" {
-		return err
-	}
-	if slices.ContainsFunc(c.Prompts, request.IsTokens) {
-		return translate.Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
-	}
-	return nil
-}
-
 // texts parses a field of prompts or inputs: a string, an array of token ids, or an array of either. An empty array is an
 // error, an empty string isn't. Of more than most, one more is returned: the caller rejects them.
 func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *translate.Error) {
@@ -132,15 +124,15 @@ func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *trans
 	switch {
 	case !jsonbody.IsGiven(raw):
 		return nil, translate.Missing(key)
-	case isText(raw), areTokens(raw):
+	case raw[0] == '"', areTokens(raw):
 		return []json.RawMessage{raw}, nil
 	case jsonbody.TypeOf(raw) != jsonbody.AnArray:
 		return nil, jsonbody.WrongJSON(key, "a string or an array", raw)
 	}
 	var all []json.RawMessage
 	for item := range jsonbody.Elements(raw) {
-		if !isText(item) && !areTokens(item) || len(all) > 0 && isText(item) != isText(all[0]) {
-			return nil, mixed(key)
+		if item[0] != '"' && !areTokens(item) || len(all) > 0 && (item[0] == '"') != (all[0][0] == '"') {
+			return nil, translate.Invalid("invalid_type", key, `"`+key+`" must be a string, an array of strings, an array of token ids, or an array of such arrays.`)
 		}
 		if all = append(all, item); len(all) > most {
 			break
@@ -151,12 +143,6 @@ func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *trans
 	}
 	return all, nil
 }
-
-func mixed(key string) *translate.Error {
-	return translate.Invalid("invalid_type", key, `"`+key+`" must be a string, an array of strings, an array of token ids, or an array of such arrays.`)
-}
-
-func isText(value []byte) bool { return jsonbody.TypeOf(value) == jsonbody.AString }
 
 // areTokens reports whether a value is an array of token ids. It keeps none of them: there may be millions.
 func areTokens(value []byte) bool {

@@ -57,7 +57,11 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 		out = append(out, `{"object":"embedding","index":`...)
 		out = append(out, strconv.Itoa(i)...)
 		out = append(out, `,"embedding":`...)
-		out = append(appendVector(out, vector, e.Base64), '}')
+		if e.Base64 {
+			out = append(base64.StdEncoding.AppendEncode(append(out, '"'), vector), `"}`...)
+		} else {
+			out = append(request.AppendVector(out, vector), '}')
+		}
 	}
 	out = append(out, `],"model":`...)
 	out = jsonbody.AppendJSON(out, model)
@@ -73,13 +77,4 @@ const maxInputs = 4096
 type inputUsage struct {
 	Prompt int `json:"prompt_tokens"`
 	Total  int `json:"total_tokens"`
-}
-
-func appendVector(dst, vector []byte, inBase64 bool) []byte {
-	if inBase64 {
-		dst = append(dst, '"')
-		dst = base64.StdEncoding.AppendEncode(dst, vector)
-		return append(dst, '"')
-	}
-	return request.AppendVector(dst, vector)
 }

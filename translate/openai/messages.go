@@ -13,7 +13,7 @@ import (
 
 // parseMessages checks the messages. Plain messages are passed on unchanged. The others are rebuilt from their known fields, so
 // that an engine receives nothing unchecked.
-func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *translate.Error {
+func (c *chatParser) parseMessages(body *jsonbody.Body) *translate.Error {
 	list := body.Messages
 	switch {
 	case !jsonbody.IsGiven(body.Value("messages")):
@@ -26,14 +26,10 @@ func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *tran
 		return translate.Invalid("invalid_value", "messages",
 			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
 	}
-	first := 0
-	for first < len(list) && list[first].Plain {
-		first++
-	}
-	if first == len(list) {
+	if !slices.ContainsFunc(list, func(m jsonbody.Message) bool { return !m.Plain }) {
 		return nil
 	}
-	r := messageRewriter{caps: caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
+	r := messageRewriter{caps: *c.caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
 	for i, m := range list {
 		r.index = i
 		r.dst = jsonbody.AppendComma(r.dst)

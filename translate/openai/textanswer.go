@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -37,8 +38,10 @@ func (a *TextAnswer) Body(choices []*TextChoice, usage translate.Usage, more []b
 	list := make([]textChoice, len(choices))
 	for i, c := range choices {
 		list[i] = textChoice{Index: i, Text: c.text.String(), Finish: c.outcome.Reason}
-		if c.Top >= 0 {
-			list[i].Logprobs = c.logprobs.orEmpty()
+		if list[i].Logprobs = &c.logprobs; c.Top < 0 {
+			list[i].Logprobs = nil
+		} else if len(c.logprobs.Tokens) == 0 {
+			list[i].Logprobs = &textLogprobs{Tokens: []string{}, Each: []json.Number{}, Top: []textTop{}, Offsets: []int{}}
 		}
 	}
 	body := append(bytes.Clone(a.head), `,"choices":`...)

@@ -199,14 +199,6 @@ func (l *textLogprobs) add(content json.RawMessage, top, offset int) (sum float6
 	return sum
 }
 
-// orEmpty replaces missing lists by empty ones.
-func (l *textLogprobs) orEmpty() *textLogprobs {
-	if len(l.Tokens) > 0 {
-		return l
-	}
-	return &textLogprobs{Tokens: []string{}, Each: []json.Number{}, Top: []textTop{}, Offsets: []int{}}
-}
-
 // likeliest returns the tokens at one position.
 func likeliest(item gjson.Result, top int) textTop {
 	out := []byte{'{'}

@@ -66,7 +66,12 @@ func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jso
 		e.Set("tool_choice", `"none"`)
 	}
 	if messages := value("messages"); w.strict && bytes.Contains(messages, []byte(`"reasoning_content"`)) {
-		e.Set("messages", string(withoutThoughts(messages)))
+		made := []byte{'['}
+		for message := range jsonbody.Elements(messages) {
+			without, _ := sjson.DeleteBytes(message, "reasoning_content")
+			made = append(jsonbody.AppendComma(made), without...)
+		}
+		e.SetLarge("messages", append(made, ']'))
 	}
 	return e
 }
@@ -76,16 +81,6 @@ func (w *base) address(e *jsonbody.Edit) {
 	e.Set("model", string(jsonbody.AppendString(nil, w.Name)))
 	e.Set("stream", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
-}
-
-// withoutThoughts returns messages without the assistant's earlier thinking.
-func withoutThoughts(messages []byte) []byte {
-	made := []byte{'['}
-	for message := range jsonbody.Elements(messages) {
-		without, _ := sjson.DeleteBytes(message, "reasoning_content")
-		made = append(jsonbody.AppendComma(made), without...)
-	}
-	return append(made, ']')
 }
 
 // Drops returns the names of the fields of a chat that aren't sent.

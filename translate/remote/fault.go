@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -25,7 +26,7 @@ func (w *base) Fault(status int, body []byte) *translate.Error {
 
 func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	e := said.Get("error")
-	message := firstText(e.Get("message"), e, said.Get("message"), said.Get("detail"), said.Get("detail.0.msg"))
+	message := cmp.Or(e.Get("message").Str, e.Str, said.Get("message").Str, said.Get("detail").Str, said.Get("detail.0.msg").Str)
 	if overflow := w.overflow(e, message); overflow != nil && (status < 500 || overflow.Tokens > 0) {
 		return overflow
 	}
@@ -56,7 +57,11 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	case http.StatusNotImplemented:
 		return translate.Invalid("not_supported", "", remote+" can't do what the request asks for: "+tidy(message))
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return translate.Invalid(codeOf(e), e.Get("param").Str, remote+" refused the request: "+tidy(message))
+		code := e.Get("code").Str
+		if !word.MatchString(code) {
+			code = "invalid_value"
+		}
+		return translate.Invalid(code, e.Get("param").Str, remote+" refused the request: "+tidy(message))
 	case 0:
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " failed: " + tidy(message)}
 	default:
@@ -77,24 +82,7 @@ func (w *base) endless() *translate.Error {
 	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote " + w.Remote + " went on answering without an end."}
 }
 
-// codeOf returns the code of an error that is the client's fault.
-func codeOf(e gjson.Result) string {
-	if code := e.Get("code"); code.Type == gjson.String && word.MatchString(code.Str) {
-		return code.Str
-	}
-	return "invalid_value"
-}
-
 var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
-
-func firstText(values ...gjson.Result) string {
-	for _, v := range values {
-		if v.Type == gjson.String && v.Str != "" {
-			return v.Str
-		}
-	}
-	return ""
-}
 
 // What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.
 var (

@@ -3,11 +3,13 @@ package request
 import (
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// TestAppendArguments: what isn't an object would make an engine refuse the conversation.
-func TestAppendArguments(t *testing.T) {
+// TestMessagesOf_Arguments: what isn't an object would make an engine refuse the conversation.
+func TestMessagesOf_Arguments(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		`{"a":1}`:            `{"a":1}`,
@@ -20,7 +22,8 @@ func TestAppendArguments(t *testing.T) {
 		`"\"{}\""`:           `{}`,
 		`"{\"a\":1}{\"b\"}"`: `{}`,
 	} {
-		if got := jsonbody.Unquote(appendArguments(nil, []byte(args))); got != want {
+		messages := MessagesOf([]translate.Item{{Kind: translate.ItemCall, Tool: "f", Args: []byte(args)}})
+		if got := gjson.GetBytes(messages.Array(), "0.tool_calls.0.function.arguments").Str; got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}

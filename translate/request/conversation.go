@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -24,10 +25,18 @@ const SystemPrompt = "system_prompt"
 // A developer's message within the conversation is sent as the user's. Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
 // are trained without it, but need that of a tool loop that goes on.
 func MessagesOf(items []translate.Item) Messages {
-	w := conversationWriter{Messages: NewMessages(sizeOf(items)), thinksFrom: lastOfUser(items)}
-	if system := systemPrompt(items); system != nil && translate.JoinTexts(system) != "" {
+	last := func(role translate.Role) int {
+		for i, item := range slices.Backward(items) {
+			if item.Kind == translate.ItemMessage && item.Role == role {
+				return i
+			}
+		}
+		return -1
+	}
+	w := conversationWriter{Messages: NewMessages(sizeOf(items)), thinksFrom: last(translate.RoleUser)}
+	if at := last(translate.RoleSystem); at >= 0 && translate.JoinTexts(items[at].Parts) != "" {
 		w.Begin(translate.RoleSystem)
-		w.Parts(system)
+		w.Parts(items[at].Parts)
 		w.End()
 	}
 	for i := range items {
@@ -142,33 +151,22 @@ func (w *conversationWriter) call(i int, call *translate.Item) {
 	w.json = jsonbody.AppendString(append(w.json, `{"id":`...), callID(i, call))
 	w.json = jsonbody.AppendString(append(w.json, `,"type":"function","function":{"name":`...), call.Tool)
 	w.json = append(w.json, `,"arguments":`...)
-	if call.AreObject {
-		w.Text(call.Args[1 : len(call.Args)-1])
-	} else {
-		w.json = appendArguments(w.json, call.Args)
+	args := call.Args
+	switch isText := len(args) > 0 && args[0] == '"'; {
+	case call.AreObject:
+		w.json = append(w.json, args...)
+	case isText && jsonbody.IsObject(jsonbody.Unquoted(args)):
+		w.json = jsonbody.AppendQuoted(w.json, jsonbody.Unquoted(args))
+	case !isText && jsonbody.IsObject(args):
+		w.json = jsonbody.AppendQuoted(w.json, args)
+	default: // engines refuse a conversation in which they are no object
+		w.json = append(w.json, `"{}"`...)
 	}
 	w.json = append(w.json, "}}"...)
 }
 
-// appendArguments appends the text of a call's arguments. Engines refuse a conversation in which they are no object.
-func appendArguments(dst, args []byte) []byte {
-	text := args
-	if len(args) > 0 && args[0] == '"' {
-		text = jsonbody.AppendUnquoted(make([]byte, 0, len(args)), args)
-	}
-	if !jsonbody.IsObject(text) {
-		return append(dst, `"{}"`...)
-	}
-	return jsonbody.AppendQuoted(dst, text)
-}
-
 // callID returns the id of a call, the i-th of its message.
-func callID(i int, call *translate.Item) string {
-	if call.CallID != "" {
-		return call.CallID
-	}
-	return "call_" + strconv.Itoa(i)
-}
+func callID(i int, call *translate.Item) string { return cmp.Or(call.CallID, "call_"+strconv.Itoa(i)) }
 
 // result writes the result of the i-th call.
 func (w *conversationWriter) result(i int, call *translate.Item) {
@@ -180,24 +178,4 @@ func (w *conversationWriter) result(i int, call *translate.Item) {
 	w.Parts(given)
 	w.Member("tool_call_id", jsonbody.AppendString(nil, callID(i, call)))
 	w.End()
-}
-
-// lastOfUser returns the index of the user's last message, or -1.
-func lastOfUser(items []translate.Item) int {
-	for i, item := range slices.Backward(items) {
-		if item.Kind == translate.ItemMessage && item.Role == translate.RoleUser {
-			return i
-		}
-	}
-	return -1
-}
-
-// systemPrompt returns the last system prompt; nil if there is none.
-func systemPrompt(items []translate.Item) []translate.Part {
-	for _, item := range slices.Backward(items) {
-		if item.Kind == translate.ItemMessage && item.Role == translate.RoleSystem {
-			return item.Parts
-		}
-	}
-	return nil
 }

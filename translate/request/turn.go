@@ -115,7 +115,10 @@ func (t *turn) writeCalls() {
 	}
 	var texts [][]byte
 	for _, call := range t.calls {
-		texts = append(texts, callText(call))
+		f := CallFieldsOf(call)
+		text := append(append([]byte(CallBegin+`{"name": `), f.Name...), `, "arguments": `...)
+		text = append(append(text, jsonbody.Unquoted(f.Arguments)...), "}"+CallEnd...)
+		texts = append(texts, jsonbody.AppendEscaped(nil, string(text)))
 	}
 	t.say([]piece{{text: bytes.Join(texts, []byte(`\n`))}}, `\n`)
 	t.calls = nil
@@ -185,13 +188,4 @@ AVAILABLE TOOLS:
 // toolPrompt returns what a system prompt says of tools, which are an array, as the contents of a JSON string.
 func toolPrompt(tools []byte) []byte {
 	return jsonbody.AppendEscaped(jsonbody.AppendEscaped(nil, toolRules), string(tools))
-}
-
-// callText returns a call as the contents of a JSON string.
-func callText(call []byte) []byte {
-	f := CallFieldsOf(call)
-	text := append([]byte(CallBegin+`{"name": `), f.Name...)
-	text = append(text, `, "arguments": `...)
-	text = append(append(text, jsonbody.Unquoted(f.Arguments)...), "}"+CallEnd...)
-	return jsonbody.AppendEscaped(nil, string(text))
 }

@@ -108,7 +108,7 @@ func (a *Answer) addResult(o *output, ev translate.CallResult) {
 	}
 	switch {
 	case a.trouble != nil:
-		status, o.item.Raw = translate.ItemFailed, serverError(a.trouble)
+		status, o.item.Raw = translate.ItemFailed, jsonbody.AppendJSON(nil, protocolError{"mcp_protocol_error", connectionClosed, a.trouble.Message})
 	case ev.IsError:
 		status, o.item.Raw = translate.ItemFailed, toolErrorOf(content)
 	}

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,37 +166,23 @@ func (r *Request) offered(tools []request.Tool, first bool) (kept []request.Tool
 	if c.mode == choiceNone || r.IsProbe {
 		return nil, false, nil // an engine would describe them to the model, and leave its calls in the text
 	}
-	if kept = tools; c.allowed != nil {
-		kept = keep(kept, c.allowed)
+	for _, tool := range tools {
+		isWanted := func(w wantedTool) bool {
+			if w.isMCP {
+				return tool.Server == w.server && (w.name == "" || tool.Bare == w.name)
+			}
+			return tool.Server == "" && tool.Name == w.name
+		}
+		isAllowed := c.allowed == nil || slices.ContainsFunc(c.allowed, isWanted)
+		if isAllowed && (!first || c.first == nil || slices.ContainsFunc(c.first, isWanted)) {
+			kept = append(kept, tool)
+		}
 	}
 	if !first {
 		return kept, false, nil
-	}
-	if c.first != nil {
-		kept = keep(kept, c.first)
 	}
 	if c.mode == choiceRequired && len(kept) == 0 {
 		return nil, false, badChoice(`demands a call, but none of the tools of the MCP servers is allowed and has the name: look at the items of type "mcp_list_tools".`)
 	}
 	return kept, c.mode == choiceRequired, nil
-}
-
-// keep returns the tools that are wanted.
-func keep(tools []request.Tool, wanted []wantedTool) (kept []request.Tool) {
-	for _, tool := range tools {
-		for _, w := range wanted {
-			if w.fits(&tool) {
-				kept = append(kept, tool)
-				break
-			}
-		}
-	}
-	return kept
-}
-
-func (w *wantedTool) fits(tool *request.Tool) bool {
-	if w.isMCP {
-		return tool.Server == w.server && (w.name == "" || tool.Bare == w.name)
-	}
-	return tool.Server == "" && tool.Name == w.name
 }

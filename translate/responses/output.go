@@ -265,11 +265,6 @@ func toolErrorOf(content json.RawMessage) json.RawMessage {
 	return jsonbody.AppendJSON(nil, executionError{"mcp_tool_execution_error", content})
 }
 
-// serverError returns the error of a call whose server failed.
-func serverError(e *translate.Error) json.RawMessage {
-	return jsonbody.AppendJSON(nil, protocolError{"mcp_protocol_error", connectionClosed, e.Message})
-}
-
 // textContent returns a text as the content array of an MCP result.
 func textContent(text string) json.RawMessage {
 	return jsonbody.AppendJSON(nil, []textPart{{"text", text}})

@@ -163,7 +163,13 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 				continue
 			}
 		case key == request.SystemPrompt:
-			if name = "instructions"; beginsWithSystem(b.Value("input")) {
+			name = "instructions"
+			var role translate.Role // of the first item
+			for item := range jsonbody.Elements(b.Value("input")) {
+				role = translate.Role(jsonbody.Unquote(inputItemOf(item).role))
+				break
+			}
+			if role == translate.RoleSystem || role == translate.RoleDeveloper {
 				continue
 			}
 		case key == "reasoning_effort":
@@ -174,14 +180,4 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 		ours[name] = value
 	}
 	return request.WithDefaults(b, chosenBy, ours, func(name string) bool { return jsonbody.IsGiven(b.Value(name)) })
-}
-
-// beginsWithSystem reports whether the first item of an input is a system prompt.
-func beginsWithSystem(input []byte) bool {
-	for item := range jsonbody.Elements(input) {
-		v := inputItemOf(item)
-		role := translate.Role(jsonbody.Unquote(v.role))
-		return role == translate.RoleSystem || role == translate.RoleDeveloper
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -182,7 +183,8 @@ func (p *toolParser) namespace(where string, group gjson.Result) *translate.Erro
 func (p *toolParser) nameOf(f function) string {
 	known := f.name
 	if f.namespace != "" {
-		for known = flatName(f.namespace, f.name); p.isTaken(known); {
+		isTaken := func(t request.Tool) bool { return t.Name == known }
+		for known = flatName(f.namespace, f.name); slices.ContainsFunc(p.Functions, isTaken); {
 			known += "_"
 		}
 	}
@@ -196,20 +198,6 @@ func (p *toolParser) nameOf(f function) string {
 	return known
 }
 
-func (p *toolParser) isTaken(name string) bool {
-	for i := range p.Functions {
-		if p.Functions[i].Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// flatName joins the name of a function to that of its namespace.
-func flatName(namespace, name string) string {
-	return strings.TrimRight(namespace, "_.") + "__" + name
-}
-
 // knownName returns the name by which the model knows a function.
 func (r *Request) knownName(namespace, name string) string {
 	if namespace == "" {
@@ -221,4 +209,9 @@ func (r *Request) knownName(namespace, name string) string {
 		}
 	}
 	return flatName(namespace, name)
+}
+
+// flatName joins the name of a function to that of its namespace.
+func flatName(namespace, name string) string {
+	return strings.TrimRight(namespace, "_.") + "__" + name
 }

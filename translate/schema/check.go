@@ -40,7 +40,16 @@ func NewChecker(schema []byte) (*Checker, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	steps := &stepFormats{compiler: compiler, known: map[int]bool{}}
-	compiler.UseRegexpEngine(steps.compilePattern)
+	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
+		switch compiled := compilePattern(pattern).(type) {
+		case *regexp2.Regexp:
+			return ecma{compiled, steps}, nil
+		case *regexp.Regexp:
+			return compiled, nil
+		default: // no regular expression: it matches everything
+			return regexp.MustCompile(""), nil
+		}
+	})
 	compiler.AssertFormat()
 	steps.mark(doc)
 	const name = "schema.json"
@@ -103,15 +112,6 @@ type noLoader struct{}
 // Load returns an error.
 func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not fetched", url) }
 
-// anything is a pattern that is no regular expression. It matches everything.
-type anything string
-
-// MatchString returns true.
-func (anything) MatchString(string) bool { return true }
-
-// String returns the pattern.
-func (p anything) String() string { return string(p) }
-
 // ecma is a pattern that only JavaScript's regular expressions have, such as one that looks ahead.
 type ecma struct {
 	*regexp2.Regexp
@@ -127,25 +127,17 @@ func (p ecma) MatchString(s string) bool {
 	return found
 }
 
-func (f *stepFormats) compilePattern(pattern string) (jsonschema.Regexp, error) {
+// compilePattern returns a [regexp.Regexp], or else a [regexp2.Regexp], of a pattern; nil if it is no regular expression.
+func compilePattern(pattern string) any {
 	if compiled, err := regexp.Compile(fromECMA(pattern)); err == nil {
-		return compiled, nil
+		return compiled
 	}
 	compiled, err := regexp2.Compile(pattern, regexp2.ECMAScript)
 	if err != nil {
-		return anything(pattern), nil
+		return nil
 	}
 	compiled.MatchTimeout = maxCheckTime
-	return ecma{compiled, f}, nil
-}
-
-// isPattern reports whether a text is a regular expression.
-func isPattern(text string) bool {
-	if _, err := regexp.Compile(fromECMA(text)); err == nil {
-		return true
-	}
-	_, err := regexp2.Compile(text, regexp2.ECMAScript)
-	return err == nil
+	return compiled
 }
 
 // stepFormats count the steps of a check. Every subschema gets a format, whose check is called before those of the schemas in it. The formats of

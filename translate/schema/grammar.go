@@ -28,10 +28,6 @@ type grammar struct {
 	depth int
 }
 
-func newGrammar(d *document, prefix string) *grammar {
-	return &grammar{document: d, prefix: prefix, names: map[*node]int{}, open: map[*node]bool{}, same: map[*node]bool{}}
-}
-
 // check notes a place whose keyword is left to the check of the finished answer.
 func (g *grammar) check(at string) { g.checked = append(g.checked, at) }
 

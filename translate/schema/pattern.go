@@ -36,7 +36,7 @@ func fromECMA(pattern string) string {
 	for i := 0; i < len(pattern); i++ {
 		rest := pattern[i:]
 		switch {
-		case strings.HasPrefix(rest, `\u`) && len(rest) >= 6 && isHex(rest[2:6]):
+		case strings.HasPrefix(rest, `\u`) && len(rest) >= 6 && strings.Trim(rest[2:6], "0123456789abcdefABCDEF") == "":
 			out.WriteString(`\x{` + rest[2:6] + `}`)
 			i += 5
 		case strings.HasPrefix(rest, `\u{`):
@@ -53,10 +53,6 @@ func fromECMA(pattern string) string {
 		}
 	}
 	return out.String()
-}
-
-func isHex(s string) bool {
-	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 // patternWriter writes a parsed expression in the engine's syntax.
@@ -220,7 +216,11 @@ func (c *patternWriter) class(ranges []rune) string {
 				shortened.WriteString(escapes[r])
 			}
 		}
-		plain = appendPlain(plain, ranges[i], ranges[i+1])
+		for _, asIs := range [][2]rune{{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0x7e}, {0x80, unicode.MaxRune}} { // in JSON
+			if low, high := max(ranges[i], asIs[0]), min(ranges[i+1], asIs[1]); low <= high {
+				plain = append(plain, low, high)
+			}
+		}
 	}
 	escaped := shortened.String()
 	if len(plain) > 2*maxRanges || len(plain) == 0 && escaped == "" {
@@ -245,16 +245,6 @@ func (c *patternWriter) class(ranges []rune) string {
 	default:
 		return "([" + text + `]|\\[` + escaped + "])"
 	}
-}
-
-// appendPlain appends those of a range that are written as they are in JSON.
-func appendPlain(ranges []rune, from, to rune) []rune {
-	for _, plain := range [][2]rune{{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0x7e}, {0x80, unicode.MaxRune}} {
-		if low, high := max(from, plain[0]), min(to, plain[1]); low <= high {
-			ranges = append(ranges, low, high)
-		}
-	}
-	return ranges
 }
 
 // complement returns the ranges between some, the last of which ends with the last character.

@@ -55,7 +55,7 @@ func Promised(given gjson.Result, opt Options, work *Work) (*Promise, *translate
 		return nil, opt.tooLarge("values", maxValues)
 	}
 	t := &tidier{}
-	g := newGrammar(newDocument(original, t), opt.Definitions)
+	g := &grammar{document: newDocument(original, t), prefix: opt.Definitions, names: map[*node]int{}, open: map[*node]bool{}, same: map[*node]bool{}}
 	root := g.root
 	if opt.IsObject {
 		root = g.merge(root, object().set("type", str("object")), "#")

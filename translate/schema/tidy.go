@@ -260,7 +260,7 @@ func (t *tidier) pattern(value *node, at string) *node {
 		t.fail(at, says)
 		return nil
 	}
-	if !isPattern(value.text) {
+	if compilePattern(value.text) == nil {
 		t.fail(at, "is no regular expression: "+short(value.text))
 		return nil
 	}
@@ -301,14 +301,10 @@ func (t *tidier) older(out *node) {
 
 // kindsOf returns the types that a schema names.
 func kindsOf(n *node) []*node {
-	switch kinds := n.get("type"); {
-	case kinds == nil:
-		return nil
-	case kinds.isList():
-		return kinds.values
-	default:
-		return []*node{kinds}
+	if kinds := n.get("type"); kinds != nil {
+		return asList(kinds)
 	}
+	return nil
 }
 
 // crossed finds bounds that nothing is between.
