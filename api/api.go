@@ -77,7 +77,6 @@ func answerCall(c *endpoint.Call) error {
 	return found.Endpoint(c)
 }
 
-// setRequestID sets the headers with the request's id.
 func setRequestID(c *endpoint.Call) {
 	c.Writer.Header().Set("X-Request-Id", c.ID)
 	if c.Dialect == anthropic.Dialect {

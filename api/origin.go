@@ -54,7 +54,6 @@ func share(c *endpoint.Call) (answered bool) {
 	return true
 }
 
-// origins are those whose web pages may use the API.
 func origins(a *endpoint.Site, r *http.Request) []string {
 	if a.CORSOf != nil {
 		return a.CORSOf(r)

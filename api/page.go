@@ -94,7 +94,6 @@ func codings(r *http.Request) map[string]bool {
 	return accepted
 }
 
-// isKnown reports whether the client has what a tag names.
 func isKnown(r *http.Request, tag string) bool {
 	for known := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
 		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == tag {

@@ -119,7 +119,6 @@ func lookUp(method, path string) (found *endpoint.Route, param string, allowed [
 	return found, param, allowed
 }
 
-// route finds the request's endpoint.
 func route(c *endpoint.Call) (*endpoint.Route, error) {
 	found, param, allowed := lookUp(c.Request.Method, c.Request.URL.Path)
 	switch {

@@ -208,7 +208,6 @@ func runeOf(p []byte) (r rune, size int) {
 	return r, 6
 }
 
-// unit returns the value of the four digits of an escape.
 func unit(p []byte) (r rune) {
 	for _, c := range p[2:6] {
 		switch {

@@ -60,7 +60,6 @@ func (s *Serial) release(emit func(Event)) {
 	}
 }
 
-// pieceOf is the index of the call that ev is a piece of.
 func pieceOf(ev Event) (index int, ok bool) {
 	switch ev := ev.(type) {
 	case CallStart:

@@ -43,7 +43,6 @@ type RoundTally struct {
 	timing Timings
 }
 
-// sums are figures of several rounds.
 type sums struct {
 	last    Usage // the prompt of the last of them
 	all     Usage // the prompts and the generated tokens
@@ -70,7 +69,6 @@ func (t *RoundTally) begin(number int) {
 	t.round, t.tally, t.timed = number, Tally{}, false
 }
 
-// sums returns the sums with the current round.
 func (t *RoundTally) sums() sums {
 	s, u := t.past, t.tally.Usage()
 	if u.Prompt > 0 {

@@ -51,7 +51,6 @@ func messagesRequest(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) 
 	return rq, body, messages, nil
 }
 
-// run is a request of the Messages API on its way.
 type run struct {
 	*text.Run
 

@@ -50,7 +50,6 @@ type heldBuffer struct {
 
 var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
 
-// grow makes room for size bytes in all.
 func (b *heldBuffer) grow(size int) {
 	if size > cap(b.data) {
 		b.data = append(make([]byte, 0, size), b.data...)

@@ -275,7 +275,6 @@ func (c *Call) WriteJSON(status int, body []byte) {
 	}
 }
 
-// beginJSON writes the header of a body of JSON.
 func beginJSON(c *Call, status int, size string) {
 	h := c.Writer.Header()
 	h.Set("Content-Type", TypeJSON)

@@ -98,7 +98,6 @@ func withoutSecrets(body []byte) []byte {
 	return m.body
 }
 
-// masker masks secrets in a body.
 type masker struct {
 	body   []byte
 	masked int
@@ -131,7 +130,6 @@ func (m *masker) search(value gjson.Result) {
 	})
 }
 
-// maskAll masks all texts in a value.
 func (m *masker) maskAll(value gjson.Result) {
 	switch {
 	case value.Type == gjson.String:

@@ -85,7 +85,6 @@ func (l *ledger) Failed(e *translate.Error) {
 	l.Summary.Outcome = cmp.Or(l.Summary.Outcome, word)
 }
 
-// introduce sets what is known of a request from the start.
 func introduce(c *Call, s *record.Summary) {
 	s.ID, s.Arrived = c.ID, c.Arrived
 	s.Dialect, s.Method, s.Path = c.Dialect.Name, c.Request.Method, ShownPath(c.Request)
@@ -104,7 +103,6 @@ func (c *Call) BeginRequest() {
 	c.InFlight = c.Node.Record.Requests.Begin(&c.Ledger.Summary)
 }
 
-// summarize completes the summary.
 func summarize(c *Call) *record.Summary {
 	s := &c.Ledger.Summary
 	introduce(c, s)

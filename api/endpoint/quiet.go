@@ -8,13 +8,11 @@ import (
 // quietTime is how long a message about a model is not repeated.
 const quietTime = time.Second
 
-// quiet keeps a message from being logged for every request.
 type quiet struct {
 	mu    sync.Mutex
 	about map[string]*lastLogged
 }
 
-// lastLogged is a message about one model.
 type lastLogged struct {
 	at      time.Time
 	skipped int // since

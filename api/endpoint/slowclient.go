@@ -54,7 +54,6 @@ func (w *client) write(p []byte, flush bool) error {
 	return w.writeNow(p, flush)
 }
 
-// begin limits the time of a write.
 func (w *client) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

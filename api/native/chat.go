@@ -57,7 +57,6 @@ func chat(c *endpoint.Call) error {
 // fieldNames are the names of the native chat.
 var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens"}
 
-// run is a request of the native chat on its way.
 type run struct {
 	*text.Loop
 
@@ -179,7 +178,6 @@ func (r *run) storeTurn(status store.Status) error {
 	return nil
 }
 
-// turn is what is stored at the beginning of the answer.
 func (r *run) turn(status store.Status) *store.Turn {
 	return &store.Turn{
 		ID: r.id, Parent: r.chat.Previous, Owner: r.Call.Owner(), Model: r.Request.Target.Model.Key, Dialect: resource.DialectNative,

@@ -70,7 +70,6 @@ func tookUntilReady(c *endpoint.Call) (total, load time.Duration) {
 	return time.Since(c.Arrived), c.Ledger.Summary.Queue + c.Ledger.Summary.Load + c.Ledger.Summary.Restore
 }
 
-// run is a request for text on its way.
 type run struct {
 	*text.Run
 
@@ -82,7 +81,6 @@ type run struct {
 	whole   []byte // the answer in one piece
 }
 
-// prepare makes the engine's request.
 func (r *run) prepare(rq *text.Request) error {
 	var bad *translate.Error
 	if r.body, bad = r.asked.Upstream(); bad != nil {
@@ -99,7 +97,6 @@ func (r *run) prepare(rq *text.Request) error {
 	return text.Refined(rq.ReserveCompletion(r.asked.Completion), fieldNames.Refine)
 }
 
-// part is the upstream request.
 func (r *run) part() text.Part {
 	of := r.asked.Completion
 	if of == nil {

@@ -60,7 +60,6 @@ func answerEmbeddings(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps)
 	return nil
 }
 
-// vectors are the embeddings of a request's texts on their way.
 type vectors struct {
 	call   *endpoint.Call
 	rq     *text.Request
@@ -110,13 +109,11 @@ func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
 	}
 }
 
-// tooLong returns the error of a text that is too long.
 func (v *vectors) tooLong(e *translate.Error) error {
 	said, _ := text.OverflowOf(text.InputTooLong(e, "The input", &v.rq.Target.Model))
 	return ollama.TooLong(said)
 }
 
-// some asks for some texts.
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
 	ctx := v.call.Request.Context()
 	return v.rq.Post(ctx, lease, v.engine.Embeddings(v.rq.Body, ollama.Part(texts)), func(resp *text.Response) error {

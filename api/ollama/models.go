@@ -174,7 +174,6 @@ func unknownModel(missing *catalog.NotFoundError) *translate.Error {
 	return e
 }
 
-// nameField is ollamaName of a body that is still to be read.
 func nameField(c *endpoint.Call) (*jsonbody.Body, string, error) {
 	body, err := c.Body()
 	if err != nil {

@@ -52,7 +52,6 @@ func chatCompletions(c *endpoint.Call) error {
 	return nil
 }
 
-// chatRun is a request for a chat completion on its way.
 type chatRun struct {
 	*text.Run
 
@@ -64,7 +63,6 @@ type chatRun struct {
 	only     [1]*openai.ChatChoice // what gathered is where there is one choice
 }
 
-// choice is the part of a run that makes a choice.
 func (r *chatRun) choice(i int) text.Part {
 	reply := &chatReply{chatRun: r, asks: text.ChatTask{Body: r.Request.Body, Chat: r.chat, Choice: i}}
 	return text.Part{Index: i, Reply: reply, Task: &reply.asks}
@@ -84,7 +82,6 @@ func (r *chatRun) begin(in *supervisor.Info) {
 	}
 }
 
-// chatReply is one choice of a chat completion.
 type chatReply struct {
 	*chatRun
 

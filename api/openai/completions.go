@@ -67,7 +67,6 @@ func (r *completionRun) appendFinish(dst []byte, choice *openai.TextChoice) []by
 	return r.answer.AppendDone(dst)
 }
 
-// candidateReply is one candidate.
 type candidateReply struct {
 	*completionRun
 
@@ -130,7 +129,6 @@ func (r *completionRun) promptText(ctx context.Context, resp *text.Response, pro
 	return said, err
 }
 
-// more is what the answer has beside the OpenAI-style fields.
 func (r *completionRun) more(total *translate.Outcome) []byte {
 	extra := extra(r.Call, r.Instance, r.Request.Demand.Draft)
 	if extra == nil {
@@ -139,7 +137,6 @@ func (r *completionRun) more(total *translate.Outcome) []byte {
 	return extra(total)
 }
 
-// best are the likeliest of each prompt's candidates.
 func (r *completionRun) best() []*openai.TextChoice {
 	if r.completion.BestOf == r.completion.N {
 		return r.candidates

@@ -70,7 +70,6 @@ var V0 = &endpoint.Dialect{
 	},
 }
 
-// v0Model is the specification's "Model (v0)".
 type v0Model struct {
 	ID                  string         `json:"id"`
 	Object              string         `json:"object"`

@@ -43,7 +43,6 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	return nil
 }
 
-// notStarted is the error of a response that could not begin.
 func (r *run) notStarted(c *endpoint.Call, err error) error {
 	_, isLimit := errors.AsType[*access.LimitError](err)
 	_, isDeleted := errors.AsType[*store.NotFound](err)

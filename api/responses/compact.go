@@ -94,7 +94,6 @@ func compact(c *endpoint.Call) error {
 	return nil
 }
 
-// compactRun is a request for a summary on its way.
 type compactRun struct {
 	*text.Run
 

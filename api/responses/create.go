@@ -76,7 +76,6 @@ func (r *run) settle() {
 // fieldNames are the names of the Responses API.
 var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
 
-// run is a request for a response on its way.
 type run struct {
 	*text.Loop
 

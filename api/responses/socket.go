@@ -99,7 +99,6 @@ func openSocket(c *endpoint.Call) error {
 	return nil
 }
 
-// takenOver keeps the connection that a WebSocket takes over.
 type takenOver struct {
 	http.ResponseWriter
 
@@ -165,7 +164,6 @@ func (s *responseSocket) probe() {
 	}
 }
 
-// serve answers messages until the connection ends.
 func (s *responseSocket) serve(messages <-chan *socketMessage) {
 	idle := time.NewTimer(socketIdle)
 	defer idle.Stop()
@@ -225,7 +223,6 @@ func (s *responseSocket) answer(m *socketMessage) bool {
 	return s.ctx.Err() == nil && s.readRest(m)
 }
 
-// request is what the client would have sent by POST.
 func (s *responseSocket) request(m *socketMessage) *http.Request {
 	r := s.call.Request.Clone(context.WithValue(logs.WithRequest(s.ctx, endpoint.NewID("req_")), socketKey{}, s))
 	r.Method, r.Body, r.ContentLength = http.MethodPost, m, -1

@@ -49,7 +49,6 @@ func (w *socketWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sendFrame sends the data of a frame of a stream.
 func (w *socketWriter) sendFrame(frame []byte) error {
 	at := bytes.Index(frame, []byte("data: {"))
 	if at < 0 {

@@ -69,7 +69,6 @@ func getStored(c *endpoint.Call) error {
 	return nil
 }
 
-// appendStored is the response object of a turn.
 func appendStored(c *endpoint.Call, turn *store.Turn) []byte {
 	status := responses.Status(turn.Status)
 	if turn.Status == store.InProgress {

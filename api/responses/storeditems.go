@@ -18,7 +18,6 @@ type storedItems struct {
 	bytes int64
 }
 
-// count counts items in the memory of the request's body.
 func (b *storedItems) count(items []translate.Item) error {
 	size := sizeOf(items)
 	if b.bytes += size; b.bytes > b.call.Site.MaxBrought {
@@ -28,7 +27,6 @@ func (b *storedItems) count(items []translate.Item) error {
 	return b.call.Claim.Grow(size)
 }
 
-// sizeOf is about how many bytes of memory items take.
 func sizeOf(items []translate.Item) (size int64) {
 	const overhead = 256
 	for i := range items {

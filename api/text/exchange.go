@@ -142,7 +142,6 @@ func (rq *Request) unanswered(ctx context.Context, lease *supervisor.Lease, err 
 	}}
 }
 
-// inspectedReader records what is read of an engine's answer.
 type inspectedReader struct {
 	io.ReadCloser
 	in *record.UpstreamInspection
@@ -154,7 +153,6 @@ func (r *inspectedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gather counts what an event adds to an answer that is gathered.
 func (rq *Request) gather(ev translate.Event) error {
 	n := 0
 	switch ev := ev.(type) {

@@ -43,7 +43,6 @@ func (k *KeepAlive) Apply(rq *Request) {
 	}
 }
 
-// ttl is how long the model is kept after the request.
 func (k *KeepAlive) ttl(key string) time.Duration {
 	ttl := max(0, *k.asked)
 	if k.Unloads() {

@@ -20,7 +20,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// gate is a setting that MCP servers need.
 type gate struct {
 	name, closed string
 	isOpen       func(node.Gates) bool

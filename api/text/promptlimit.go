@@ -35,7 +35,6 @@ type promptLength struct {
 	isLeast bool // it has at least as many: counting was ended, since they are too many
 }
 
-// contextLimit is what is known of a request that was bounded.
 type contextLimit struct {
 	isFull bool // an answer that ends at the limit of the request has filled the context
 	prompt promptLength

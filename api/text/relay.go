@@ -51,7 +51,6 @@ func (r *Run) newRelay(p Part) (*relay, error) {
 	return t, nil
 }
 
-// useEngine has an engine asked.
 func (t *relay) useEngine(engine wire.Engine) *translate.Error {
 	asked, bad := t.Task.upstream(engine)
 	if bad == nil {
@@ -140,7 +139,6 @@ func (t *relay) plan(mayReplay bool) (ok bool) {
 	return canReplay
 }
 
-// begin has the rewriter take an engine's answer.
 func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
 	t.state = wire.Streaming
 	if p, ok := t.Reply.(passer); ok && t.mode == wire.Restart && p.Passes(resp) {
@@ -220,7 +218,6 @@ func (t *relay) fill(resp *Response) bool {
 	return true
 }
 
-// note notes that something was sent.
 func (t *relay) note() {
 	t.to = time.Now()
 	if !t.sent {

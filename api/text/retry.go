@@ -157,7 +157,6 @@ var evidenceOf = map[process.LossKind]suspects.Evidence{
 	process.Ended: suspects.OfCrash, process.OutOfMemory: suspects.OfMemory, process.Killed: suspects.NoEvidence, process.Hung: suspects.NoEvidence,
 }
 
-// crashesEngine refuses a request that has ended two engines.
 func crashesEngine() *translate.Error {
 	return translate.Invalid("request_crashes_engine", "",
 		"This request made the model's engine crash twice, or run out of memory, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")

@@ -155,7 +155,6 @@ func (l *Loop) Answer(ctx context.Context, round *mcploop.Round) error {
 	return l.Generate(ctx, l.ChatPart(p, body, chat))
 }
 
-// roundReply is the reply of a round.
 type roundReply struct {
 	loop  *Loop
 	round *mcploop.Round

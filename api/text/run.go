@@ -51,7 +51,6 @@ type Part struct {
 	Task   Task
 }
 
-// partUsage is what a part has used.
 type partUsage struct {
 	index, prompt int // of the part
 	translate.Usage

@@ -79,7 +79,6 @@ func (q *CompletionTask) upstream(engine wire.Engine) (wire.Upstream, *translate
 	return completer.Completion(q.Body, q.Completion, q.Prompt, q.Candidate), nil
 }
 
-// decoder is called with an engine that was asked.
 func (q *CompletionTask) decoder(engine wire.Engine) translate.Decoder {
 	return engine.(wire.Completer).CompletionDecoder(q.Completion)
 }

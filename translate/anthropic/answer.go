@@ -22,7 +22,6 @@ type Answer struct {
 	outcome translate.Outcome
 }
 
-// blockKind is the kind of a block of an answer.
 type blockKind uint8
 
 const (

@@ -46,7 +46,6 @@ func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *
 // Anthropic's servers.
 var leftOut = []string{"redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "container_upload"}
 
-// assistantBlock reads a block of an earlier answer.
 func (c *conversation) assistantBlock(path, kind string, b *inputBlock) *translate.Error {
 	switch {
 	case kind == "text":
@@ -133,7 +132,6 @@ func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
 	return nil
 }
 
-// inlineAll reads the blocks of a user or of a tool's result.
 func (c *conversation) inlineAll(path string, blocks []byte) (all []translate.Part, err *translate.Error) {
 	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
 		parts, err := c.inline(at, jsonbody.Unquote(b.kind), b)
@@ -171,7 +169,6 @@ func (c *conversation) inline(path, kind string, b *inputBlock) ([]translate.Par
 	}
 }
 
-// image converts an image to a data URL.
 func (c *conversation) image(path string, source gjson.Result) ([]translate.Part, *translate.Error) {
 	path += ".source"
 	if !c.caps.Vision {
@@ -198,7 +195,6 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 	return []translate.Part{{Image: image}}, nil
 }
 
-// document converts a document to text between tags.
 func (c *conversation) document(path string, b *inputBlock) ([]translate.Part, *translate.Error) {
 	path += ".source"
 	var given, data, content []byte

@@ -157,7 +157,6 @@ func (s *Stream) appendOpened(dst []byte, kind blockKind) []byte {
 	return append(dst, `,"content_block":`...)
 }
 
-// appendDelta appends a piece of the open block.
 func (s *Stream) appendDelta(dst []byte, kind, field, text string) []byte {
 	dst = append(append(jsonbody.AppendEvent(dst, "content_block_delta"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	dst = append(append(append(dst, `,"delta":{"type":"`...), kind...), `","`...)
@@ -165,7 +164,6 @@ func (s *Stream) appendDelta(dst []byte, kind, field, text string) []byte {
 	return jsonbody.EndEvent(append(dst, '}'))
 }
 
-// appendClosed appends the end of the open block.
 func (s *Stream) appendClosed(dst []byte) []byte {
 	if s.open == noBlock {
 		return dst

@@ -71,7 +71,6 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 	return true, nil
 }
 
-// parseBudget parses the maximum number of tokens of thinking.
 func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Error) {
 	const path = "thinking.budget_tokens"
 	if budget.Type != gjson.Number || budget.Num != math.Trunc(budget.Num) {
@@ -111,7 +110,6 @@ const (
 	signatureOmitted = "lmo1" // followed by the text
 )
 
-// signature returns the signature of a block of thinking.
 func (t Thinking) signature(thought []byte) string {
 	if t == ThinkingOmitted {
 		return signatureOmitted + base64.StdEncoding.EncodeToString(thought)

@@ -93,5 +93,4 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 	return functions, offered, nil
 }
 
-// isGivenSchema reports whether a value is a schema.
 func isGivenSchema(v gjson.Result) bool { return v.Type != gjson.Null && request.IsSchema(v) }

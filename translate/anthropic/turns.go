@@ -64,7 +64,6 @@ type conversation struct {
 	out    request.Messages
 }
 
-// turn is a turn of the user or of the assistant.
 type turn struct {
 	role      translate.Role // empty before the first turn
 	results   []result       // of tools, which precede the user's parts
@@ -73,7 +72,6 @@ type turn struct {
 	calls     []byte
 }
 
-// result is what a tool has returned.
 type result struct {
 	useID   []byte // of the call, as JSON
 	isError bool
@@ -176,7 +174,6 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 	return nil
 }
 
-// flush appends the turn's messages.
 func (c *conversation) flush() {
 	t := &c.turn
 	c.spoken = c.spoken || t.role != ""
@@ -203,7 +200,6 @@ func (c *conversation) flush() {
 	}
 }
 
-// result appends the message with the result of a tool.
 func (c *conversation) result(r *result) {
 	c.out.BeginResult(r.useID)
 	if r.isError {
@@ -240,7 +236,6 @@ func parseSystem(system []byte) ([]string, *translate.Error) {
 	return withoutHeader(texts), nil
 }
 
-// textBlocks reads blocks that must be texts.
 func textBlocks(path string, blocks []byte) (texts []string, err *translate.Error) {
 	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
 		switch {

@@ -81,7 +81,6 @@ func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
 	return s.ended(b)
 }
 
-// ended returns a body if nothing follows its object.
 func (s *Scanner) ended(b *Body) (*Body, *translate.Error) {
 	if s.Space(); s.Pos < len(s.Data) {
 		return nil, s.unexpected("after the JSON object")
@@ -198,7 +197,6 @@ type Message struct {
 // Message returns the JSON of a message, which must not be changed.
 func (b *Body) Message(i int) []byte { return b.Raw[b.Messages[i].From:b.Messages[i].To] }
 
-// scanMessage reads one message.
 func (b *Body) scanMessage(s *Scanner) *translate.Error {
 	m := Message{From: s.Pos}
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '{' {

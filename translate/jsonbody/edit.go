@@ -118,12 +118,10 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	return append(pieces, e.tail(b, len(pieces) > 1))
 }
 
-// keeps reports whether an unchanged field is kept.
 func (e *Edit) keeps(b *Body, f *field) bool {
 	return e.only == nil || e.only[string(f.key)] && IsGiven(b.Raw[f.value:f.to])
 }
 
-// tail returns the new fields and the closing brace.
 func (e *Edit) tail(b *Body, needsComma bool) []byte {
 	grow := 2
 	for _, c := range e.changes {

@@ -177,7 +177,6 @@ func (w *walk) value() []byte {
 	return w.data[from:]
 }
 
-// str skips a string.
 func (w *walk) str() {
 	for w.pos++; ; w.pos++ {
 		i := bytes.IndexByte(w.data[w.pos:], '"')

@@ -225,7 +225,6 @@ func (s *Scanner) literal(word string) *translate.Error {
 // manyNames is the number of names in one object from which on a map is faster than a search.
 const manyNames = 24
 
-// objectNames are the names of one object so far.
 type objectNames struct {
 	scanner *Scanner
 	from    int                 // in the scanner's names

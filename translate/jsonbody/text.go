@@ -195,7 +195,6 @@ func appendEscape(dst []byte, c byte) []byte {
 	}
 }
 
-// appendUnicode appends an escape of six bytes.
 func appendUnicode(dst []byte, r rune) []byte {
 	const digits = "0123456789abcdef"
 	return append(dst, '\\', 'u', digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15])

@@ -32,7 +32,6 @@ func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.E
 // embedding.
 var tooLong = regexp.MustCompile(`^input \((\d+) tokens\) is too large to process.*\(current batch size: (\d+)\)`)
 
-// tooLongOf parses that message.
 func tooLongOf(message string) (tokens, limit int, ok bool) {
 	found := tooLong.FindStringSubmatch(message)
 	if found == nil {

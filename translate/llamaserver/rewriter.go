@@ -58,7 +58,6 @@ func (r *rewriter) Close(dst []byte) []byte {
 	return dst
 }
 
-// fail ends the stream.
 func (r *rewriter) fail(err *translate.Error) { r.done, r.fault = true, err }
 
 func (r *rewriter) Cut() bool { return false }
@@ -252,7 +251,6 @@ type saidSoFar struct {
 	isTooLong       bool
 }
 
-// note records a chunk.
 func (s *saidSoFar) note(c *chunk) {
 	if len(c.reasoning) > len(`""`) {
 		s.isMixed = s.isMixed || len(s.text) > 0

@@ -77,7 +77,6 @@ func (Wire) Describe(caps *request.Caps) {
 // maxSamplers is the maximum length of the chain of samplers.
 const maxSamplers = 32
 
-// shortStrings checks an array of strings.
 func shortStrings(name string, v gjson.Result, most, longest int) *translate.Error {
 	if !v.IsArray() {
 		return jsonbody.WrongType(name, "an array", v)

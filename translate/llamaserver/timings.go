@@ -34,7 +34,6 @@ func parseTimings(value []byte) timings {
 	}
 }
 
-// usage is what the timings say of the tokens.
 func (t *timings) usage() translate.Usage {
 	return translate.Usage{Prompt: t.cached + t.prompt, Cached: t.cached, Completion: t.predicted}
 }
@@ -56,7 +55,6 @@ func measured(value []byte) float64 {
 	return n
 }
 
-// counted returns a number of tokens.
 func counted(value []byte) int { return int(min(measured(value), math.MaxInt32)) }
 
 // thoughtTokens counts the tokens of the model's thinking. Each piece comes with the number of tokens generated so far; a piece
@@ -69,7 +67,6 @@ type thoughtTokens struct {
 	isOpen    bool // the last piece was thinking
 }
 
-// note counts the tokens of a chunk.
 func (t *thoughtTokens) note(c *chunk) {
 	var told []byte
 	jsonbody.ReadFields(c.timings, []jsonbody.Field{{Name: "predicted_n", Value: &told}})

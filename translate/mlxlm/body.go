@@ -37,7 +37,6 @@ func (s source) number(name string, least, most float64) (x float64, given bool)
 	return min(max(v.Num, least), most), true
 }
 
-// whole returns a whole number from least to most.
 func (s source) whole(name string, least, most int) (n int, given bool) {
 	x, given := s.number(name, float64(least), float64(most))
 	return int(x), given
@@ -134,7 +133,6 @@ var usual = &request.Template{Thinking: map[string]request.Switch{
 	"on":     {Arguments: json.RawMessage(`{"enable_thinking":true}`)},
 }}
 
-// appendTemplate appends the values for the template.
 func appendTemplate(dst []byte, given gjson.Result) []byte {
 	values := []byte{'{'}
 	given.ForEach(func(key, value gjson.Result) bool {

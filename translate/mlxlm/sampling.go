@@ -185,7 +185,6 @@ func appendWhole(dst []byte, name string, n int) []byte {
 	return strconv.AppendInt(appendName(dst, name), int64(n), 10)
 }
 
-// appendName appends the name of a field.
 func appendName(dst []byte, name string) []byte {
 	return append(append(append(dst, `,"`...), name...), `":`...)
 }

@@ -10,7 +10,6 @@ import (
 // ended at its limit. With the surplus the server keeps more than any client has seen.
 const surplus = 1
 
-// surplusOf returns the surplus of a request.
 func surplusOf(u wire.Upstream) int {
 	if u.Path == textPath {
 		return surplus

@@ -83,7 +83,6 @@ func (a *Answer) Add(ev translate.Event) {
 	}
 }
 
-// begin begins a round.
 func (a *Answer) begin(number int) {
 	if number == a.round {
 		a.items = a.items[:a.roundFrom]
@@ -176,7 +175,6 @@ func Output(items []translate.Item) []json.RawMessage {
 	return out
 }
 
-// seconds converts milliseconds to seconds with three decimals.
 func seconds(millis float64) float64 {
 	return time.Duration(millis * float64(time.Millisecond)).Round(time.Millisecond).Seconds()
 }

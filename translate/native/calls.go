@@ -56,7 +56,6 @@ func object(args []byte) json.RawMessage {
 	return args
 }
 
-// call is a call of an answer.
 type call struct {
 	index    int // in its round
 	tool     string
@@ -96,7 +95,6 @@ func (c *call) resultItem(kind translate.ItemKind) (item translate.Item, ok bool
 	return item, true
 }
 
-// addCall gathers a piece of a call.
 func (a *Answer) addCall(ev translate.Event) {
 	switch ev := ev.(type) {
 	case translate.CallStart:
@@ -135,7 +133,6 @@ func (a *Answer) callOf(index int) *output {
 	return nil
 }
 
-// appendCall appends the event of a piece of a call.
 func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 	var o *output
 	var (
@@ -174,7 +171,6 @@ func invalidOf(item *translate.Item) invalidCall {
 	return made
 }
 
-// appendMembers appends an event with the members of a value.
 func appendMembers(dst []byte, name string, v any) []byte {
 	object := jsonbody.AppendJSON(nil, v)
 	return appendEvent(dst, name, string(object[1:len(object)-1]), nil)

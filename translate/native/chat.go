@@ -107,7 +107,6 @@ var numbers = []request.Number{
 // others are fields that the specification doesn't have but engines support.
 var others = []string{"seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
-// parseFields parses the fields that engines have.
 func (c *Chat) parseFields(body *jsonbody.Body) (err *translate.Error) {
 	if err = request.CopyNumbers(body, &c.edit, numbers); err != nil {
 		return err

@@ -123,7 +123,6 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 	return part, err
 }
 
-// checkString rejects a field that is missing or no string.
 func checkString(where string, value []byte) *translate.Error {
 	switch {
 	case !jsonbody.IsGiven(value):

@@ -24,7 +24,6 @@ type Stream struct {
 	open   translate.ItemKind // the open item; empty if there is none
 }
 
-// stage is a part of the stream with progress events.
 type stage struct {
 	started, ended bool
 	told           float64 // last progress sent
@@ -134,7 +133,6 @@ func (s *Stream) appendDelta(dst []byte, kind translate.ItemKind, text string) [
 	return appendEvent(dst, string(kind)+".delta", `"content":`, jsonbody.AppendString(nil, text))
 }
 
-// appendClosed appends the end of the open prompt or item.
 func (s *Stream) appendClosed(dst []byte) []byte {
 	if s.prompt.started && !s.prompt.ended {
 		s.prompt.ended = true

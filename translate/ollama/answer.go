@@ -84,7 +84,6 @@ func (a *Answer) append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// release appends a text that got no log probabilities.
 func (a *Answer) release(dst []byte) []byte {
 	if len(a.content) == 0 {
 		return dst
@@ -105,7 +104,6 @@ func (a *Answer) tell(dst []byte, waits bool) []byte {
 	return append(dst, "}\n"...)
 }
 
-// appendHead appends the open object with what was said.
 func (a *Answer) appendHead(dst []byte) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"model":`...), a.Model)
 	dst = append(a.Now().UTC().AppendFormat(append(dst, `,"created_at":"`...), time.RFC3339Nano), '"')

@@ -69,7 +69,6 @@ func setSystem(b *jsonbody.Body, ours map[string]json.RawMessage, prompt json.Ra
 	}
 }
 
-// thinkOf is the value of think for an effort.
 func thinkOf(effort json.RawMessage) json.RawMessage {
 	switch word := jsonbody.Unquote(effort); {
 	case word == request.Efforts[0]:

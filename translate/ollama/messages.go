@@ -23,7 +23,6 @@ type conversation struct {
 	before  string // of the one before it
 }
 
-// call is a call that the assistant has made.
 type call struct{ id, name string }
 
 // parseMessages converts a conversation to the messages of a chat.
@@ -88,7 +87,6 @@ type messageFields struct{ role, content, images, thinking, calls, callID, toolN
 // isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
-// message converts one message.
 func (c *conversation) message(raw []byte) *translate.Error {
 	if raw[0] != '{' {
 		return jsonbody.WrongJSON(c.path(""), "an object", raw)

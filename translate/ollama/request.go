@@ -134,7 +134,6 @@ func unsupported(param, message string) *translate.Error {
 	return translate.Invalid("unsupported_value", param, message)
 }
 
-// parse parses the fields that both endpoints have.
 func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
 	r := &Request{Streams: true, Chat: request.Chat{N: 1, Thinks: caps.Thinks()}, caps: caps}
 	var err *translate.Error
@@ -160,7 +159,6 @@ func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 	return r, r.parseOptions(body)
 }
 
-// parseText makes a text completion of the request.
 func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *translate.Error {
 	for _, name := range []string{"format", "images", "context"} {
 		if v := body.Get(name); v.Exists() && v.Type != gjson.Null && v.String() != "" && v.Raw != "[]" {
@@ -204,7 +202,6 @@ func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
 	return jsonbody.Scan(raw)
 }
 
-// parseTools parses the functions that the model may call.
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	items, err := request.ToolsIn(body.Get("tools"))
 	if err != nil {
@@ -285,7 +282,6 @@ func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
 
 var thinkLevels = map[string]bool{"low": true, "medium": true, "high": true, "max": true}
 
-// parseLogprobs parses whether the answer has log probabilities.
 func (r *Request) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	wanted, err := body.Bool("logprobs")
 	if err != nil {

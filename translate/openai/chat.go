@@ -47,7 +47,6 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 // how much memory it needs.
 const maxChatChoices = 10_000
 
-// chatParser parses a chat request.
 type chatParser struct {
 	*request.Chat
 	caps *request.Caps
@@ -65,7 +64,6 @@ var chatTypes = map[string]jsonbody.Types{
 	"tool_choice": jsonbody.AString | jsonbody.AnObject, "repetition_penalty": jsonbody.ANumber,
 }
 
-// hasGrammar reports whether the answer must follow a grammar.
 func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
 }

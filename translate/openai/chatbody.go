@@ -32,7 +32,6 @@ type ChatChoice struct {
 	outcome         translate.Outcome
 }
 
-// chatCall is a call of an answer in one piece.
 type chatCall struct {
 	ID       string        `json:"id"`
 	Type     string        `json:"type"`

@@ -111,7 +111,6 @@ func (s *ChatStream) call(dst []byte, n int, fields string) []byte {
 	return s.delta(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(n) + `,` + fields + `}]}`)})
 }
 
-// input appends a piece of the input of a custom tool's call.
 func (s *ChatStream) input(dst []byte, n int, piece string) []byte {
 	if piece == "" {
 		return dst
@@ -126,7 +125,6 @@ type customCall struct {
 	told      int // bytes of the input
 }
 
-// add returns what a piece of the arguments adds to the input.
 func (c *customCall) add(piece string) string {
 	c.arguments.WriteString(piece)
 	text := c.reader.Next(c.arguments.String())
@@ -152,7 +150,6 @@ func (s *ChatStream) begin(dst []byte) []byte {
 
 func (s *ChatStream) delta(dst []byte, c *wire.Chunk) []byte { return s.chunks.Append(s.begin(dst), c) }
 
-// memberOf returns an object with one member.
 func memberOf(name, value string) []byte {
 	return append(jsonbody.AppendString([]byte(`{"`+name+`":`), value), '}')
 }

@@ -33,7 +33,6 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 // maxChoices is the maximum number of choices of a request for text completions: n or best_of for each of its prompts.
 const maxChoices = 4096
 
-// completionParser parses a request for text completions.
 type completionParser struct{ *request.Completion }
 
 func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Error) {

@@ -61,7 +61,6 @@ type messageRewriter struct {
 	images request.Images
 }
 
-// path is where a field of the current message is.
 func (r *messageRewriter) path(field string) string {
 	return "messages[" + strconv.Itoa(r.index) + "]" + field
 }
@@ -213,7 +212,6 @@ func (r *messageRewriter) unseen(path string, m request.Medium) *translate.Error
 	return err
 }
 
-// name reads a name or an id.
 func (r *messageRewriter) name(name string, value []byte) *translate.Error {
 	text := jsonbody.Unquote(value)
 	switch {
@@ -247,7 +245,6 @@ func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
 	return nil
 }
 
-// calls reads the calls of a message of the assistant.
 func (r *messageRewriter) calls(v []byte) *translate.Error {
 	path := r.path(".tool_calls")
 	switch {

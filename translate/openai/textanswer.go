@@ -72,7 +72,6 @@ func appendTextUsage(dst []byte, u translate.Usage) []byte {
 	return appendUsage(dst, u)
 }
 
-// appendMore appends members to an open object that has some.
 func appendMore(dst, more []byte) []byte {
 	if len(more) == 0 {
 		return dst

@@ -105,7 +105,6 @@ func (c *TextChoice) appendText(dst []byte, text string) []byte {
 	return c.appendPiece(dst, text)
 }
 
-// flush appends a text that got no log probabilities.
 func (c *TextChoice) flush(dst []byte) []byte {
 	held := c.held
 	c.held = ""

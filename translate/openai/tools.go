@@ -85,7 +85,6 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 	return nil
 }
 
-// readTools reads the definitions of the tools.
 func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 	items, err := request.ToolsIn(v)
 	if err != nil || len(items) == 0 {
@@ -137,7 +136,6 @@ func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, 
 	return made, nil
 }
 
-// chosenName returns the name of the tool that a choice names.
 func chosenName(choice gjson.Result) string {
 	if choice.Get("type").Str == "custom" {
 		return choice.Get("custom.name").Str

@@ -11,7 +11,6 @@ import (
 // bytesInToken is about the number of bytes of a token.
 const bytesInToken = 4
 
-// call is a call of a tool that has begun.
 type call struct {
 	index int // the server's
 	id    string

@@ -201,7 +201,6 @@ func (d *Decoder) choice(c gjson.Result, field string) {
 	}
 }
 
-// reasoning emits a piece of thinking.
 func (d *Decoder) reasoning(piece string) {
 	d.begun, d.thought = true, true
 	d.pieces++
@@ -215,7 +214,6 @@ func (d *Decoder) reasoning(piece string) {
 	}
 }
 
-// text emits a piece of text.
 func (d *Decoder) text(piece string) {
 	d.begun = true
 	d.pieces++

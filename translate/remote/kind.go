@@ -26,7 +26,6 @@ const (
 // Kinds lists all kinds.
 var Kinds = []Kind{Lmcaddy, VLLM, SGLang, LMStudio, Ollama, LlamaServer, OpenAI}
 
-// traits are what the kinds differ in.
 type traits struct {
 	chat     []string // fields of chats beside the standard ones
 	text     []string // fields of text completions beside the standard ones
@@ -106,7 +105,6 @@ func set(lists ...[]string) map[string]bool {
 	return all
 }
 
-// base is what all kinds can do.
 type base struct {
 	Model
 	traits
@@ -114,10 +112,8 @@ type base struct {
 	chatFields, textFields map[string]bool // that requests may have
 }
 
-// ranking can rank documents as well.
 type ranking struct{ base }
 
-// counting can count the tokens of a prompt as well.
 type counting struct{ ranking }
 
 // Interface guards

@@ -64,7 +64,6 @@ func (t *Template) fits(body *jsonbody.Body) bool {
 	return true
 }
 
-// arranger arranges the messages of a chat.
 type arranger struct {
 	takes *Template
 	tools []byte // what the system prompt says of tools, as the contents of a JSON string; nil if there are none to tell of
@@ -86,7 +85,6 @@ func (a *arranger) arrange(messages []byte) []byte {
 	return a.made.Array()
 }
 
-// add adds a message of the client's.
 func (a *arranger) add(t turn) {
 	if t.role != "system" {
 		a.begin()
@@ -114,7 +112,6 @@ func (a *arranger) add(t turn) {
 	}
 }
 
-// begin ends the system prompt.
 func (a *arranger) begin() {
 	if !a.begun && a.tools != nil {
 		a.system(turn{role: "system", parts: []piece{{text: a.tools}}}, true)
@@ -193,7 +190,6 @@ func (a *arranger) result(t turn) {
 	a.next(t)
 }
 
-// endCalls adds the calls that have no result.
 func (a *arranger) endCalls() {
 	for _, call := range a.calls {
 		a.next(turn{role: "assistant", calls: [][]byte{call}})

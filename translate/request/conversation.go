@@ -63,7 +63,6 @@ func sizeOf(items []translate.Item) (size int) {
 	return size
 }
 
-// conversationWriter writes items as messages.
 type conversationWriter struct {
 	Messages
 	thinksFrom int            // index of the first item whose reasoning is kept
@@ -145,7 +144,6 @@ func (w *conversationWriter) flush() {
 	*w = conversationWriter{Messages: w.Messages, thinksFrom: w.thinksFrom, said: w.said}
 }
 
-// call writes the i-th call of a message.
 func (w *conversationWriter) call(i int, call *translate.Item) {
 	w.beginCall()
 	w.json = jsonbody.AppendString(append(w.json, `{"id":`...), callID(i, call))
@@ -168,7 +166,6 @@ func (w *conversationWriter) call(i int, call *translate.Item) {
 // callID returns the id of a call, the i-th of its message.
 func callID(i int, call *translate.Item) string { return cmp.Or(call.CallID, "call_"+strconv.Itoa(i)) }
 
-// result writes the result of the i-th call.
 func (w *conversationWriter) result(i int, call *translate.Item) {
 	given := []translate.Part{{Text: "The call was not made."}}
 	if result := w.results[call.CallID]; result != nil {

@@ -106,7 +106,6 @@ const (
 	partBytes  = 32 << 10
 )
 
-// parts groups texts into requests to the engine.
 func parts[T ~string | ~[]byte](texts []T) (parts [][]T) {
 	first, size := 0, 0
 	for i, text := range texts {

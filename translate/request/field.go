@@ -27,7 +27,6 @@ func (f Fields) With(more Fields) Fields {
 	return all
 }
 
-// without returns the fields except those named.
 func (f Fields) without(names ...string) Fields {
 	rest := maps.Clone(f)
 	for _, name := range names {

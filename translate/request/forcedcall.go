@@ -41,7 +41,6 @@ type Promises struct {
 // IsEmpty reports whether there is nothing to check.
 func (p *Promises) IsEmpty() bool { return p.Answer == nil && len(p.Calls) == 0 }
 
-// call has the calls of a tool checked.
 func (p *Promises) call(tool string, promise *schema.Promise) {
 	if promise.Checker == nil {
 		return
@@ -114,7 +113,6 @@ func (c *Chat) Force(tools []Tool) (format string, _ *translate.Error) {
 	return f.format(nil), nil
 }
 
-// promise returns the promise of a tool's arguments.
 func (t *Tool) promise(opt schema.Options, work *schema.Work) (*schema.Promise, *translate.Error) {
 	opt.Place, opt.Of, opt.IsObject = t.Place, "the tool "+translate.QuoteShort(t.Name), true
 	parameters := gjson.Parse(t.Parameters)
@@ -152,7 +150,6 @@ func (f *callFormat) add(t *Tool, p *schema.Promise) {
 	f.define(p)
 }
 
-// define adds the definitions of a promise.
 func (f *callFormat) define(p *schema.Promise) {
 	if p.Definitions != "" {
 		f.definitions = append(f.definitions, ","...)

@@ -86,7 +86,6 @@ func (m *Messages) Parts(parts []translate.Part) {
 	m.json = append(m.json, ']')
 }
 
-// quote appends a text to a JSON string.
 func (m *Messages) quote(part *translate.Part) {
 	if part.Quoted != nil {
 		m.json = append(m.json, part.Quoted...)
@@ -116,7 +115,6 @@ func (m *Messages) Member(name string, value []byte) {
 	m.json = append(m.member(name), value...)
 }
 
-// member begins a member.
 func (m *Messages) member(name string) []byte {
 	return append(append(append(m.json, `,"`...), name...), `":`...)
 }

@@ -54,7 +54,6 @@ func EngineRole(role string) string {
 	}
 }
 
-// read reads the content.
 func (t *turn) read(content []byte) {
 	switch content[0] {
 	case '"':
@@ -108,7 +107,6 @@ func (t *turn) say(parts []piece, between string) {
 	}
 }
 
-// writeCalls makes the calls a part of the text.
 func (t *turn) writeCalls() {
 	if len(t.calls) == 0 {
 		return
@@ -124,7 +122,6 @@ func (t *turn) writeCalls() {
 	t.calls = nil
 }
 
-// write writes the message.
 func (t *turn) write(m *Messages, noParts bool) {
 	m.Begin(translate.Role(t.role))
 	isArray := slices.ContainsFunc(t.parts, func(p piece) bool { return p.other != nil }) || len(t.parts) > 1 && t.isArray && !noParts

@@ -56,7 +56,6 @@ func (o *output) isFunction() bool {
 	return o.item.Kind == translate.ItemCall && o.item.Provider == nil
 }
 
-// append appends the item as JSON.
 func (o *output) append(dst []byte) []byte {
 	item, status := o.finalItem(), string(InProgress)
 	if o.isDone {
@@ -67,7 +66,6 @@ func (o *output) append(dst []byte) []byte {
 	return appendItem(dst, &item, o.result, status)
 }
 
-// finalItem returns the item with its text.
 func (o *output) finalItem() translate.Item {
 	item := o.item
 	switch item.Kind {
@@ -128,7 +126,6 @@ func (a *Answer) Add(ev translate.Event) {
 	}
 }
 
-// begin begins a round.
 func (a *Answer) begin(number int) {
 	a.closeRound(true)
 	if number == a.round {
@@ -143,7 +140,6 @@ func (a *Answer) begin(number int) {
 	a.reason, a.trouble = "", nil
 }
 
-// flush adds the text that waited for its log probabilities.
 func (a *Answer) flush(logprobs json.RawMessage) {
 	text := a.held
 	a.held = ""
@@ -185,7 +181,6 @@ func (a *Answer) extend(kind translate.ItemKind, text string, logprobs []byte) {
 	}
 }
 
-// show adds an item to the output.
 func (a *Answer) show(o *output) {
 	a.finishCalls(translate.ItemComplete)
 	o.index, o.isRound = a.shown, a.round
@@ -203,7 +198,6 @@ func (a *Answer) hide(o *output) {
 	a.outputs = append(a.outputs, o)
 }
 
-// finish ends an item.
 func (a *Answer) finish(o *output, status translate.ItemStatus) {
 	o.isDone, o.item.Status = true, status
 	if a.stream != nil {
@@ -238,7 +232,6 @@ func (a *Answer) closeRound(isCut bool) {
 	}
 }
 
-// addList adds the tools of an MCP server.
 func (a *Answer) addList(ev translate.ToolList) {
 	a.closeOpen(translate.ItemComplete)
 	o := &output{item: translate.Item{Kind: translate.ItemToolList, Provider: &translate.Provider{Server: ev.Server}}}

@@ -9,7 +9,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// addCall gathers a piece of a call.
 func (a *Answer) addCall(ev translate.Event) {
 	switch ev := ev.(type) {
 	case translate.CallStart:
@@ -99,7 +98,6 @@ func (a *Answer) finishCalls(status translate.ItemStatus) {
 	}
 }
 
-// addResult adds the result of a call of an MCP tool.
 func (a *Answer) addResult(o *output, ev translate.CallResult) {
 	status := translate.ItemComplete
 	content := json.RawMessage(ev.Output)

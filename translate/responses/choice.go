@@ -13,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// choiceMode says whether tools are called.
 type choiceMode uint8
 
 const (
@@ -30,7 +29,6 @@ type toolChoice struct {
 	first   []wantedTool // in the first round; nil: all
 }
 
-// wantedTool is a tool that a choice names.
 type wantedTool struct {
 	isMCP  bool
 	server string // label of its server, if it is a tool of one
@@ -50,7 +48,6 @@ type (
 	}
 )
 
-// parseChoice parses "tool_choice".
 func (r *Request) parseChoice(body *jsonbody.Body) *translate.Error {
 	const name = "tool_choice"
 	choice := body.Get(name)

@@ -100,7 +100,6 @@ func givenInt(n int) *int {
 	return &n
 }
 
-// number returns a number of the body as it is written there.
 func number(body *jsonbody.Body, name, otherwise string) json.Number {
 	if v := body.Get(name); v.Type == gjson.Number {
 		return json.Number(v.Raw)

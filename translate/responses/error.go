@@ -57,12 +57,10 @@ func errorObjectOf(e *translate.Error) errorObject {
 	return o
 }
 
-// isExternal reports whether the error is that of an MCP server.
 func isExternal(e *translate.Error) bool {
 	return e.Kind == translate.KindMCPFailed || e.Kind == translate.KindPluginFailed
 }
 
-// failure is the member error of a response that failed.
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -90,7 +90,6 @@ func (r *Request) parseSchema(where string, format gjson.Result) *translate.Erro
 	return nil
 }
 
-// optionalString reads a string that may be null.
 func optionalString(where string, v gjson.Result) (string, *translate.Error) {
 	if v.Type != gjson.String && v.Type != gjson.Null {
 		return "", jsonbody.WrongType(where, "a string", v)

@@ -46,7 +46,6 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 	return nil
 }
 
-// inputParser parses the items of an input.
 type inputParser struct {
 	caps   request.Caps
 	index  int // of the current item
@@ -54,7 +53,6 @@ type inputParser struct {
 	items  []translate.Item
 }
 
-// path is where a field of the current item is.
 func (p *inputParser) path(field string) string {
 	return "input[" + strconv.Itoa(p.index) + "]" + field
 }

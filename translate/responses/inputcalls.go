@@ -161,7 +161,6 @@ func CheckCalls(conversation []translate.Item) *translate.Error {
 	return nil
 }
 
-// short returns an id of the client's for a message.
 func short(id string) string {
 	quoted := translate.QuoteShort(id)
 	return quoted[1 : len(quoted)-1]

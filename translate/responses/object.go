@@ -67,7 +67,6 @@ func usageOf(u translate.Usage) *usage {
 	return &usage{u.Prompt, inputDetails{Cached: u.Cached}, u.Completion, outputDetails{u.Reasoning}, u.Prompt + u.Completion}
 }
 
-// appendObject appends the response of an answer.
 func (a *Answer) appendObject(dst []byte) []byte {
 	o := object{
 		ID: a.ID, Object: "response", Created: a.Created.Unix(), Status: a.Status(), Error: a.failure, Model: a.Model, Output: []json.RawMessage{},
@@ -92,7 +91,6 @@ func (a *Answer) appendObject(dst []byte) []byte {
 // dialect marks the stored turns of this API.
 const dialect = "responses"
 
-// storedEcho is what is stored of a response beside its items.
 type storedEcho struct {
 	Dialect     string   `json:"dialect"`
 	CompletedAt *int64   `json:"completed_at,omitempty"`
@@ -236,7 +234,6 @@ func ResponseOf(itemID string) (responseID string, n int, ok bool) {
 	return idPrefix + rest[:at], int(number), true
 }
 
-// prefixOf returns the prefix of the id of an item.
 func prefixOf(item *translate.Item) string {
 	switch {
 	case item.Kind == translate.ItemReasoning:

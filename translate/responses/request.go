@@ -104,7 +104,6 @@ var numbers = []request.Number{
 // others are fields that the Responses API doesn't have but engines support.
 var others = []string{"top_k", "min_p", "repeat_penalty", "seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
-// parseFields parses the fields that engines have.
 func (r *Request) parseFields(body *jsonbody.Body) (err *translate.Error) {
 	if err = request.CopyNumbers(body, &r.edit, numbers); err != nil {
 		return err

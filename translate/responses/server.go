@@ -103,7 +103,6 @@ func masked(address string) string {
 	return shown
 }
 
-// labelOf returns the label of the server with a tool.
 func labelOf(p *translate.Provider) string {
 	if p.Server == "" {
 		return strings.TrimPrefix(p.Plugin, "mcp/")

@@ -117,7 +117,6 @@ func AppendBrokenOff(dst []byte, number int, err *translate.Error) []byte {
 	return jsonbody.AppendFrame(jsonbody.EndEvent(jsonbody.AppendJSON(dst, errorObjectOf(err))), jsonbody.DoneMark)
 }
 
-// appendResponse appends an event with the whole response.
 func (s *Stream) appendResponse(dst []byte, name string) []byte {
 	dst = append(s.begin(dst, name), `,"response":`...)
 	return jsonbody.EndEvent(s.Answer.appendObject(dst))
@@ -195,7 +194,6 @@ func (s *Stream) finished(o *output) {
 	s.item("response.output_item.done", o)
 }
 
-// outcome appends how what a server did ended.
 func (s *Stream) outcome(family string, o *output) {
 	if o.item.Status == translate.ItemComplete {
 		s.plain(family+"completed", o)
@@ -231,7 +229,6 @@ func (s *Stream) arguments(name string, o *output, member, text string) {
 	s.dst = jsonbody.EndEvent(jsonbody.AppendString(dst, text))
 }
 
-// text appends an event with a text of the only part of an item.
 func (s *Stream) text(name string, o *output, member, text string, logprobs json.RawMessage) {
 	dst := append(s.placed(name, o), `,"content_index":0,"`...)
 	dst = jsonbody.AppendString(append(append(dst, member...), `":`...), text)

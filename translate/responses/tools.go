@@ -42,7 +42,6 @@ type (
 	}
 )
 
-// toolParser parses the tools of a request.
 type toolParser struct {
 	*Request
 	work   schema.Work
@@ -198,7 +197,6 @@ func (p *toolParser) nameOf(f function) string {
 	return known
 }
 
-// knownName returns the name by which the model knows a function.
 func (r *Request) knownName(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -211,7 +209,6 @@ func (r *Request) knownName(namespace, name string) string {
 	return flatName(namespace, name)
 }
 
-// flatName joins the name of a function to that of its namespace.
 func flatName(namespace, name string) string {
 	return strings.TrimRight(namespace, "_.") + "__" + name
 }

@@ -123,7 +123,6 @@ func (a *arranger) add(item *translate.Item) {
 	}
 }
 
-// isBlank reports whether parts say nothing.
 func isBlank(parts []translate.Part) bool {
 	return !slices.ContainsFunc(parts, func(p translate.Part) bool { return !p.IsBlank() })
 }

@@ -106,7 +106,6 @@ func plain(err error) error {
 	return errors.New(text)
 }
 
-// noLoader loads no schemas from elsewhere.
 type noLoader struct{}
 
 // Load returns an error.

@@ -11,7 +11,6 @@ const maxLeast = 1000
 // maxUnrolled is how many elements an array may have in a grammar that says each of them.
 const maxUnrolled = 256
 
-// object writes the schema of an object.
 func (g *grammar) object(n *node, at string) *node {
 	g.checkAll(n, at, "patternProperties", "propertyNames", "dependentRequired")
 	extra := g.extra(n, at)
@@ -149,7 +148,6 @@ func (g *grammar) bounds(n *node, at string, required, optional int, hasExtra bo
 	}
 }
 
-// array writes the schema of an array.
 func (g *grammar) array(n *node, at string) *node {
 	g.checkAll(n, at, "contains")
 	out := object().set("type", str("array"))

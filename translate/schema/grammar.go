@@ -31,7 +31,6 @@ type grammar struct {
 // check notes a place whose keyword is left to the check of the finished answer.
 func (g *grammar) check(at string) { g.checked = append(g.checked, at) }
 
-// checkAll notes those of some keywords that a schema has.
 func (g *grammar) checkAll(n *node, at string, keywords ...string) {
 	for _, name := range keywords {
 		if n.has(name) {
@@ -96,7 +95,6 @@ func (g *grammar) schema(n *node, at string) *node {
 	return out
 }
 
-// composed writes a schema that may be made of others.
 func (g *grammar) composed(n *node, at string) *node {
 	g.checkAll(n, at, "not", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems")
 	if n.has("if") && (n.has("then") || n.has("else")) {
@@ -174,7 +172,6 @@ func (g *grammar) schemaInPlace(merged *node, from []*node, at string) *node {
 	return out
 }
 
-// reference writes a reference to a definition.
 func (g *grammar) reference(ref, at string) *node {
 	target := g.target(ref)
 	switch {

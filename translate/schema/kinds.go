@@ -70,7 +70,6 @@ func (g *grammar) plain(n *node, at string) *node {
 	}
 }
 
-// only returns an object with some members only.
 func (n *node) only(names []string) *node {
 	out := object()
 	for _, name := range names {
@@ -81,7 +80,6 @@ func (n *node) only(names []string) *node {
 	return out
 }
 
-// oneOfValues writes a list of values.
 func (g *grammar) oneOfValues(values []*node) *node {
 	g.rules += len(values)
 	if len(values) > maxMembers {
@@ -100,7 +98,6 @@ func (g *grammar) oneOfValues(values []*node) *node {
 // Each format has a pattern, or one of its own in the engine. All other formats are annotations, as JSON Schema has it.
 var engineFormats = map[string]bool{"date": true, "time": true, "date-time": true, "uuid": true}
 
-// text writes the schema of a string.
 func (g *grammar) text(n *node, at string) *node {
 	out := object().set("type", str("string"))
 	if pattern := n.get("pattern"); pattern != nil {
@@ -141,7 +138,6 @@ const (
 	highest = 1<<53 - 1
 )
 
-// integer writes the schema of an integer.
 func (g *grammar) integer(n *node, at string) *node {
 	g.checkAll(n, at, "multipleOf")
 	out := object().set("type", str("integer"))

@@ -184,7 +184,6 @@ func valuesThatFit(n *node) *node {
 	return fits
 }
 
-// isOf reports whether a value has a type.
 func isOf(value *node, kind string) bool {
 	switch kind {
 	case "object":

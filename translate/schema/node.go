@@ -10,7 +10,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// node is a JSON value whose objects keep their order.
 type node struct {
 	kind   byte     // '{', '[', or that of a scalar: 's' string, 'n' number, 't' true, 'f' false, '0' null
 	raw    string   // JSON of a scalar
@@ -31,7 +30,6 @@ type reader struct {
 	isChanged bool // a number was beyond those that there are
 }
 
-// read returns a value.
 func (r *reader) read(v gjson.Result, depth int) *node {
 	r.left--
 	switch {
@@ -128,7 +126,6 @@ func (n *node) without(names ...string) *node {
 	return rest
 }
 
-// append appends the value as JSON.
 func (n *node) append(dst []byte) []byte {
 	switch n.kind {
 	case '{':
@@ -157,7 +154,6 @@ func (n *node) append(dst []byte) []byte {
 
 func (n *node) String() string { return string(n.append(nil)) }
 
-// same reports whether two values are written alike.
 func same(a, b *node) bool {
 	return a == b || a.kind == b.kind && a.raw == b.raw && slices.Equal(a.names, b.names) && slices.EqualFunc(a.values, b.values, same)
 }

@@ -58,7 +58,6 @@ func toldObject(raw string) string {
 	return object().set("type", str("object")).set("description", str("An object that matches the JSON schema "+raw)).String()
 }
 
-// offerer rewrites a tidy schema that is only offered.
 type offerer struct {
 	*document
 	loops loops

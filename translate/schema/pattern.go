@@ -97,7 +97,6 @@ func joined(alternatives []string) string {
 	}
 }
 
-// all returns parts that follow each other.
 func (c *patternWriter) all(parts []*syntax.Regexp) string {
 	var text strings.Builder
 	for _, part := range parts {
@@ -259,7 +258,6 @@ func complement(ranges []rune) (between []rune) {
 	return between
 }
 
-// classRune returns a character of a class.
 func classRune(r rune) string {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_ .,:;/@+*!#%&='<>~", r):

@@ -55,7 +55,6 @@ type patternSize struct {
 // tooMany stands for all numbers above the limits.
 const tooMany = 1 << 20
 
-// then returns the size of a followed by b.
 func (a patternSize) then(b patternSize) patternSize {
 	both := patternSize{
 		characters: min(a.characters+b.characters, tooMany), head: a.head, tail: b.tail,
@@ -70,7 +69,6 @@ func (a patternSize) then(b patternSize) patternSize {
 	return both
 }
 
-// or returns the size of an alternative of a and b.
 func (a patternSize) or(b patternSize) patternSize {
 	return patternSize{
 		min(a.characters+b.characters, tooMany), min(a.head+b.head, tooMany), min(a.tail+b.tail, tooMany), min(a.most+b.most, tooMany),
@@ -78,7 +76,6 @@ func (a patternSize) or(b patternSize) patternSize {
 	}
 }
 
-// times returns the size of a repeated least to most times.
 func (a patternSize) times(least, most int) patternSize {
 	a.characters = min(a.characters*max(1, most), tooMany)
 	switch {
@@ -95,7 +92,6 @@ func (a patternSize) times(least, most int) patternSize {
 	return a
 }
 
-// alternatives parses up to the end of a group or of the text.
 func (p *pattern) alternatives(depth int) patternSize {
 	if p.deep = p.deep || depth > maxPatternDepth; p.deep {
 		return patternSize{}

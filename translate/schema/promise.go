@@ -116,7 +116,6 @@ func (o *Options) tooLarge(what string, most int) *translate.Error {
 	return translate.Invalid("invalid_schema", o.Place, `"`+o.Place+`" has more than `+strconv.Itoa(most)+` `+what+`, which is as much as is allowed. Make the schema simpler.`)
 }
 
-// invalid returns the error of a fault.
 func (o *Options) invalid(f *fault) *translate.Error {
 	of := ""
 	if o.Of != "" {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// document resolves the references of a schema.
 type document struct {
 	root *node
 	tidy *tidier
@@ -121,7 +120,6 @@ type loops struct {
 	state map[*node]int // of targets: 1 while they are followed, 2 afterwards
 }
 
-// has reports whether a reference leads to a loop.
 func (l *loops) has(ref string) bool {
 	target := l.target(ref)
 	switch {
@@ -136,7 +134,6 @@ func (l *loops) has(ref string) bool {
 	return found
 }
 
-// in reports whether a schema leads to a loop.
 func (l *loops) in(schema *node) bool {
 	if !schema.isObject() {
 		return false

@@ -17,7 +17,6 @@ type tidier struct {
 	made    map[*node]bool // the schemas written
 }
 
-// fault is what is wrong with a schema.
 type fault struct{ at, says string }
 
 // maxRepeats is the maximum of what a repetition in a schema may say, and maxBound that of the bounds of an integer.
@@ -64,7 +63,6 @@ func (t *tidier) schema(n *node, at string) *node {
 // annotations are keywords that restrict nothing, as far as their values may be null.
 var annotations = []string{"default", "example", "examples"}
 
-// keyword adds a keyword.
 func (t *tidier) keyword(out *node, name string, value *node, at string) {
 	switch name {
 	case "type":
@@ -115,7 +113,6 @@ func (t *tidier) keyword(out *node, name string, value *node, at string) {
 	}
 }
 
-// kindOf describes a value.
 func kindOf(n *node) string {
 	switch n.kind {
 	case '{':
@@ -299,7 +296,6 @@ func (t *tidier) older(out *node) {
 	}
 }
 
-// kindsOf returns the types that a schema names.
 func kindsOf(n *node) []*node {
 	if kinds := n.get("type"); kinds != nil {
 		return asList(kinds)
@@ -307,7 +303,6 @@ func kindsOf(n *node) []*node {
 	return nil
 }
 
-// crossed finds bounds that nothing is between.
 func (t *tidier) crossed(out *node, at string) {
 	for _, pair := range [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minimum", "maximum"}} {
 		if low, high := out.get(pair[0]), out.get(pair[1]); low.isNumber() && high.isNumber() && low.num > high.num {

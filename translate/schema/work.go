@@ -25,14 +25,12 @@ func (w *Work) take(cost int) bool {
 	return true
 }
 
-// coster computes the cost of the schemas of a document.
 type coster struct {
 	*document
 	cost map[*node]int // of the targets of references
 	open map[*node]bool
 }
 
-// of returns the cost of a schema.
 func (c *coster) of(n *node) int {
 	if !n.isObject() {
 		return 1
@@ -66,7 +64,6 @@ func (c *coster) of(n *node) int {
 	return sum
 }
 
-// properties returns the cost of the properties of an object.
 func (c *coster) properties(n, properties *node) int {
 	if len(properties.names) > maxFields {
 		return 2 * maxWork

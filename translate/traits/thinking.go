@@ -23,7 +23,6 @@ const (
 // switches are the arguments that turn thinking on and off, in order of preference.
 var switches = []string{"enable_thinking", "thinking"}
 
-// arguments are values for a template.
 type arguments map[string]any
 
 // with returns a's values, and those of b.
@@ -36,7 +35,6 @@ func (a arguments) with(b arguments) arguments {
 	return both
 }
 
-// asSwitch returns the switch that has the values.
 func (a arguments) asSwitch() request.Switch {
 	if len(a) == 0 {
 		return request.Switch{}
@@ -45,14 +43,12 @@ func (a arguments) asSwitch() request.Switch {
 	return request.Switch{Arguments: text}
 }
 
-// prompt renders a question with values.
 func (l *learner) prompt(a arguments) rendered {
 	c := chatOf(question)
 	c.Arguments = a.asSwitch().Arguments
 	return l.of(c)
 }
 
-// thinking finds the ways to set how much the model thinks.
 func (l *learner) thinking(t *request.Template) {
 	plain := l.prompt(nil)
 	if !plain.ok {
@@ -76,7 +72,6 @@ func (l *learner) thinking(t *request.Template) {
 	}
 }
 
-// switched returns a chat for which a switch is set.
 func switched(to request.Switch, messages ...message) Chat {
 	if to.System != "" {
 		messages = append([]message{{Role: "system", Content: to.System}}, messages...)

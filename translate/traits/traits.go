@@ -50,7 +50,6 @@ type rendered struct {
 	ok     bool
 }
 
-// has reports whether a text is in the prompt.
 func (r rendered) has(text string) bool { return r.ok && strings.Contains(r.prompt, text) }
 
 func (l *learner) of(c Chat) rendered {
@@ -62,7 +61,6 @@ func (l *learner) of(c Chat) rendered {
 	return rendered{prompt, ok}
 }
 
-// message is a message of a chat that is rendered.
 type message struct {
 	Role      string          `json:"role"`
 	Content   any             `json:"content"`

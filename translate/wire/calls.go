@@ -18,7 +18,6 @@ type noCallDecoder struct {
 	calls map[int]*gatheredCall
 }
 
-// gatheredCall is a call that is being decoded.
 type gatheredCall struct {
 	name      string
 	arguments []byte

@@ -104,7 +104,6 @@ func (f *Filter) Figures() (usage translate.Usage, timings translate.Timings) {
 	return usage, timings
 }
 
-// bounded is a Filter that may end the answer.
 type bounded struct {
 	Filter
 	tally translate.Tally

@@ -31,7 +31,6 @@ func newForcedDecoder(inner translate.Decoder, tools []string, limit int) *force
 	return d
 }
 
-// callState is the part of the answer that comes next.
 type callState uint8
 
 const (
@@ -121,7 +120,6 @@ func (d *forcedDecoder) event(ev translate.Event) {
 	}
 }
 
-// text decodes a piece of the answer.
 func (d *forcedDecoder) text(piece string) {
 	switch d.state {
 	case inArguments:
@@ -143,7 +141,6 @@ func (d *forcedDecoder) text(piece string) {
 	}
 }
 
-// noCall emits what has been read of an answer that is text.
 func (d *forcedDecoder) noCall() {
 	if d.state = noCall; len(d.head) > 0 {
 		d.Emit(translate.Text{Text: string(d.head)})

@@ -59,7 +59,6 @@ type Recorder struct {
 	held   figures          // of the current engine, which are wanted only if the answer ends
 }
 
-// left is what hasn't come again of an answer that is replayed.
 type left struct {
 	reasoning, text string
 	probs           int // tokens whose log probabilities were told

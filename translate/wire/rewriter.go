@@ -121,7 +121,6 @@ func (r *encoded) Figures() (translate.Usage, translate.Timings) {
 	return usage, timings
 }
 
-// flush appends what the encoder holds back.
 func (r *encoded) flush() {
 	if f, ok := r.encoder.(Flusher); ok {
 		r.out = f.Flush(r.out)

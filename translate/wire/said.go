@@ -65,7 +65,6 @@ func repeats(e Engine, body *jsonbody.Body, edit *jsonbody.Edit, seed int) bool 
 	return isLikeliest || seed != request.RandomSeed || gjson.ParseBytes(edit.Value(body, "top_k")).Num == 1
 }
 
-// tokensIn returns the number of tokens of a Logprobs event.
 func tokensIn(content json.RawMessage) (n int) {
 	gjson.ParseBytes(content).ForEach(func(_, _ gjson.Result) bool {
 		n++

@@ -41,7 +41,6 @@ func newStopFinder(stops []string) *stopFinder {
 	return f
 }
 
-// next advances by the next byte of the text.
 func (s *stopString) next(c byte) {
 	for s.length > 0 && s.text[s.length] != c {
 		s.length = s.back[s.length]
@@ -144,7 +143,6 @@ func (d *stopDecoder) event(ev translate.Event) {
 	d.Emit(ev)
 }
 
-// flush searches the waiting text for stop strings.
 func (d *stopDecoder) flush(logprobs json.RawMessage) {
 	text := d.text
 	d.text = ""
@@ -166,7 +164,6 @@ func (d *stopDecoder) flush(logprobs json.RawMessage) {
 	}
 }
 
-// tell emits a text and the log probabilities of its tokens.
 func (d *stopDecoder) tell(text string) {
 	if text != "" {
 		d.Emit(translate.Text{Text: text})

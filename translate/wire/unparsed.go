@@ -35,7 +35,6 @@ func WithoutSaid(d translate.Decoder, said *Said) translate.Decoder {
 	return w
 }
 
-// withoutSaid holds the text back until what was said has come.
 type withoutSaid struct {
 	Filter
 	said []string // texts that are left to come, in order
