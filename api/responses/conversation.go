@@ -1,12 +1,14 @@
 package responses
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
+	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
@@ -99,4 +101,102 @@ func noPrevious(c *endpoint.Call, id string, err error) error {
 		return translate.Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '"+id+"' not found.")
 	}
 	return text.NoPrevious(c, err)
+}
+
+// unstoredResponse is the last response of a WebSocket, if it isn't stored: with "store": false, only the connection can continue it. Its
+// conversation counts as that of a request's body does.
+type unstoredResponse struct {
+	id    string // empty: there is none
+	head  string // the id of the stored response that the conversation began with; empty: there is none
+	items []translate.Item
+	claim access.BodyClaim
+
+	isContinued bool // by the request that is being answered
+}
+
+func (u *unstoredResponse) forget() {
+	u.claim.Release()
+	*u = unstoredResponse{isContinued: u.isContinued}
+}
+
+// unstored returns the response with an id if the call's WebSocket has it.
+func unstored(c *endpoint.Call, id string) *unstoredResponse {
+	if s := socketOf(c); s != nil && id != "" && s.unstored.id == id {
+		return &s.unstored
+	}
+	return nil
+}
+
+// keep keeps the response for the next request on the WebSocket. If there is no memory for it, it can't be continued, and the client sends the
+// whole conversation again.
+func (r *run) keep() {
+	s := socketOf(r.Call)
+	if status := r.out.Answer.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
+		return
+	}
+	s.unstored.forget()
+	if r.ask.Store {
+		return
+	}
+	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
+	claim := r.Call.Node.Access.Bodies.Claim(endpoint.Payer(r.Call))
+	if claim.Grow(sizeOf(items)) != nil {
+		return
+	}
+	s.unstored = unstoredResponse{id: r.out.Answer.ID, head: r.Request.Demand.Conversation, items: items, claim: claim}
+}
+
+// storedItems is what a request brings in from the store, by continuing a response or referring to items. Each turn is read once.
+type storedItems struct {
+	call  *endpoint.Call
+	turns map[string]bool             // the ids of those that were looked for
+	items map[string][]translate.Item // of these turns, by id; a call and its result have the same
+	bytes int64
+}
+
+func (b *storedItems) count(items []translate.Item) error {
+	size := sizeOf(items)
+	if b.bytes += size; b.bytes > b.call.Site.MaxBrought {
+		return translate.Invalid("conversation_too_long", "input",
+			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
+	}
+	return b.call.Claim.Grow(size)
+}
+
+func sizeOf(items []translate.Item) (size int64) {
+	const overhead = 256
+	for i := range items {
+		size += int64(overhead + len(items[i].Args) + len(items[i].Raw))
+		for _, part := range items[i].Parts {
+			size += int64(overhead + len(part.Text) + len(part.Quoted))
+			if part.Image != nil {
+				size += int64(len(part.Image.Data))
+			}
+		}
+	}
+	return size
+}
+
+// find returns the items of a stored response that have an id; none: the owner has no such item.
+func (b *storedItems) find(ctx context.Context, response, id string) ([]translate.Item, error) {
+	if !b.turns[response] {
+		turn, err := b.call.Node.Stores.Get().Get(ctx, b.call.Owner(), response)
+		if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
+			turn = new(store.Turn)
+		} else if err != nil {
+			return nil, err
+		}
+		if b.turns == nil {
+			b.turns, b.items = map[string]bool{}, map[string][]translate.Item{}
+		}
+		b.turns[response] = true
+		all := slices.Concat(turn.In, turn.Out)
+		if err := b.count(all); err != nil {
+			return nil, err
+		}
+		for _, item := range all {
+			b.items[item.ID] = append(b.items[item.ID], item)
+		}
+	}
+	return b.items[id], nil
 }

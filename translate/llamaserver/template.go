@@ -3,6 +3,7 @@ package llamaserver
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -88,6 +89,122 @@ func (w Wire) ThoughtEnd(body *jsonbody.Body, chat *request.Chat) string {
 	return w.template.ThoughtEnd
 }
 
+// Continue puts what was said in the assistant's last message, which llama-server takes as the beginning of the answer, be it
+// thinking or text. It streams only what is new. It isn't done where the first answer was held to more than a prompt can
+// tell: a grammar would begin again, and so would the budget of thinking.
+func (w Wire) Continue(body *jsonbody.Body, chat *request.Chat, choice int, said *wire.Said) (wire.Upstream, bool) {
+	value := func(name string) gjson.Result { return gjson.ParseBytes(chat.Edit.Value(body, name)) }
+	if !said.CanGoOn() || said.IsMixed || chat.Forced || value("response_format").IsObject() || value("grammar").Str != "" {
+		return wire.Upstream{}, false
+	}
+	if w.ThoughtEnd(body, chat) != "" { // nor does it know what of that was thought
+		return wire.Upstream{}, false
+	}
+	switch value("reasoning_format").Str {
+	case "", "auto", "deepseek":
+	default: // thinking is a part of the text
+		return wire.Upstream{}, false
+	}
+	if said.Text == "" {
+		for _, name := range []string{"thinking_budget_tokens", "reasoning_budget_tokens"} {
+			if v := value(name); v.Type == gjson.Number && v.Num >= 0 {
+				return wire.Upstream{}, false
+			}
+		}
+	}
+	e, _ := w.chatEdit(body, chat, choice)
+	messages, ok := withSaid(e.Value(body, "messages"), value, said)
+	if !ok {
+		return wire.Upstream{}, false
+	}
+	e.Set("messages", string(messages))
+	e.Remove("continue_final_message")
+	e.Remove("add_generation_prompt")
+	for _, name := range request.Limits { // in order of precedence
+		limit := value(name)
+		if limit.Type != gjson.Number {
+			continue
+		}
+		left := int(limit.Num) - said.Usage.Completion
+		if limit.Num >= 0 && left <= 0 {
+			return wire.Upstream{}, false
+		}
+		if limit.Num >= 0 {
+			e.Set(name, strconv.Itoa(left))
+		}
+		break
+	}
+	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}, true
+}
+
+// withSaid returns the messages with what was said as the beginning of the answer. The client may have begun it as well.
+func withSaid(messages []byte, value func(name string) gjson.Result, said *wire.Said) ([]byte, bool) {
+	list := gjson.ParseBytes(messages).Array()
+	if len(list) == 0 {
+		return nil, false
+	}
+	last := list[len(list)-1]
+	isBegun := last.Get("role").Str == "assistant"
+	switch { // of the engine's own rules, only the usual ones are known well enough
+	case isBegun && value("continue_final_message").Type == gjson.False, isBegun && value("add_generation_prompt").Type == gjson.True,
+		!isBegun && value("continue_final_message").Type == gjson.True, !isBegun && value("add_generation_prompt").Type == gjson.False:
+		return nil, false
+	}
+	end := last.Index + len(last.Raw)
+	reasoning, text := said.Reasoning, said.Text
+	if isBegun {
+		end = last.Index
+		given, thought := last.Get("content"), last.Get("reasoning_content").Str
+		isOdd := false
+		last.ForEach(func(key, _ gjson.Result) bool {
+			isOdd = isOdd || key.Str != "role" && key.Str != "content" && key.Str != "reasoning_content"
+			return !isOdd
+		})
+		if isOdd || given.Type != gjson.String && given.Type != gjson.Null || given.Str != "" && reasoning != "" {
+			return nil, false
+		}
+		reasoning, text = thought+reasoning, given.Str+text
+	}
+	made := append(make([]byte, 0, len(messages)+2*len(reasoning)+2*len(text)+64), messages[:end]...)
+	if !isBegun {
+		made = append(made, ',')
+	}
+	made = append(made, `{"role":"assistant","content":`...)
+	made = jsonbody.AppendString(made, text)
+	if text != "" { // the template ends the thinking with a line end of its own
+		reasoning = strings.TrimSuffix(reasoning, "\n")
+	}
+	if reasoning != "" {
+		made = jsonbody.AppendString(append(made, `,"reasoning_content":`...), reasoning)
+	}
+	return append(made, "}]"...), true
+}
+
+// ContinueText makes what was said a part of the prompt. A gap between two texts isn't filled on.
+func (w Wire) ContinueText(body *jsonbody.Body, c *request.Completion, prompt, candidate int, said *wire.Said) (wire.Upstream, bool) {
+	if grammar := gjson.ParseBytes(c.Edit.Value(body, "grammar")); !said.CanGoOn() || c.Suffix != "" || grammar.Str != "" {
+		return wire.Upstream{}, false
+	}
+	going := *c
+	text := string(c.Prompts[prompt])
+	if request.IsTokens(c.Prompts[prompt]) { // a prompt may mix ids and texts
+		text = strings.TrimRight(strings.TrimSuffix(text, "]"), " \t\r\n")
+		if text != "[" {
+			text += ","
+		}
+		text += string(jsonbody.AppendString(nil, said.Text)) + "]"
+	} else {
+		text = string(jsonbody.AppendString(nil, jsonbody.Unquote(c.Prompts[prompt])+said.Text))
+	}
+	going.Prompts = append(append(going.Prompts[:0:0], c.Prompts[:prompt]...), []byte(text))
+	if c.MaxTokens >= 0 {
+		if going.MaxTokens = c.MaxTokens - said.Usage.Completion; going.MaxTokens <= 0 {
+			return wire.Upstream{}, false
+		}
+	}
+	return w.Completion(body, &going, prompt, candidate), true
+}
+
 // Interface guards
 var (
 	_ wire.Specific      = Wire{}
@@ -95,4 +212,6 @@ var (
 	_ wire.Renderer      = Wire{}
 	_ wire.Dictator      = Wire{}
 	_ wire.ThoughtLeaver = Wire{}
+	_ wire.Continuer     = Wire{}
+	_ wire.TextContinuer = Wire{}
 )

@@ -1,9 +1,13 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/base64"
 	"math"
+	"slices"
 	"strconv"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -78,3 +82,150 @@ type inputUsage struct {
 	Prompt int `json:"prompt_tokens"`
 	Total  int `json:"total_tokens"`
 }
+
+// RerankForm is the API in whose form ranks are asked for and answered.
+type RerankForm uint8
+
+// The forms.
+const (
+	RerankJina   RerankForm = iota // Jina's, llama-server's and the first version of Cohere's
+	RerankCohere                   // the second version of Cohere's, whose clients want an id and "meta"
+	RerankTEI                      // Text Embeddings Inference's: texts, and a plain array of scores
+)
+
+// RerankFormOf returns the form of a request by its path and by what holds its documents.
+func RerankFormOf(path string, body *jsonbody.Body) RerankForm {
+	switch {
+	case path == "/v2/rerank":
+		return RerankCohere
+	case !body.Get("documents").Exists() && body.Get("texts").Exists():
+		return RerankTEI
+	default:
+		return RerankJina
+	}
+}
+
+// Parse parses a request for ranks. A document is a string, or an object with a text.
+func (f RerankForm) Parse(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
+	query, err := body.String("query")
+	if err != nil {
+		return nil, err
+	}
+	if query == "" {
+		return nil, translate.Missing("query")
+	}
+	r := &request.Rerank{Field: "documents"}
+	withDocuments := "return_documents"
+	if f == RerankTEI {
+		r.Field, withDocuments = "texts", "return_text"
+	}
+	if r.Documents, err = parseDocuments(r.Field, body.Get(r.Field)); err != nil {
+		return nil, err
+	}
+	if r.ReturnDocuments, err = body.Bool(withDocuments); err != nil {
+		return nil, err
+	}
+	n, given, err := count(body, "top_n", 1, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	if r.TopN = len(r.Documents); given {
+		r.TopN = min(n, r.TopN)
+	}
+	return r, nil
+}
+
+// Body returns the response to a request for ranks, the best documents first. id is that of the request.
+func (f RerankForm) Body(r *request.Rerank, id, model string, got *request.Reranked) []byte {
+	best := make([]int, len(got.Scores))
+	for i := range best {
+		best[i] = i
+	}
+	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(got.Scores[b], got.Scores[a]) })
+	best = best[:r.TopN]
+	if f == RerankTEI {
+		items := make([]scoredText, len(best))
+		for i, at := range best {
+			items[i] = scoredText{Index: at, Score: got.Scores[at]}
+			if r.ReturnDocuments {
+				items[i].Text = &r.Documents[at]
+			}
+		}
+		return jsonbody.AppendJSON(nil, items)
+	}
+	items := make([]rerankItem, len(best))
+	for i, at := range best {
+		items[i] = rerankItem{Index: at, Score: got.Scores[at]}
+		if r.ReturnDocuments {
+			items[i].Document = &rerankDocument{r.Documents[at]}
+		}
+	}
+	if f == RerankCohere {
+		meta := cohereMeta{cohereVersion{"2"}, cohereTokens{got.Prompt, 0}}
+		return jsonbody.AppendJSON(nil, cohereBody{id, items, meta})
+	}
+	return jsonbody.AppendJSON(nil, rerankBody{"list", items, model, inputUsage{got.Prompt, got.Prompt}})
+}
+
+func parseDocuments(field string, v gjson.Result) (documents []string, _ *translate.Error) {
+	switch {
+	case v.Type == gjson.Null:
+		return nil, translate.Missing(field)
+	case !v.IsArray():
+		return nil, jsonbody.WrongType(field, "an array", v)
+	}
+	for _, item := range jsonbody.AtMost(maxInputs, v) {
+		if item.IsObject() {
+			item = item.Get("text")
+		}
+		if item.Type != gjson.String {
+			return nil, translate.Invalid("invalid_type", field, `"`+field+`" must hold strings, or objects that have a "text".`)
+		}
+		documents = append(documents, item.Str)
+	}
+	switch n := len(documents); {
+	case n == 0:
+		return nil, translate.Invalid("invalid_value", field, `"`+field+`" must not be empty.`)
+	case n > maxInputs:
+		return nil, translate.Invalid("invalid_value", field, `"`+field+`" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
+	}
+	return documents, nil
+}
+
+type (
+	rerankBody struct {
+		Object  string       `json:"object"`
+		Results []rerankItem `json:"results"`
+		Model   string       `json:"model"`
+		Usage   inputUsage   `json:"usage"`
+	}
+	rerankItem struct {
+		Index    int             `json:"index"`
+		Score    float64         `json:"relevance_score"`
+		Document *rerankDocument `json:"document,omitempty"`
+	}
+	rerankDocument struct {
+		Text string `json:"text"`
+	}
+	cohereBody struct {
+		ID      string       `json:"id"`
+		Results []rerankItem `json:"results"`
+		Meta    cohereMeta   `json:"meta"`
+	}
+	cohereMeta struct {
+		Version cohereVersion `json:"api_version"`
+		Tokens  cohereTokens  `json:"tokens"`
+	}
+	cohereVersion struct {
+		Version string `json:"version"`
+	}
+	cohereTokens struct {
+		Input  int `json:"input_tokens"`
+		Output int `json:"output_tokens"`
+	}
+	scoredText struct {
+		Index int     `json:"index"`
+		Text  *string `json:"text,omitempty"`
+		Score float64 `json:"score"`
+	}
+)
