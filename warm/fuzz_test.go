@@ -50,9 +50,7 @@ func sample() *record {
 // FuzzRecord reads descriptions with the right authentication, as if an older version had written them. What is accepted makes sense, and is
 // the same when it is written again.
 func FuzzRecord(f *testing.F) {
-	sealed := sample()
-	sealed.Prompt = new(secret).crypt("p", sealed.Prompt)
-	state, err := json.Marshal(sealed)
+	state, err := json.Marshal(sample())
 	if err != nil {
 		f.Fatal(err)
 	}

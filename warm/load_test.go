@@ -40,7 +40,7 @@ func TestOpen_WhatIsNoStateDies(t *testing.T) {
 		"a huge description":      func(w *world) error { return os.Truncate(w.path(recordSuffix), 1<<40) },
 		"another owner":           replace(recordSuffix, `"ann"`, `"bob"`),
 		"another checksum":        replace(recordSuffix, `"crc32c":`, `"crc32c":1`),
-		"another version":         replace(recordSuffix, `"version":3`, `"version":1`),
+		"another version":         replace(recordSuffix, `"version":4`, `"version":1`),
 		"a field more":            replace(recordSuffix, `"model"`, `"x":1,"model"`),
 		"garbage":                 func(w *world) error { return os.WriteFile(w.path(recordSuffix), []byte("\x00\xff"), 0o600) },
 		"null":                    func(w *world) error { return os.WriteFile(w.path(recordSuffix), []byte("null"), 0o600) },

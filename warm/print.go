@@ -27,8 +27,9 @@ type digests struct {
 }
 
 type digest struct {
-	info fs.FileInfo
-	sum  [sha256.Size]byte
+	info    fs.FileInfo
+	changed int64
+	sum     [sha256.Size]byte
 }
 
 // file returns the digest of a file: of its size, its beginning and samples of the rest. It is read again if the file was
@@ -41,10 +42,13 @@ func (d *digests) file(path string) ([sha256.Size]byte, error) {
 	d.mu.Lock()
 	known, ok := d.of[path]
 	d.mu.Unlock()
-	if ok && isUnchanged(info, known.info) {
+	// Tools that synchronize files set the time of modification, also when they have written into the file.
+	changed := changedAt(path)
+	if ok && os.SameFile(info, known.info) && info.Size() == known.info.Size() && info.ModTime().Equal(known.info.ModTime()) &&
+		changed == known.changed {
 		return known.sum, nil
 	}
-	known = digest{info: info}
+	known = digest{info: info, changed: changed}
 	sum := sha256.New()
 	if err := addFile(sum, path); err != nil {
 		return known.sum, err
@@ -54,15 +58,6 @@ func (d *digests) file(path string) ([sha256.Size]byte, error) {
 	d.of[path] = known
 	d.mu.Unlock()
 	return known.sum, nil
-}
-
-// isUnchanged reports whether a file is the one that it was. Tools that synchronize files set the time of modification, also when they have
-// written into the file.
-func isUnchanged(now, before fs.FileInfo) bool {
-	seconds, nanoseconds := changedAt(now)
-	sameSeconds, sameNanoseconds := changedAt(before)
-	return os.SameFile(now, before) && now.Size() == before.Size() && now.ModTime().Equal(before.ModTime()) &&
-		seconds == sameSeconds && nanoseconds == sameNanoseconds
 }
 
 // name returns the name of the folder for the states of a Print. It reads the files.

@@ -2,8 +2,6 @@ package warm
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,7 +15,7 @@ import (
 )
 
 const (
-	recordVersion = 3 // older ones had chains of other hashes
+	recordVersion = 4
 	// recordBytes bounds a description. One with a chain for a prompt of 100 MB is smaller.
 	recordBytes = 4 << 20
 	linkBytes   = len(prefix.Sum{}) + 4
@@ -28,7 +26,7 @@ type record struct {
 	Model        string    `json:"model"`
 	Owner        string    `json:"owner,omitempty"`
 	Conversation string    `json:"conversation,omitempty"`
-	Prompt       []byte    `json:"prompt"` // the links of the chain, each a sum and a weight; encrypted in the file
+	Prompt       []byte    `json:"prompt"` // the links of the chain, each a sum and a weight
 	PromptTokens int       `json:"prompt_tokens"`
 	Tokens       int       `json:"tokens"`
 	Bytes        int64     `json:"bytes"`
@@ -46,9 +44,7 @@ type signed struct {
 
 // encode returns the content of the file for a description. Only decode with the same key and place accepts it.
 func (r *record) encode(key *secret, place string) ([]byte, error) {
-	sealed := *r
-	sealed.Prompt = key.crypt(place, r.Prompt)
-	state, err := json.Marshal(sealed)
+	state, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +64,6 @@ func decode(content []byte, key *secret, place string) (*record, error) {
 	if err := json.Unmarshal(s.State, r); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	r.Prompt = key.crypt(place, r.Prompt)
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
@@ -128,16 +123,4 @@ func (k *secret) mac(place string, text []byte) []byte {
 	m := hmac.New(sha256.New, k[:])
 	_, _ = fmt.Fprintf(m, "%s\n%s", place, text)
 	return m.Sum(nil)
-}
-
-// crypt encrypts the chain of a state, or decrypts it. Sums of a chain would tell a reader of the file whether a prompt that he
-// guesses is this one. A place never has another chain.
-func (k *secret) crypt(place string, chain []byte) []byte {
-	block, err := aes.NewCipher(k.mac("the encryption of chains", nil))
-	if err != nil {
-		panic(err) // 32 bytes are a key of AES-256
-	}
-	out := make([]byte, len(chain))
-	cipher.NewCTR(block, k.mac("the chain of "+place, nil)[:aes.BlockSize]).XORKeyStream(out, chain)
-	return out
 }

@@ -12,7 +12,7 @@
 //	rates.json           what states have cost, by model
 //	launch/<random>/     the folder of a shelf; all of them are removed when the store is opened
 //	<print>/<id>.kv      a state, as the engine wrote it
-//	<print>/<id>.json    its description: whose it is, the chain of its prompt, encrypted, its size and its checksum
+//	<print>/<id>.json    its description: whose it is, the chain of its prompt, its size and its checksum
 //
 // [Rates.Balance] tells whether to restore a state is faster than to process the prompt again, by what was measured. It survives
 // a restart, as does the size of a token of a state.

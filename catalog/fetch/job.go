@@ -210,12 +210,12 @@ func (j *job) set(state State, why *hub.Error) {
 
 // tell sends the current state to the subscribers. A channel holds only the latest. j.mu is held.
 func (j *job) tell() {
-	if len(j.subscribers) == 0 && j.jobs.changed == nil {
+	if len(j.subscribers) == 0 && j.jobs.options.Changed == nil {
 		return
 	}
 	now := j.now()
-	if j.jobs.changed != nil {
-		j.jobs.changed(now)
+	if j.jobs.options.Changed != nil {
+		j.jobs.options.Changed(now)
 	}
 	for c := range j.subscribers {
 		select {

@@ -35,7 +35,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,21 +89,15 @@ type Options struct {
 // Jobs manages the downloads into one models folder. Its methods may be called from any goroutine.
 type Jobs struct {
 	*hub.Finder
+	modelsDisk
 
-	models    string
-	root      *os.Root // the models folder
-	state     *os.Root
-	listed    func(ctx context.Context, file string) error
-	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
-	elsewhere func(repo string, sizes map[string]int64) string
-	free      func(dir string) (int64, error)
-	changed   func(Job)
-	lanes     int
-	log       *slog.Logger
-	tune      tuning
-	claims    claims
-	gates     gates
-	queue     queue
+	options Options
+	state   *os.Root
+	log     *slog.Logger
+	tune    tuning
+	claims  claims
+	gates   sync.Map // of *gate, by hub
+	queue   queue
 
 	ctx     context.Context //nolint:containedctx // of all runs; it ends with Close
 	cancel  context.CancelCauseFunc
@@ -125,17 +118,12 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		return nil, err
 	}
 	f.Memory, f.Formats, f.Prefers = o.Memory, o.Formats, o.Prefers
-	s := &Jobs{
-		Finder: f, models: o.Models, listed: o.Listed, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed,
-		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, jobs: map[string]*job{},
+	o.Parallel, o.Log = cmp.Or(o.Parallel, defaultLanes), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Free == nil {
+		o.Free = freeBytes
 	}
+	s := &Jobs{Finder: f, modelsDisk: modelsDisk{models: o.Models}, options: o, log: o.Log, tune: tune, jobs: map[string]*job{}}
 	s.SetAtOnce(o.AtOnce)
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.free == nil {
-		s.free = freeBytes
-	}
 	if s.root, err = openFolder(o.Models); err != nil {
 		return nil, err
 	}
@@ -179,8 +167,6 @@ func (s *Jobs) Close() error {
 	}
 	return errors.Join(s.root.Close(), s.state.Close())
 }
-
-func (s *Jobs) dir(folder string) string { return filepath.Join(s.models, filepath.FromSlash(folder)) }
 
 // Get returns the job with an id. The error's kind is JobNotFound.
 func (s *Jobs) Get(id string) (Job, error) {

@@ -285,13 +285,6 @@ func removePart(root *os.Root, name string) error {
 	return errs
 }
 
-// isThere reports whether a file of the right size exists. Unlike the files that are written, it may be a link that leads out
-// of the folder, since users link models.
-func (s *Jobs) isThere(f file) bool {
-	info, err := os.Stat(filepath.Join(s.models, f.name()))
-	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
-}
-
 func diskError(doing string, err error) error {
 	if isDiskFull(err) {
 		return hub.Permanent(hub.NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.",

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -153,22 +152,4 @@ func every(ctx context.Context, interval time.Duration, do func()) (stop func())
 		cancel()
 		running.Wait()
 	}
-}
-
-// gates holds one gate for each hub.
-type gates struct {
-	mu  sync.Mutex
-	all map[string]*gate
-}
-
-func (g *gates) of(h *hub.Hub) *gate {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all == nil {
-		g.all = map[string]*gate{}
-	}
-	if g.all[h.String()] == nil {
-		g.all[h.String()] = &gate{}
-	}
-	return g.all[h.String()]
 }

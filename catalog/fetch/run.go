@@ -113,13 +113,13 @@ func (r *run) all(ctx context.Context) error {
 	if err := r.install(); err != nil {
 		return err
 	}
-	if r.jobs.listed == nil {
+	if r.jobs.options.Listed == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, listedPatience)
 	defer cancel()
 	files := r.files()
-	if err := r.jobs.listed(ctx, r.jobs.dir(files[len(files)-1].Local)); err != nil {
+	if err := r.jobs.options.Listed(ctx, r.jobs.dir(files[len(files)-1].Local)); err != nil {
 		return hub.Errorf(hub.Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and "+
 			"resume the download to try again.", err)
 	}
@@ -218,11 +218,23 @@ func (r *run) gather(ctx context.Context, p *part) error {
 	if p.have.Load() < p.want.Size {
 		lanes := 1
 		if p.want.Size >= r.jobs.tune.parallelFrom {
-			lanes = r.jobs.lanes
+			lanes = r.jobs.options.Parallel
 		}
+		shared, _ := r.jobs.gates.LoadOrStore(r.hub.String(), new(gate))
 		g := &ranges{
 			hub: r.hub, client: r.hub.Client(r.jobs.Transport), tune: r.jobs.tune, part: p, repo: r.record.Repo, lanes: lanes,
-			gate: r.jobs.gates.of(r.hub), meter: r.count, retry: r.retrying,
+			gate: shared.(*gate),
+			meter: func(n int) {
+				now := time.Now()
+				r.lastByte.Store(now.UnixNano())
+				r.rate.add(n, now)
+			},
+			retry: func(why *hub.Error) {
+				r.jobs.log.Debug("a download is tried again", "job", r.record.ID, "reason", why)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.trouble = trouble{why.Message, time.Now()}
+			},
 		}
 		if err := g.get(ctx, r.hub.Resolve(r.record.Repo, r.revision(), p.want.Path)); err != nil {
 			return err
@@ -232,20 +244,6 @@ func (r *run) gather(ctx context.Context, p *part) error {
 		return context.Cause(ctx)
 	}
 	return p.verify(ctx)
-}
-
-func (r *run) count(n int) {
-	now := time.Now()
-	r.lastByte.Store(now.UnixNano())
-	r.rate.add(n, now)
-}
-
-// retrying records why a request is being retried, for the job's state.
-func (r *run) retrying(why *hub.Error) {
-	r.jobs.log.Debug("a download is tried again", "job", r.record.ID, "reason", why)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.trouble = trouble{why.Message, time.Now()}
 }
 
 // errRelisted says that the hub's files have changed.

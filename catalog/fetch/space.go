@@ -1,6 +1,10 @@
 package fetch
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
+
 	"github.com/shirou/gopsutil/v3/disk"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
@@ -8,6 +12,46 @@ import (
 
 // spareBytes is the space to leave free on the disk.
 const spareBytes = 64 << 20
+
+// modelsDisk is the models folder.
+type modelsDisk struct {
+	models string // its absolute path
+	root   *os.Root
+}
+
+// dir returns the absolute path of a job's folder.
+func (d *modelsDisk) dir(folder string) string {
+	return filepath.Join(d.models, filepath.FromSlash(folder))
+}
+
+// isThere reports whether a file of the right size exists. Unlike the files that are written, it may be a link that leads out
+// of the folder, since users link models.
+func (d *modelsDisk) isThere(f file) bool {
+	info, err := os.Stat(filepath.Join(d.models, f.name()))
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
+}
+
+func (d *modelsDisk) areThere(files []file) bool {
+	return !slices.ContainsFunc(files, func(f file) bool { return !d.isThere(f) })
+}
+
+// haveOf returns how many bytes of a file are there.
+func (d *modelsDisk) haveOf(f file, state State) int64 {
+	if state == Completed || !f.Replace && d.isThere(f) {
+		return f.Size
+	}
+	if c, ok := readCheckpoint(d.root, f.name(), f.RemoteFile); ok {
+		return c.Done.bytes()
+	}
+	return 0
+}
+
+// removeEmpty removes a model's folder and its publisher's if they are empty.
+func (d *modelsDisk) removeEmpty(folder string) {
+	for dir := filepath.FromSlash(folder); dir != "." && d.root.Remove(dir) == nil; {
+		dir = filepath.Dir(dir)
+	}
+}
 
 func freeBytes(dir string) (int64, error) {
 	usage, err := disk.Usage(dir)
@@ -28,7 +72,7 @@ type room struct {
 func (r room) isEnough() bool { return !r.known || r.need == 0 || r.need+r.others+spareBytes <= r.free }
 
 func (s *Jobs) roomFor(j *job) room {
-	free, err := s.free(s.models)
+	free, err := s.options.Free(s.models)
 	if err != nil {
 		s.log.Warn("how much of the disk is free isn't known", "folder", s.models, "error", err)
 		return room{need: j.left()} // writing will show

@@ -103,7 +103,7 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 // isHere finds the model in the catalog by the names of the repository. Only names of the first hub are looked up, since other
 // hubs may have other models of the same name.
 func (s *Jobs) isHere(ctx context.Context, request Request, r hub.Ref) (Job, bool) {
-	if s.here == nil || r.Dir != "" || r.Hub.String() != s.First().String() {
+	if s.options.Here == nil || r.Dir != "" || r.Hub.String() != s.First().String() {
 		return Job{}, false
 	}
 	folders := []string{r.Folder}
@@ -111,7 +111,7 @@ func (s *Jobs) isHere(ctx context.Context, request Request, r hub.Ref) (Job, boo
 		folders = append(folders, hub.NamesOf(r.Repo)...)
 	}
 	for _, folder := range folders {
-		if dir, is, ok := s.here(ctx, folder, request.Quantization, r.File); ok {
+		if dir, is, ok := s.options.Here(ctx, folder, request.Quantization, r.File); ok {
 			return Job{State: AlreadyDownloaded, Model: request.Model, Repo: r.Repo, Quantization: is, Folder: folder, Dir: dir}, true
 		}
 	}
@@ -127,10 +127,6 @@ func (s *Jobs) already(r *record) Job {
 		job.Files = append(job.Files, f.Local)
 	}
 	return job
-}
-
-func (s *Jobs) areThere(files []file) bool {
-	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
 }
 
 func (s *Jobs) plan(request Request, r hub.Ref, l hub.Listing) (*record, error) {
@@ -165,14 +161,14 @@ func (s *Jobs) plan(request Request, r hub.Ref, l hub.Listing) (*record, error) 
 
 // hasElsewhere returns another folder that has the files, or "".
 func (s *Jobs) hasElsewhere(repo string, files []hub.RemoteFile) string {
-	if s.elsewhere == nil {
+	if s.options.Elsewhere == nil {
 		return ""
 	}
 	sizes := map[string]int64{}
 	for _, f := range files {
 		sizes[path.Base(f.Path)] = f.Size
 	}
-	return s.elsewhere(repo, sizes)
+	return s.options.Elsewhere(repo, sizes)
 }
 
 func filesIn(folder string, all []hub.RemoteFile) []file {

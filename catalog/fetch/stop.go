@@ -83,7 +83,7 @@ func (j *job) discard() {
 	}
 	j.discardEarly()
 	j.jobs.save(&j.record)
-	j.jobs.prune(j.record.Folder)
+	j.jobs.removeEmpty(j.record.Folder)
 }
 
 // discardEarly deletes an installed projector, unless the folder holds other files that it could belong to.
@@ -99,15 +99,6 @@ func (j *job) discardEarly() {
 	for i, f := range j.record.Files {
 		if f.Early && j.jobs.root.Remove(f.name()) == nil {
 			j.record.Files[i].have.Store(0)
-		}
-	}
-}
-
-// prune removes a model's folder and its publisher's if they are empty.
-func (s *Jobs) prune(folder string) {
-	for dir := filepath.FromSlash(folder); dir != "." && dir != ""; dir = filepath.Dir(dir) {
-		if s.root.Remove(dir) != nil { // it isn't empty
-			return
 		}
 	}
 }

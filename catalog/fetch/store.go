@@ -110,16 +110,6 @@ func (r *record) validate(id string) error {
 	return nil
 }
 
-func (s *Jobs) haveOf(f file, state State) int64 {
-	if state == Completed || !f.Replace && s.isThere(f) {
-		return f.Size
-	}
-	if c, ok := readCheckpoint(s.root, f.name(), f.RemoteFile); ok {
-		return c.Done.bytes()
-	}
-	return 0
-}
-
 func (s *Jobs) newJob(r record) *job {
 	return &job{jobs: s, record: r, subscribers: map[chan Job]struct{}{}}
 }
