@@ -130,3 +130,6 @@ func TestMLX_OfTheShippedQuantizedModel(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// shippedMLX is the folder of the MLX models in this repository.
+const shippedMLX = "../testdata/mlx"
