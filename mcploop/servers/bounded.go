@@ -2,14 +2,11 @@ package servers
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"sync"
-	"time"
 )
 
 // The bounds on what a server sends.
@@ -24,9 +21,6 @@ const (
 	messageCost = 16 << 10
 	// lineCost is what each line of an event takes beside its bytes. Short lines take as much time as longer ones.
 	lineCost = 256
-	// maxAsked is how many of its own requests a server gets answered at once; then it is one a second. Each takes a goroutine
-	// and, over HTTP, a connection. Few servers ask anything but whether we are alive.
-	maxAsked = 32
 )
 
 var (
@@ -41,14 +35,9 @@ type budget struct {
 	calls int
 	// spent is called, without the lock and maybe more than once, when nothing is left.
 	spent func()
-
-	asked     float64 // requests of the server's that may still be answered
-	askedWhen time.Time
 }
 
-func newBudget(spent func()) *budget {
-	return &budget{left: idleBudget, spent: spent, asked: maxAsked, askedWhen: time.Now()}
-}
+func newBudget(spent func()) *budget { return &budget{left: idleBudget, spent: spent} }
 
 // begin adds the budget of a call; done ends it.
 func (b *budget) begin() (done func()) {
@@ -66,23 +55,6 @@ func (b *budget) begin() (done func()) {
 		}
 		b.left = min(b.left, most)
 	}
-}
-
-// admits reports whether a message may be passed on. Requests of the server's are ignored if there are too many.
-func (b *budget) admits(message []byte) bool {
-	if !isAsking(message) {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	b.asked = min(maxAsked, b.asked+now.Sub(b.askedWhen).Seconds())
-	b.askedWhen = now
-	if b.asked < 1 {
-		return false
-	}
-	b.asked--
-	return true
 }
 
 func (b *budget) spend(n int) error {
@@ -189,9 +161,6 @@ func (l *lineReader) finish() {
 			l.out = append(l.out, '\n')
 		}
 	}
-	if !l.budget.admits(l.out) {
-		l.out = nil
-	}
 	l.line, l.long = nil, nil
 	if err := l.budget.spend(messageCost); err != nil {
 		l.fail(err)
@@ -228,16 +197,4 @@ func (m *longMessage) answer() []byte {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id[1], codeTooLong, errTooLong)
-}
-
-// isAsking reports whether a message is a request of the server's, to be answered by us.
-func isAsking(message []byte) bool {
-	if !bytes.Contains(message, []byte(`"method"`)) {
-		return false
-	}
-	var request struct {
-		ID     json.RawMessage `json:"id"`
-		Method json.RawMessage `json:"method"`
-	}
-	return json.Unmarshal(message, &request) == nil && len(request.ID) > 0 && len(request.Method) > 0
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
-	"time"
 )
 
 func tooLong(id string) string {
@@ -172,33 +170,4 @@ func TestDepth(t *testing.T) {
 			t.Errorf("the depth of %s is %d, want %d", text, got, want)
 		}
 	}
-}
-
-func TestBudget_AnswersFewRequestsOfServers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const (
-			ping         = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-			notification = `{"jsonrpc":"2.0","method":"notifications/progress"}`
-		)
-		b := newBudget(func() {})
-		for after, want := range map[time.Duration]int{0: maxAsked, 10 * time.Second: 10, time.Hour: maxAsked} {
-			b.asked, b.askedWhen = maxAsked, time.Now()
-			if after > 0 {
-				b.asked = 0
-			}
-			time.Sleep(after)
-			in := strings.Repeat(ping+"\n"+notification+"\n", 100)
-			got, err := io.ReadAll(newLineReader(strings.NewReader(in), b, func(error) {}))
-			if pings := strings.Count(string(got), ping); err != nil || pings != want || strings.Count(string(got), notification) != 100 {
-				t.Errorf("after %v %d requests are passed on, want %d, and all notifications (%v)", after, pings, want, err)
-			}
-			b.asked, b.askedWhen = float64(want), time.Now()
-			in = strings.Repeat("data: "+ping+"\n\n", 100)
-			got, err = io.ReadAll(newEventBody(io.NopCloser(strings.NewReader(in)), b, nil, true))
-			if pings := strings.Count(string(got), ping); err != nil || pings != want {
-				t.Errorf("%d events with requests are passed on, want %d (%v)", pings, want, err)
-			}
-		}
-	})
 }

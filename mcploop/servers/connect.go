@@ -113,11 +113,11 @@ func speaksOtherwise(err error) bool {
 // withHandshake keeps the library from trying the newest protocol first: some servers crash on anything before the handshake.
 var withHandshake = client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION)
 
-// client returns a client for a server and its link.
-func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, error) {
+// open connects to a server over HTTP with a client that a function makes.
+func (c *connector) open(ctx, limit context.Context, t target, newClient func(*http.Client, *link) (*client.Client, error)) (*link, error) {
 	u, err := parseURL(t.URL)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	l := newLink(ctx, c.log.With("server", t.Label), c.timeout)
 	var judge func(netip.Addr) error
@@ -131,58 +131,52 @@ func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, 
 	}
 	httpClient := newHTTPClient(u, t.Headers, l, c.resolver, judge)
 	l.shut = httpClient.CloseIdleConnections
-	return httpClient, l, nil
+	made, err := newClient(httpClient, l)
+	if err != nil {
+		l.close()
+		return nil, &protocolError{"its URL can't be used"}
+	}
+	l.use(made)
+	if err := c.begin(limit, l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // streamable connects over streamable HTTP: with the handshake, or without.
 func (c *connector) streamable(ctx, limit context.Context, t target, handshake bool) (*link, error) {
-	httpClient, l, err := c.client(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet(l.log))}
-	var only []client.ClientOption
-	if handshake {
-		// Servers that want the handshake send notifications this way only.
-		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated with the handshake
-		only = append(only, withHandshake)
-	}
-	streamable, err := transport.NewStreamableHTTP(t.URL, options...)
-	if err != nil {
-		l.close()
-		return nil, &protocolError{"its URL can't be used"}
-	}
-	l.use(client.NewClient(streamableTap{streamable}, only...))
-	if err := c.begin(limit, l); err != nil {
-		l.close()
-		return nil, err
-	}
-	return l, nil
+	return c.open(ctx, limit, t, func(httpClient *http.Client, _ *link) (*client.Client, error) {
+		options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet)}
+		var only []client.ClientOption
+		if handshake {
+			// Servers that want the handshake send notifications this way only.
+			options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated with the handshake
+			only = append(only, withHandshake)
+		}
+		streamable, err := transport.NewStreamableHTTP(t.URL, options...)
+		return client.NewClient(streamableTap{streamable}, only...), err
+	})
 }
 
 // sse connects over the transport that was before streamable HTTP.
 func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
-	httpClient, l, err := c.client(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	sse, err := transport.NewSSE(t.URL, transport.WithHTTPClient(httpClient), transport.WithSSELogger(quiet(l.log)),
-		transport.WithEndpointTimeout(forever), transport.WithResponseTimeout(forever))
-	if err != nil {
-		l.close()
-		return nil, &protocolError{"its URL can't be used"}
-	}
-	sse.SetConnectionLostHandler(func(err error) {
-		l.log.Debug("an MCP server's stream ended", "error", clean(err))
-		l.lose(errLost)
+	return c.open(ctx, limit, t, func(httpClient *http.Client, l *link) (*client.Client, error) {
+		sse, err := transport.NewSSE(t.URL, transport.WithHTTPClient(httpClient), transport.WithSSELogger(quiet),
+			transport.WithEndpointTimeout(forever), transport.WithResponseTimeout(forever))
+		if err != nil {
+			return nil, err
+		}
+		sse.SetConnectionLostHandler(func(err error) {
+			l.log.Debug("an MCP server's stream ended", "error", clean(err))
+			l.lose(errLost)
+		})
+		return client.NewClient(sseTap{sse}, withHandshake), nil
 	})
-	l.use(client.NewClient(sseTap{sse}, withHandshake))
-	if err := c.begin(limit, l); err != nil {
-		l.close()
-		return nil, err
-	}
-	return l, nil
 }
+
+// quiet is the library's logger: what it logs is about details, and may have contents and URLs among its attributes.
+var quiet = slog.New(slog.DiscardHandler)
 
 // begin starts a link's client and makes the handshake.
 func (c *connector) begin(limit context.Context, l *link) error {
@@ -217,22 +211,6 @@ func (c *connector) initialize(l *link, n *note) error {
 	_, err := l.client.Initialize(withNote(l.life, n), request)
 	return err
 }
-
-// quiet returns a logger for the library: what it logs is about details, and may have contents and URLs among its attributes.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(quietHandler{log.Handler()}) }
-
-type quietHandler struct{ inner slog.Handler }
-
-func (h quietHandler) Enabled(ctx context.Context, _ slog.Level) bool {
-	return h.inner.Enabled(ctx, slog.LevelDebug)
-}
-
-func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
-	return h.inner.Handle(ctx, slog.NewRecord(r.Time, slog.LevelDebug, "MCP: "+r.Message, r.PC))
-}
-
-func (h quietHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
-func (h quietHandler) WithGroup(string) slog.Handler      { return h }
 
 // describe says why a server can't be connected to, or why it failed when it was.
 func (t target) describe(err error, connected bool) *ConnectionError {

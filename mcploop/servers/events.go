@@ -139,7 +139,7 @@ func (e *eventBody) dispatch() {
 	if len(data) > 0 {
 		out = append(append(append(out, "data: "...), data...), '\n')
 	}
-	if len(out) > 0 && e.budget.admits(data) {
+	if len(out) > 0 {
 		e.out = append(out, '\n')
 	}
 	e.fields, e.data, e.hasData, e.long = nil, nil, false, nil

@@ -21,6 +21,8 @@ const (
 	idleTimeout  = 90 * time.Second
 	maxRedirects = 5
 	maxHeader    = 64 << 10
+	// maxConns bounds the connections to one server, whose own requests take one each to be answered.
+	maxConns = 256
 )
 
 // road is the way to one server over HTTP. It lets no request leave the server's origin and adds the server's headers to all of
@@ -40,6 +42,7 @@ func newHTTPClient(u *url.URL, headers map[string]string, l *link, resolver *net
 		DialContext:            dial.DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
+		MaxConnsPerHost:        maxConns,
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
 	}

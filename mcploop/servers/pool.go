@@ -307,8 +307,9 @@ type configFile struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	info    os.FileInfo // when it was read; nil: it wasn't there
 	hasRead bool
+	changed int64 // when it was read; 0: it wasn't there
+	size    int64
 	configs []Config
 	err     error
 }
@@ -316,14 +317,14 @@ type configFile struct {
 func (f *configFile) read() (configs []Config, changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info, err := os.Stat(f.path)
-	if err != nil {
-		info = nil
+	var at, size int64
+	if info, err := os.Stat(f.path); err == nil {
+		at, size = info.ModTime().UnixNano(), info.Size()
 	}
-	if f.hasRead && sameFile(f.info, info) {
+	if f.hasRead && f.changed == at && f.size == size {
 		return slices.Clone(f.configs), false, f.err
 	}
-	f.info, f.hasRead = info, true
+	f.hasRead, f.changed, f.size = true, at, size
 	f.configs, f.err = Read(f.path)
 	if f.err != nil {
 		f.log.Warn("mcp.json can't be used", "error", f.err)
@@ -334,11 +335,4 @@ func (f *configFile) read() (configs []Config, changed bool, err error) {
 		}
 	}
 	return slices.Clone(f.configs), true, f.err
-}
-
-func sameFile(a, b os.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
