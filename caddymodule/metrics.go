@@ -62,19 +62,15 @@ var (
 	warmReadSeries    = series("warm_read_bytes_total", "Bytes of states that were restored.", "model")
 	warmStatesSeries  = series("warm_states", "Saved states of the model's conversations that are kept.", "model")
 	warmBytesSeries   = series("warm_bytes", "Bytes that the states in lm_warm_states take.", "model")
-
-	allSeries = []*prometheus.Desc{
-		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
-		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, gpuClaimSeries, gpuBudgetSeries, gpuHeldSeries,
-		usedRequestsSeries, usedTokensSeries,
-		mcpCallsSeries, mcpSecondsSeries, mcpConnectionsSeries,
-		warmSavesSeries, warmRestoresSeries, warmMissesSeries, warmRefusedSeries, warmSparedSeries, warmWrittenSeries, warmReadSeries,
-		warmStatesSeries, warmBytesSeries,
-	}
 )
 
+// allSeries are all that series has made.
+var allSeries []*prometheus.Desc
+
 func series(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("lm_"+name, help, labels, nil)
+	made := prometheus.NewDesc("lm_"+name, help, labels, nil)
+	allSeries = append(allSeries, made)
+	return made
 }
 
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
@@ -92,7 +88,7 @@ type collector struct{ app *App }
 
 // Describe sends the series.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, s := range slices.Concat(allSeries, trafficSeries) {
+	for _, s := range allSeries {
 		ch <- s
 	}
 }
@@ -118,18 +114,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 func collectWarm(ch chan<- prometheus.Metric, counts []warm.Counts) {
 	for i := range counts {
 		c := &counts[i]
-		value := func(s *prometheus.Desc, kind prometheus.ValueType, n int64) {
-			ch <- prometheus.MustNewConstMetric(s, kind, float64(n), valid(c.Model))
-		}
-		value(warmSavesSeries, prometheus.CounterValue, c.Saves)
-		value(warmRestoresSeries, prometheus.CounterValue, c.Restores)
-		value(warmMissesSeries, prometheus.CounterValue, c.Misses)
-		value(warmRefusedSeries, prometheus.CounterValue, c.Refused)
-		value(warmSparedSeries, prometheus.CounterValue, c.Spared)
-		value(warmWrittenSeries, prometheus.CounterValue, c.Written)
-		value(warmReadSeries, prometheus.CounterValue, c.Read)
-		value(warmStatesSeries, prometheus.GaugeValue, int64(c.States))
-		value(warmBytesSeries, prometheus.GaugeValue, c.Held)
+		model := valid(c.Model)
+		sendCount(ch, warmSavesSeries, c.Saves, model)
+		sendCount(ch, warmRestoresSeries, c.Restores, model)
+		sendCount(ch, warmMissesSeries, c.Misses, model)
+		sendCount(ch, warmRefusedSeries, c.Refused, model)
+		sendCount(ch, warmSparedSeries, c.Spared, model)
+		sendCount(ch, warmWrittenSeries, c.Written, model)
+		sendCount(ch, warmReadSeries, c.Read, model)
+		sendValue(ch, warmStatesSeries, float64(c.States), model)
+		sendValue(ch, warmBytesSeries, float64(c.Held), model)
 	}
 }
 
@@ -138,10 +132,10 @@ func collectMCP(ch chan<- prometheus.Metric, counts []servers.Count) {
 	for _, c := range counts {
 		server := valid(c.Server)
 		for outcome, n := range map[string]int64{"ok": c.OK, "error": c.Errors, "failed": c.Failures} {
-			ch <- prometheus.MustNewConstMetric(mcpCallsSeries, prometheus.CounterValue, float64(n), server, outcome)
+			sendCount(ch, mcpCallsSeries, n, server, outcome)
 		}
 		ch <- prometheus.MustNewConstMetric(mcpSecondsSeries, prometheus.CounterValue, c.Seconds, server)
-		ch <- prometheus.MustNewConstMetric(mcpConnectionsSeries, prometheus.GaugeValue, float64(c.Connections), server)
+		sendValue(ch, mcpConnectionsSeries, float64(c.Connections), server)
 	}
 }
 
@@ -149,26 +143,23 @@ func collectMCP(ch chan<- prometheus.Metric, counts []servers.Count) {
 func collectUsed(ch chan<- prometheus.Metric, totals func(func(owner, model string, used store.UsageCount))) {
 	totals(func(owner, model string, used store.UsageCount) {
 		owner, model = valid(owner), valid(model)
-		count := func(s *prometheus.Desc, n int64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(s, prometheus.CounterValue, float64(n), labels...)
-		}
-		count(usedRequestsSeries, used.Requests, owner, model)
-		count(usedTokensSeries, used.TokensIn, owner, model, "in")
-		count(usedTokensSeries, used.TokensOut, owner, model, "out")
+		sendCount(ch, usedRequestsSeries, used.Requests, owner, model)
+		sendCount(ch, usedTokensSeries, used.TokensIn, owner, model, "in")
+		sendCount(ch, usedTokensSeries, used.TokensOut, owner, model, "out")
 	})
 }
 
 func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[string]supervisor.Counts) {
 	if most := o.Limits.Memory; most > 0 {
-		ch <- prometheus.MustNewConstMetric(budgetSeries, prometheus.GaugeValue, float64(most))
+		sendValue(ch, budgetSeries, float64(most))
 	}
 	for _, g := range o.GPUs {
 		budget := g.Budget
 		if budget <= 0 {
 			budget = g.Total
 		}
-		ch <- prometheus.MustNewConstMetric(gpuBudgetSeries, prometheus.GaugeValue, float64(budget), g.Name)
-		ch <- prometheus.MustNewConstMetric(gpuHeldSeries, prometheus.GaugeValue, float64(g.Held), g.Name)
+		sendValue(ch, gpuBudgetSeries, float64(budget), g.Name)
+		sendValue(ch, gpuHeldSeries, float64(g.Held), g.Name)
 	}
 	models := sumUp(o, counts)
 	for _, key := range slices.Sorted(maps.Keys(models)) {
@@ -222,26 +213,23 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 }
 
 func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
-	value := func(s *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(s, kind, value, append([]string{key}, labels...)...)
-	}
-	value(loadsSeries, prometheus.CounterValue, float64(m.Loads))
-	value(crashesSeries, prometheus.CounterValue, float64(m.Crashes))
+	sendCount(ch, loadsSeries, m.Loads, key)
+	sendCount(ch, crashesSeries, m.Crashes, key)
 	for _, reason := range evictionReasons {
-		value(evictionsSeries, prometheus.CounterValue, float64(m.Stops[reason]), string(reason))
+		sendCount(ch, evictionsSeries, m.Stops[reason], key, string(reason))
 	}
 	for _, reason := range unloadReasons {
-		value(unloadsSeries, prometheus.CounterValue, float64(m.Stops[reason]), string(reason))
+		sendCount(ch, unloadsSeries, m.Stops[reason], key, string(reason))
 	}
-	value(failuresSeries, prometheus.GaugeValue, float64(m.failures))
-	value(waitingSeries, prometheus.GaugeValue, float64(m.waiting))
-	value(inFlightSeries, prometheus.GaugeValue, float64(m.inFlight))
-	value(slotsSeries, prometheus.GaugeValue, float64(m.slots))
-	value(loadedSeries, prometheus.GaugeValue, float64(m.loaded))
-	value(residentSeries, prometheus.GaugeValue, float64(m.resident))
-	value(claimSeries, prometheus.GaugeValue, float64(m.claim))
+	sendValue(ch, failuresSeries, float64(m.failures), key)
+	sendValue(ch, waitingSeries, float64(m.waiting), key)
+	sendValue(ch, inFlightSeries, float64(m.inFlight), key)
+	sendValue(ch, slotsSeries, float64(m.slots), key)
+	sendValue(ch, loadedSeries, float64(m.loaded), key)
+	sendValue(ch, residentSeries, float64(m.resident), key)
+	sendValue(ch, claimSeries, float64(m.claim), key)
 	for _, device := range slices.Sorted(maps.Keys(m.onGPUs)) {
-		value(gpuClaimSeries, prometheus.GaugeValue, float64(m.onGPUs[device]), device)
+		sendValue(ch, gpuClaimSeries, float64(m.onGPUs[device]), key, device)
 	}
 	buckets := map[float64]uint64{}
 	for i, bound := range supervisor.LoadBounds() {

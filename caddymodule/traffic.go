@@ -41,12 +41,6 @@ var (
 	storeSeries        = series("store_seconds", "Duration of the reads and writes of the store. A write includes the wait for others.",
 		"operation")
 	storeErrorsSeries = series("store_errors_total", "Reads and writes of the store that the database failed.", "operation")
-
-	trafficSeries = []*prometheus.Desc{
-		requestsSeries, errorsSeries, promptSeries, cachedSeries, generatedSeries, durationSeries, firstTokenSeries, perTokenSeries,
-		queueSeries, swapSeries, buildSeries, engineSeries, startSeries, downloadsSeries, downloadLeftSeries, storeSeries,
-		storeErrorsSeries,
-	}
 )
 
 // valid is a label's value. A folder, and so a model's key, may have any name.

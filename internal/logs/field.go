@@ -1,12 +1,10 @@
 package logs
 
 import (
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
-	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -32,8 +30,8 @@ func (f *fields) add(group string, a slog.Attr) {
 	if len(f.members) > 0 {
 		f.members = append(f.members, ',')
 	}
-	f.members = append(appendText(f.members, group+a.Key), ':')
-	f.members = appendValue(f.members, value)
+	f.members = append(appendJSON(f.members, group+a.Key), ':')
+	f.members = appendJSON(f.members, plain(value.Any()))
 	if value.Kind() != slog.KindString || group != "" {
 		return
 	}
@@ -58,28 +56,44 @@ func (f *fields) object() json.RawMessage {
 	return append(object, '}')
 }
 
-func appendValue(dst []byte, v slog.Value) []byte {
-	switch v.Kind() {
-	case slog.KindString:
-		return appendText(dst, v.String())
-	case slog.KindInt64:
-		return strconv.AppendInt(dst, v.Int64(), 10)
-	case slog.KindUint64:
-		return strconv.AppendUint(dst, v.Uint64(), 10)
-	case slog.KindBool:
-		return strconv.AppendBool(dst, v.Bool())
-	case slog.KindFloat64:
-		if n := v.Float64(); !math.IsNaN(n) && !math.IsInf(n, 0) {
-			return strconv.AppendFloat(dst, n, 'g', -1, 64)
+func appendJSON(dst []byte, value any) []byte {
+	encoded, _ := json.Marshal(value) // what plain returns can be encoded
+	return append(dst, encoded...)
+}
+
+// plain returns a value as a record has it: a number, a truth value, a list or a text without secrets.
+func plain(value any) any {
+	switch v := value.(type) {
+	case nil, bool, int64, uint64:
+		return v
+	case float64:
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return v
 		}
-		return appendText(dst, fmt.Sprint(v.Float64()))
-	case slog.KindDuration:
-		return appendText(dst, v.Duration().Round(roundTo(v.Duration())).String())
-	case slog.KindTime:
-		return appendText(dst, v.Time().UTC().Format(time.RFC3339Nano))
-	default:
-		return appendAny(dst, v.Any())
+	case string:
+		return clip(Redact(v))
+	case time.Duration:
+		return v.Round(roundTo(v)).String()
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case error:
+		return plain(v.Error())
+	case fmt.Stringer:
+		return plain(v.String())
+	case []string:
+		list := make([]any, len(v))
+		for i, text := range v {
+			list[i] = plain(text)
+		}
+		return list
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = plain(slog.AnyValue(item).Any())
+		}
+		return list
 	}
+	return plain(fmt.Sprintf("%+v", value))
 }
 
 // roundTo makes a duration of some digits.
@@ -92,48 +106,6 @@ func roundTo(d time.Duration) time.Duration {
 	default:
 		return 1
 	}
-}
-
-func appendAny(dst []byte, value any) []byte {
-	switch v := value.(type) {
-	case nil:
-		return append(dst, "null"...)
-	case error:
-		return appendText(dst, v.Error())
-	case fmt.Stringer:
-		return appendText(dst, v.String())
-	case []string:
-		dst = append(dst, '[')
-		for i, text := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendText(dst, text)
-		}
-		return append(dst, ']')
-	case []any:
-		dst = append(dst, '[')
-		for i, item := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendValue(dst, slog.AnyValue(item))
-		}
-		return append(dst, ']')
-	case encoding.TextMarshaler:
-		if text, err := v.MarshalText(); err == nil {
-			return appendText(dst, string(text))
-		}
-	}
-	return appendText(dst, fmt.Sprintf("%+v", value))
-}
-
-func appendText(dst []byte, text string) []byte {
-	encoded, err := json.Marshal(clip(Redact(text)))
-	if err != nil { // there is none for a text
-		return append(dst, `""`...)
-	}
-	return append(dst, encoded...)
 }
 
 // clip cuts a text that is too long.
