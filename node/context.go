@@ -9,14 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// madeContext is the cached context of a model that is loaded on first use, valid as long as the basis is the same.
-type madeContext struct {
-	basis
-	length int
-}
-
-// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header. The rest is worked out in the
-// background.
+// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header.
 const contextsFor = 500 * time.Millisecond
 
 // ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's
@@ -30,26 +23,14 @@ func (ld *Loads) ContextLength(ctx context.Context, t Target) int {
 }
 
 // SetContexts sets the ContextLength of models, as of [Loads.ContextLength]. If there are too many models to work all out at once, that of
-// the others is what they get unless memory is short.
+// the others is what they get unless memory is short, until the next time.
 func (ld *Loads) SetContexts(ctx context.Context, models []ModelState) {
-	mayRead, deadline := ld.devices.found.Load() != nil && !ld.working.Load(), time.Now().Add(contextsFor)
-	var rest []*catalog.Model
+	mayRead, deadline := ld.devices.found.Load() != nil, time.Now().Add(contextsFor)
 	for i := range models {
 		m := &models[i]
-		isLate := mayRead && time.Now().After(deadline)
 		if m.ContextLength = max(longestOf(m.Instances, m.Key, ""), longestOf(m.Places, m.Key, "")); m.ContextLength == 0 {
-			if m.ContextLength = ld.contextOfLoad(ctx, m.Model, mayRead && !isLate); isLate {
-				rest = append(rest, m.Model)
-			}
+			m.ContextLength = ld.contextOfLoad(ctx, m.Model, mayRead && time.Now().Before(deadline))
 		}
-	}
-	if len(rest) > 0 && ld.working.CompareAndSwap(false, true) {
-		ld.background.Go(func() {
-			defer ld.working.Store(false)
-			for i := 0; i < len(rest) && ld.ctx.Err() == nil; i++ {
-				ld.contextOfLoad(ld.ctx, rest[i], true)
-			}
-		})
 	}
 }
 
@@ -70,21 +51,16 @@ func (ld *Loads) contextOfLoad(ctx context.Context, m *catalog.Model, mayRead bo
 	if m.IsRemote {
 		return m.MaxContextLength
 	}
-	now := ld.basisOf(m)
-	if v, ok := ld.contexts.Load(m.Key); ok {
-		if made := v.(madeContext); made.basis == now {
-			return made.length
-		}
+	spec := ld.cached(m, "")
+	if spec == nil && mayRead {
+		spec, _ = ld.usual(ctx, m, "")
 	}
-	if mayRead {
-		if spec, err := ld.spec(ctx, *m, LoadOptions{}); err == nil {
-			ld.contexts.Store(m.Key, madeContext{ld.basisOf(m), spec.ContextLength})
-			return spec.ContextLength
-		}
+	if spec != nil {
+		return spec.ContextLength
 	}
 	e := ld.engines.of(m)
 	if !e.choices(m).ContextLength {
 		return cmp.Or(m.MaxContextLength, defaultContext)
 	}
-	return e.contextLength(cmp.Or(ld.names.settingsOf(now.settings, m.Key).ContextLength, defaultContext), m.MaxContextLength)
+	return e.contextLength(cmp.Or(ld.names.settingsOf(ld.settings.Load(), m.Key).ContextLength, defaultContext), m.MaxContextLength)
 }

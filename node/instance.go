@@ -35,8 +35,8 @@ func (ld *Loads) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	if t.Instance != "" || length == 0 || length < d.Context.Likely && d.outgrown {
 		return false
 	}
-	for _, in := range ld.supervisor.Instances() {
-		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() && in.Away == "" {
+	for _, in := range ld.instancesOf(t.Model.Key) {
+		if in.Spec.ContextLength > length && !in.Status.IsLeaving() && in.Away == "" {
 			d.Context.Likely, d.outgrown = length+1, true
 			return true
 		}
@@ -49,9 +49,8 @@ func (ld *Loads) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 	if t.Instance != "" {
 		return false
 	}
-	return slices.ContainsFunc(ld.supervisor.Instances(), func(in supervisor.Info) bool {
-		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == schedule.Ready && in.Away == "" &&
-			!slices.Contains(d.Tried, in.Gen)
+	return slices.ContainsFunc(ld.instancesOf(t.Model.Key), func(in supervisor.Info) bool {
+		return in.Gen != by.Gen && in.Status == schedule.Ready && in.Away == "" && !slices.Contains(d.Tried, in.Gen)
 	})
 }
 
@@ -75,8 +74,8 @@ func (n *Names) numbered(name string) (Target, bool) {
 	if number > 1 {
 		id += name[at:]
 	}
-	for _, in := range n.supervisor.Instances() {
-		if in.ID == id && in.Spec.Model.Key == model.Model.Key {
+	for _, in := range n.instancesOf(model.Model.Key) {
+		if in.ID == id {
 			return Target{in.Spec.Model, in.ID}, true
 		}
 	}
@@ -87,11 +86,8 @@ func (n *Names) numbered(name string) (Target, bool) {
 // instance. A key is an id, and nothing else: a client that unloads the first instance twice must not hit the second. A name that
 // matches no instance is returned unchanged.
 func (n *Names) InstanceID(ctx context.Context, name string) string {
-	instances := n.supervisor.Instances()
-	for _, in := range instances {
-		if in.ID == name {
-			return name
-		}
+	if slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool { return in.ID == name }) {
+		return name
 	}
 	target, err := n.Find(ctx, name)
 	switch {
@@ -102,9 +98,7 @@ func (n *Names) InstanceID(ctx context.Context, name string) string {
 	case catalog.Normal(name) == target.Model.Key:
 		return target.Model.Key
 	}
-	instances = slices.DeleteFunc(instances, func(in supervisor.Info) bool {
-		return in.Spec.Model.Key != target.Model.Key || in.Status.IsLeaving()
-	})
+	instances := slices.DeleteFunc(n.instancesOf(target.Model.Key), func(in supervisor.Info) bool { return in.Status.IsLeaving() })
 	if len(instances) == 1 {
 		return instances[0].ID
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,6 +76,11 @@ type base struct {
 	background sync.WaitGroup           // goroutines of the node, such as preloads
 	ctx        context.Context
 	cancel     context.CancelFunc
+}
+
+// instancesOf returns the instances of the model with a key.
+func (b *base) instancesOf(key string) []supervisor.Info {
+	return slices.DeleteFunc(b.supervisor.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key != key })
 }
 
 // ID returns an id of this process, by which servers that are remotes of each other notice that.

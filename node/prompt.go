@@ -46,8 +46,8 @@ func (ld *Loads) LeastTokens(ctx context.Context, t Target, d Demand, bytes int)
 // longestContext returns the longest context of the instances that may serve a target, in tokens. It is unknown if an
 // argument overrides the context length of one of them.
 func (ld *Loads) longestContext(t Target) (longest int, known bool) {
-	for _, in := range ld.supervisor.Instances() {
-		if in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
+	for _, in := range ld.instancesOf(t.Model.Key) {
+		if t.Instance != "" && in.ID != t.Instance {
 			continue
 		}
 		if in.Spec.Remote != nil && in.Spec.ContextLength == 0 || ld.engines.ofSpec(in.Spec).fixed(in.Spec.Args).Context {

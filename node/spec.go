@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -27,11 +26,9 @@ type Loads struct {
 	devices  *Devices
 	remotes  *remotes.Remotes
 	access   *access.Access
-	specs    sync.Map    // key to madeSpec
-	contexts sync.Map    // key to madeContext
-	working  atomic.Bool // contexts are worked out in the background
-	longest  sync.Map    // key to longestToken
-	applying sync.Mutex  // held while new settings are applied
+	specs    sync.Map   // key to madeSpec
+	longest  sync.Map   // key to longestToken
+	applying sync.Mutex // held while new settings are applied
 }
 
 // LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
@@ -100,10 +97,8 @@ func (ld *Loads) Reserve(
 			return 0, nil, err
 		}
 		length = spec.ContextLength
-		for _, in := range ld.supervisor.Instances() {
-			if in.Spec.Model.Key == m.Key {
-				length = max(length, in.Spec.ContextLength)
-			}
+		for _, in := range ld.instancesOf(m.Key) {
+			length = max(length, in.Spec.ContextLength)
 		}
 	}
 	return ld.access.Quota.Reserve(ctx, who, need, length)
@@ -111,42 +106,47 @@ func (ld *Loads) Reserve(
 
 // firstUse returns the Spec of a model that is loaded on first use.
 func (ld *Loads) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*schedule.Spec, error) {
-	if ld.devices.hasLost() && !slices.ContainsFunc(ld.supervisor.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key }) {
+	if ld.devices.hasLost() && len(ld.instancesOf(m.Key)) == 0 {
 		ld.devices.seekLost()
 	}
-	options := LoadOptions{Draft: d.Draft, Owner: d.Owner}
+	options := LoadOptions{Draft: d.Draft, Owner: d.Owner, TTL: d.TTL, ContextLength: d.ContextLength}
 	if d.ContextLength != 0 {
-		options.TTL, options.ContextLength = d.TTL, d.ContextLength
 		return ld.spec(ctx, *m, options)
 	}
-	now, key := ld.basisOf(m), m.Key
-	if d.Draft != "" {
-		key += "\n" + d.Draft
-	}
-	var spec *schedule.Spec
-	if v, ok := ld.specs.Load(key); ok {
-		if made := v.(madeSpec); made.basis == now {
-			spec = made.spec
-		}
-	}
-	if spec == nil {
-		var err error
-		if spec, err = ld.spec(ctx, *m, LoadOptions{Draft: d.Draft}); err != nil {
-			return nil, err
-		}
-		ld.specs.Store(key, madeSpec{now, spec})
-	}
-	if d.TTL != nil || d.Owner != "" { // the cached one is shared
+	spec, err := ld.usual(ctx, m, d.Draft)
+	if err == nil && (d.TTL != nil || d.Owner != "") { // the cached one is shared
 		own := *spec
 		if d.TTL != nil {
-			own.TTL, options.TTL = *d.TTL, d.TTL
+			own.TTL = *d.TTL
 		}
 		from, _ := own.Recipe.(recipe)
 		from.options = options
 		own.Recipe = from
 		spec = &own
 	}
-	return spec, nil
+	return spec, err
+}
+
+// usual returns the Spec of a model and a draft model, where the request chooses nothing else.
+func (ld *Loads) usual(ctx context.Context, m *catalog.Model, draft string) (*schedule.Spec, error) {
+	if spec := ld.cached(m, draft); spec != nil {
+		return spec, nil
+	}
+	now := ld.basisOf(m)
+	spec, err := ld.spec(ctx, *m, LoadOptions{Draft: draft})
+	if err == nil {
+		ld.specs.Store(m.Key+"\n"+draft, madeSpec{now, spec})
+	}
+	return spec, err
+}
+
+// cached returns the usual Spec if it is known.
+func (ld *Loads) cached(m *catalog.Model, draft string) *schedule.Spec {
+	v, _ := ld.specs.Load(m.Key + "\n" + draft)
+	if made, ok := v.(madeSpec); ok && made.basis == ld.basisOf(m) {
+		return made.spec
+	}
+	return nil
 }
 
 // spec returns the Spec to load a model with. Each value comes from the request, else from the model's settings, else from

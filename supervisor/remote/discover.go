@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // openAIList is the answer to GET /v1/models, with what some servers add.
@@ -28,41 +29,6 @@ type openAIList struct {
 			Elements number `json:"n_params"`
 		} `json:"meta"`
 	} `json:"data"`
-}
-
-// nativeList is the answer of lmcaddy and LM Studio to GET /api/v1/models.
-type nativeList struct {
-	Models []struct {
-		Type         string `json:"type"`
-		Publisher    string `json:"publisher"`
-		Key          string `json:"key"`
-		DisplayName  string `json:"display_name"`
-		Architecture string `json:"architecture"`
-		Quantization *struct {
-			Name *string  `json:"name"`
-			Bits *float64 `json:"bits_per_weight"`
-		} `json:"quantization"`
-		SizeBytes int64   `json:"size_bytes"`
-		Params    *string `json:"params_string"`
-		Instances []struct {
-			ID     string `json:"id"`
-			Config struct {
-				Context int `json:"context_length"`
-			} `json:"config"`
-		} `json:"loaded_instances"`
-		Context      int      `json:"max_context_length"`
-		Gets         int      `json:"context_length"` // what a request gets now; LM Studio doesn't tell it
-		Format       *string  `json:"format"`
-		Via          []string `json:"via"`
-		Capabilities *struct {
-			Vision    bool `json:"vision"`
-			ToolUse   bool `json:"trained_for_tool_use"`
-			Reasoning *struct {
-				Options []string `json:"allowed_options"`
-				Default *string  `json:"default"`
-			} `json:"reasoning"`
-		} `json:"capabilities"`
-	} `json:"models"`
 }
 
 const mostModels = 2000
@@ -116,7 +82,7 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 }
 
 func (s *Server) detect(ctx context.Context) (string, error) {
-	var native nativeList
+	var native resource.Models
 	err := s.get(ctx, "/api/v1/models", &native)
 	var status *statusError
 	if err != nil && !errors.As(err, &status) && !errors.Is(err, errNotJSON) {
@@ -210,7 +176,7 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 }
 
 func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
-	var list nativeList
+	var list resource.Models
 	if err := s.get(ctx, "/api/v1/models", &list); err != nil {
 		return nil, err
 	}
@@ -221,16 +187,14 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 	for _, told := range list.Models {
 		m := Model{ID: told.Key, Loaded: len(told.Instances) > 0, Via: told.Via}
 		m.Publisher, m.DisplayName, m.Architecture = told.Publisher, told.DisplayName, told.Architecture
-		m.SizeBytes, m.MaxContextLength = max(0, told.SizeBytes), max(0, told.Context)
-		if told.Type == string(catalog.TypeEmbedding) {
+		m.SizeBytes, m.MaxContextLength = max(0, told.SizeBytes), max(0, told.MaxContextLength)
+		if m.Type = catalog.TypeLLM; told.Type == string(catalog.TypeEmbedding) {
 			m.Type = catalog.TypeEmbedding
-		} else {
-			m.Type = catalog.TypeLLM
 		}
 		if q := told.Quantization; q != nil {
 			m.Quantization = catalog.Quantization{Name: valueOf(q.Name), BitsPerWeight: valueOf(q.Bits)}
 		}
-		m.SizeLabel, m.Format = valueOf(told.Params), catalog.Format(valueOf(told.Format))
+		m.SizeLabel, m.Format = valueOf(told.Params), catalog.Format(told.Format)
 		if c := told.Capabilities; c != nil {
 			m.Vision, m.ToolUse = c.Vision, c.ToolUse
 			if c.Reasoning != nil {
@@ -239,9 +203,9 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		}
 		for _, in := range told.Instances {
 			m.Instances = append(m.Instances, in.ID)
-			m.Context = max(m.Context, in.Config.Context)
+			m.Context = max(m.Context, in.Config.ContextLength)
 		}
-		m.Context = cmp.Or(m.Context, min(max(0, told.Gets), maxContext))
+		m.Context = cmp.Or(m.Context, min(max(0, told.ContextLength), maxContext))
 		if kind == KindLmcaddy && m.Type == catalog.TypeEmbedding {
 			m.Reranker = s.isReranker(ctx, told.Key)
 		}
@@ -329,9 +293,7 @@ func (s *Server) Load(ctx context.Context, m *Model, contextLength int) (string,
 	if contextLength > 0 {
 		body["context_length"] = contextLength
 	}
-	var said struct {
-		Instance string `json:"instance_id"`
-	}
+	var said resource.Loaded
 	err := s.post(ctx, "/api/v1/models/load", body, &said)
 	return said.Instance, err
 }
