@@ -80,7 +80,7 @@ func refuseForeign(c *endpoint.Call) *translate.Error {
 			"Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
 	}
 	origin := c.Request.Header.Get("Origin")
-	u, err := parseOrigin(origin)
+	u, err := url.Parse(origin)
 	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	origins := origins(c.Site, c.Request)
 	if slices.Contains(origins, origin) || isWeb && c.Identity == nil && allows(origins, origin) {
@@ -100,16 +100,6 @@ func refuseForeign(c *endpoint.Call) *translate.Error {
 	return foreign("it is from a web page of " + page + ", and cors in the Caddyfile doesn't name that. " +
 		"A program that isn't a web page sends neither Origin nor Sec-Fetch-Site")
 }
-
-// parseOrigin parses an origin. Most requests have none.
-func parseOrigin(origin string) (*url.URL, error) {
-	if origin == "" {
-		return &noOrigin, nil
-	}
-	return url.Parse(origin)
-}
-
-var noOrigin url.URL
 
 // isSameOrigin reports whether a request comes from a page of the API's own site, from the browser's user, or from no browser at all.
 // Without authentication, other pages of this machine are allowed, too, unless the browser calls them another site.
@@ -144,23 +134,17 @@ func isForThisMachine(c *endpoint.Call) bool {
 	if c.Site.ServesHost != nil && c.Site.ServesHost(c.Request) {
 		return true
 	}
-	if !isFromNetwork(c) {
+	at, _ := c.Request.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if at == nil {
 		return false
+	}
+	if local, err := netip.ParseAddrPort(at.String()); err != nil || local.Addr().Unmap().IsLoopback() {
+		return false // no other machine reaches that address
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return machine.HasAddress(ip)
 	}
 	return slices.Contains(machine.Names(), host)
-}
-
-// isFromNetwork reports whether the request arrived at an address that other machines can reach.
-func isFromNetwork(c *endpoint.Call) bool {
-	local, ok := c.Request.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return false
-	}
-	at, err := netip.ParseAddrPort(local.String())
-	return err == nil && !at.Addr().Unmap().IsLoopback()
 }
 
 func foreign(why string) *translate.Error {

@@ -65,9 +65,11 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 		tag = `"` + page.Digest + "-" + coding + `"`
 	}
 	h.Set("Etag", tag)
-	if isKnown(r, tag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
+	for known := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
+		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 	}
 	if coding != "" {
 		h.Set("Content-Encoding", coding)
@@ -92,13 +94,4 @@ func codings(r *http.Request) map[string]bool {
 		}
 	}
 	return accepted
-}
-
-func isKnown(r *http.Request, tag string) bool {
-	for known := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
-		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == tag {
-			return true
-		}
-	}
-	return false
 }

@@ -197,20 +197,16 @@ func (t *RoundTally) sums() sums {
 	s.all.Completion += u.Completion
 	s.all.Reasoning += min(u.Reasoning, u.Completion)
 	switch {
-	case t.timed && s.timed:
-		s.timings.addRound(t.timing)
+	case t.timed && s.timed: // the prompt of a later round doesn't count
+		sum, next := &s.timings, t.timing
+		tokens := sum.PredictedPerSecond*sum.PredictedMillis + next.PredictedPerSecond*next.PredictedMillis
+		if sum.PredictedMillis += next.PredictedMillis; sum.PredictedMillis > 0 {
+			sum.PredictedPerSecond = tokens / sum.PredictedMillis
+		}
 	case t.timed:
 		s.timings, s.timed = t.timing, true
 	}
 	return s
-}
-
-// addRound adds the measurements of a later round, of which the prompt doesn't count.
-func (t *Timings) addRound(next Timings) {
-	tokens := t.PredictedPerSecond*t.PredictedMillis + next.PredictedPerSecond*next.PredictedMillis
-	if t.PredictedMillis += next.PredictedMillis; t.PredictedMillis > 0 {
-		t.PredictedPerSecond = tokens / t.PredictedMillis
-	}
 }
 
 // Usage returns the prompt of the last round, and the generated tokens of all rounds.

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"bytes"
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -60,9 +59,6 @@ const Comment = ":\n\n"
 
 // ServerSent are the server-sent events of most dialects.
 var ServerSent = StreamFormat{ContentType: TypeEvents, KeepAlive: Comment, AppendFault: jsonbody.AppendFrame}
-
-// isEnd reports whether a piece of an answer is its end. The server sends that together with the end of the body, when the call returns.
-func (f *StreamFormat) isEnd(p []byte) bool { return f.End != nil && bytes.HasSuffix(p, f.End) }
 
 // Route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
 // which may have slashes of its own. One with * in it leaves that segment open. If several fit a path, the one that leaves

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"net/http"
 	"sync"
 	"time"
@@ -139,7 +140,8 @@ func (s *Stream) put(p []byte) {
 		s.header()
 	}
 	s.last = time.Now()
-	s.late = !s.headBy.IsZero() && s.call.Dialect.Stream.isEnd(p)
+	end := s.call.Dialect.Stream.End // sent together with the end of the body, when the call returns
+	s.late = !s.headBy.IsZero() && end != nil && bytes.HasSuffix(p, end)
 	_ = s.call.Client.write(p, !s.late) // which has cancelled the request if it failed
 	if s.late {
 		s.timer.Reset(endAfter)

@@ -50,7 +50,12 @@ func chat(c *endpoint.Call) error {
 		}
 	}
 	if r.Stream != nil {
-		rq.Counting = r.sendPromptProgress
+		rq.Counting = func(resp *text.Response, ev translate.Prompt) { // the engine then has the prompt cached
+			r.Send(func(dst []byte) []byte {
+				dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
+				return r.Append(dst, ev)
+			})
+		}
 	}
 	return r.Respond(r.generate)
 }
@@ -140,14 +145,6 @@ func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
 		}
 	}
 	return dst
-}
-
-// sendPromptProgress tells of the progress of a prompt that is counted before it is answered. The engine then has it cached.
-func (r *run) sendPromptProgress(resp *text.Response, ev translate.Prompt) {
-	r.Send(func(dst []byte) []byte {
-		dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
-		return r.Append(dst, ev)
-	})
 }
 
 // Append appends what the client sees of an event.

@@ -149,25 +149,16 @@ func capabilitiesOf(m *catalog.Model, metadata map[string]any) []string {
 		return []string{"embedding"}
 	}
 	all := []string{"completion"}
+	fillsGaps := metadata["tokenizer.ggml.fim_pre_token_id"] != nil || metadata["tokenizer.ggml.prefix_token_id"] != nil
 	for _, ability := range []struct {
 		has  bool
 		word string
-	}{{m.Vision, "vision"}, {m.ToolUse, "tools"}, {fillsGaps(metadata), "insert"}, {len(m.Reasoning.Options) > 0, "thinking"}} {
+	}{{m.Vision, "vision"}, {m.ToolUse, "tools"}, {fillsGaps, "insert"}, {len(m.Reasoning.Options) > 0, "thinking"}} {
 		if ability.has {
 			all = append(all, ability.word)
 		}
 	}
 	return all
-}
-
-// fillsGaps reports whether a file names the tokens by which a model fills a gap in a text.
-func fillsGaps(metadata map[string]any) bool {
-	for _, key := range []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"} {
-		if metadata[key] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // unknownModel is the error of a name of no model, or of several.

@@ -223,7 +223,15 @@ func (s *responseSocket) answer(m *socketMessage) bool {
 	if w.failed && s.unstored.isContinued {
 		s.unstored.forget()
 	}
-	return s.ctx.Err() == nil && s.readRest(m)
+	if s.ctx.Err() != nil {
+		return false
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.Site.MaxBody+1)) // what a refused request has left
+	_ = s.under.SetReadDeadline(time.Time{})                                // of the body
+	if n > s.call.Site.MaxBody {
+		s.close(websocket.StatusMessageTooBig, "The message is too large.")
+	}
+	return err == nil && n <= s.call.Site.MaxBody
 }
 
 func (s *responseSocket) request(m *socketMessage) *http.Request {
@@ -238,16 +246,6 @@ func (s *responseSocket) request(m *socketMessage) *http.Request {
 		r.Header.Del(name)
 	}
 	return r
-}
-
-// readRest reads what a refused request has left of its message. One that is too long ends the connection.
-func (s *responseSocket) readRest(m *socketMessage) bool {
-	n, err := io.Copy(io.Discard, io.LimitReader(m, s.call.Site.MaxBody+1))
-	_ = s.under.SetReadDeadline(time.Time{}) // of the body
-	if n > s.call.Site.MaxBody {
-		s.close(websocket.StatusMessageTooBig, "The message is too large.")
-	}
-	return err == nil && n <= s.call.Site.MaxBody
 }
 
 // checkMessage returns the error of a message that is no request for a response. On a WebSocket, there is a stream anyway, and nothing goes on

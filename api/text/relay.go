@@ -62,18 +62,13 @@ func (t *relay) useEngine(engine wire.Engine) *translate.Error {
 // anySource is the place of a model of which it isn't known yet which remote answers.
 const anySource = "?"
 
-// sourceOf tells places apart by how their engines are asked; empty: this machine.
-func sourceOf(in *supervisor.Info) string {
-	if on := in.Spec.Remote; on != nil {
-		return on.Name + " " + on.Model
-	}
-	return ""
-}
-
 // useInstance has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
 // become known only when the instance was loaded.
 func (r *Run) useInstance(t *relay, in *supervisor.Info) error {
-	place, template := sourceOf(in), r.Call.Node.Engines.Template(in)
+	place, template := "", r.Call.Node.Engines.Template(in) // empty: this machine
+	if on := in.Spec.Remote; on != nil {
+		place = on.Name + " " + on.Model
+	}
 	if place == t.source && template == t.template {
 		return nil
 	}

@@ -270,7 +270,8 @@ func (r *eventRewriter) Figures() (translate.Usage, translate.Timings) {
 // ByEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off
 // gets the Timings that were measured here.
 func (r *Run) ByEvents(resp *Response, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
-	timed := newTimedDecoder(r, resp, decoder)
+	timed := &timedDecoder{run: r, bound: &resp.contextLimit, began: time.Now()}
+	timed.Init(decoder, timed.event)
 	return &eventRewriter{wire.Encoded(timed, encoder), timed}
 }
 

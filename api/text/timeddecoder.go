@@ -24,12 +24,6 @@ type timedDecoder struct {
 	hasStop            bool      // the engine has said why it ended
 }
 
-func newTimedDecoder(r *Run, resp *Response, decoder translate.Decoder) *timedDecoder {
-	m := &timedDecoder{run: r, bound: &resp.contextLimit, began: time.Now()}
-	m.Init(decoder, m.event)
-	return m
-}
-
 // Feed decodes p. All tokens of a read have come at the same time.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	m.now = time.Now()

@@ -58,7 +58,11 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	case len(body.Messages) > request.MaxMessages:
 		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(request.MaxMessages)+" messages.")
 	}
-	messages := messagesOf(body)
+	messages := make([]message, len(body.Messages))
+	for i, m := range body.Messages {
+		messages[i].json = body.Raw[m.From:m.To]
+		jsonbody.ReadFields(messages[i].json, []jsonbody.Field{{Name: "role", Value: &messages[i].role}, {Name: "content", Value: &messages[i].content}})
+	}
 	endsInPrefill := messages[len(messages)-1].isOf(translate.RoleAssistant)
 	if m.Chat.Forced && endsInPrefill {
 		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)

@@ -16,15 +16,6 @@ import (
 // message is a message of a request: its known fields, as JSON; nil if they are absent.
 type message struct{ json, role, content []byte }
 
-func messagesOf(body *jsonbody.Body) []message {
-	all := make([]message, len(body.Messages))
-	for i, m := range body.Messages {
-		all[i].json = body.Raw[m.From:m.To]
-		jsonbody.ReadFields(all[i].json, []jsonbody.Field{{Name: "role", Value: &all[i].role}, {Name: "content", Value: &all[i].content}})
-	}
-	return all
-}
-
 func (m *message) isOf(role translate.Role) bool { return jsonbody.Unquote(m.role) == string(role) }
 
 // openLoop returns the index of the first message of an unfinished tool loop: the last message of the user that isn't part of one. A message

@@ -302,7 +302,7 @@ func (t *thoughtTokens) note(c *chunk) {
 			t.count++
 		case t.isOpen:
 			t.count += t.generated - before
-		case isPlain(c.reasoning):
+		case !bytes.Contains(c.reasoning, []byte(`\u`)) && bytes.IndexFunc(c.reasoning, func(r rune) bool { return r >= utf8.RuneSelf }) < 0:
 			t.count++
 		default:
 			t.count += min(t.generated-before, size)
@@ -311,9 +311,4 @@ func (t *thoughtTokens) note(c *chunk) {
 	case c.calls != nil || len(c.content) > len(`""`):
 		t.isOpen = false
 	}
-}
-
-// isPlain reports whether a JSON string has only characters of ASCII.
-func isPlain(json []byte) bool {
-	return !bytes.Contains(json, []byte(`\u`)) && bytes.IndexFunc(json, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }

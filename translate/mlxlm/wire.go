@@ -146,17 +146,15 @@ func newDecoder(isText bool) translate.Decoder {
 		Fault: func(_ int, answer gjson.Result) *translate.Error {
 			return Wire{}.Fault(http.StatusInternalServerError, []byte(answer.Raw))
 		},
-		Nonsense: translate.Nonsense, Endless: translate.Nonsense, Progress: progressIn, TrimsThoughts: true, AlwaysCounts: true, WholeCalls: true,
+		Nonsense: translate.Nonsense, Endless: translate.Nonsense, TrimsThoughts: true, AlwaysCounts: true, WholeCalls: true,
+		Progress: func(line []byte) (processed, total int, ok bool) { // in a comment, ": keepalive 2048/8191"
+			said, isProgress := bytes.CutPrefix(line, []byte(": keepalive "))
+			done, all, isPair := bytes.Cut(said, []byte{'/'})
+			n, err := strconv.ParseUint(string(done), 10, 31)
+			of, bad := strconv.ParseUint(string(all), 10, 31)
+			return int(n), int(of), isProgress && isPair && err == nil && bad == nil && n <= of
+		},
 	})
-}
-
-// progressIn reads the progress of the prompt in a comment, ": keepalive 2048/8191".
-func progressIn(line []byte) (processed, total int, ok bool) {
-	said, isProgress := bytes.CutPrefix(line, []byte(": keepalive "))
-	done, all, isPair := bytes.Cut(said, []byte{'/'})
-	n, err := strconv.ParseUint(string(done), 10, 31)
-	of, bad := strconv.ParseUint(string(all), 10, 31)
-	return int(n), int(of), isProgress && isPair && err == nil && bad == nil && n <= of
 }
 
 // Quirks implements [wire.Engine]. The default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
@@ -168,7 +166,9 @@ func (w Wire) Quirks() wire.Quirks {
 // CompletionDecoder decodes the answer to a request of Completion. The server itself would generate beyond a stop string that it
 // cuts into other tokens than the model, and leave it out of the text.
 func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
-	return wire.EndAtStops(newSurplusDecoder(newDecoder(true), c.MaxTokens), c.Stop)
+	d := &surplusDecoder{limit: c.MaxTokens}
+	d.Init(newDecoder(true), d.event)
+	return wire.EndAtStops(d, c.Stop)
 }
 
 const (
@@ -245,12 +245,6 @@ type surplusDecoder struct {
 	limit int // that the client has set, in tokens; 0 or less: none
 	held  string
 	usage *translate.Usage // held until the reason for the end is known
-}
-
-func newSurplusDecoder(inner translate.Decoder, limit int) *surplusDecoder {
-	d := &surplusDecoder{limit: limit}
-	d.Init(inner, d.event)
-	return d
 }
 
 func (d *surplusDecoder) event(ev translate.Event) {

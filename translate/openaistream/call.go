@@ -21,7 +21,11 @@ func (d *Decoder) call(piece gjson.Result) {
 	d.begun = true
 	function := piece.Get("function")
 	name, id := function.Get("name").Str, piece.Get("id").Str
-	text := argumentsOf(function.Get("arguments"))
+	given := function.Get("arguments")
+	text := given.Str
+	if given.Type != gjson.String && given.Type != gjson.Null { // some servers send an object
+		text = given.Raw
+	}
 	at := -1
 	if !d.options.WholeCalls {
 		at = d.open(piece.Get("index"), id, name)
@@ -56,14 +60,6 @@ func (d *Decoder) beginCall(given gjson.Result, id, name string) {
 	}
 	d.calls = append(d.calls, call{index, id})
 	d.out.Emit(translate.CallStart{Index: at, ID: shown, Name: name})
-}
-
-// argumentsOf returns the text of arguments, which some servers send as an object.
-func argumentsOf(given gjson.Result) string {
-	if given.Type == gjson.String || given.Type == gjson.Null {
-		return given.Str
-	}
-	return given.Raw
 }
 
 // open returns which call a piece continues; negative: none.

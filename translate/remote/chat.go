@@ -123,7 +123,9 @@ func (w *base) checkBias(v gjson.Result) (bad *translate.Error) {
 func (w *base) Decoder() translate.Decoder { return w.decoder(false) }
 
 func (w *base) decoder(isText bool) *openaistream.Decoder {
-	return openaistream.New(openaistream.Options{IsText: isText, Fault: w.faultOf, Nonsense: w.nonsense, Endless: w.endless})
+	return openaistream.New(openaistream.Options{IsText: isText, Fault: w.faultOf, Nonsense: w.nonsense, Endless: func() *translate.Error {
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote " + w.Remote + " went on answering without an end."}
+	}})
 }
 
 // Quirks implements [wire.Engine].

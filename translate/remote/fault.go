@@ -77,11 +77,6 @@ func (w *base) nonsense() *translate.Error {
 	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The answer of the remote " + w.Remote + " can't be read: it is not what servers of its kind send."}
 }
 
-// endless returns the error of an answer that is longer than any that was asked for.
-func (w *base) endless() *translate.Error {
-	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote " + w.Remote + " went on answering without an end."}
-}
-
 var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
 
 // What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.

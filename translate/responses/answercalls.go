@@ -74,7 +74,10 @@ func (a *Answer) ready(o *output) {
 	case o.isReady:
 	case !o.isFunction():
 		if o.isReady = true; a.stream != nil {
-			a.stream.argued(o)
+			if arguments := o.text.String(); arguments != "" {
+				a.stream.arguments("response.mcp_call_arguments.delta", o, "delta", arguments)
+			}
+			a.stream.arguments("response.mcp_call_arguments.done", o, "arguments", o.text.String())
 		}
 	case jsonbody.IsObject([]byte(o.text.String())):
 		o.isReady = true

@@ -159,14 +159,6 @@ func (s *Stream) continued(o *output, piece string, logprobs json.RawMessage) {
 	}
 }
 
-func (s *Stream) argued(o *output) {
-	arguments := o.text.String()
-	if arguments != "" {
-		s.arguments("response.mcp_call_arguments.delta", o, "delta", arguments)
-	}
-	s.arguments("response.mcp_call_arguments.done", o, "arguments", arguments)
-}
-
 func (s *Stream) finished(o *output) {
 	item := o.finalItem()
 	switch text := o.text.String(); {

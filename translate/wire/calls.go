@@ -23,12 +23,6 @@ type gatheredCall struct {
 	arguments []byte
 }
 
-func newNoCallDecoder(inner translate.Decoder) *noCallDecoder {
-	d := &noCallDecoder{calls: map[int]*gatheredCall{}}
-	d.Init(inner, d.event)
-	return d
-}
-
 func (d *noCallDecoder) event(ev translate.Event) {
 	switch ev := ev.(type) {
 	case translate.CallStart:
@@ -72,12 +66,6 @@ type promisedDecoder struct {
 	text     strings.Builder
 	calls    map[int]*gatheredCall
 	isCut    bool
-}
-
-func newPromisedDecoder(inner translate.Decoder, promises *request.Promises) *promisedDecoder {
-	d := &promisedDecoder{promises: promises, calls: map[int]*gatheredCall{}}
-	d.init(inner, d.event)
-	return d
 }
 
 func (d *promisedDecoder) event(ev translate.Event) {
@@ -142,12 +130,6 @@ type singleDecoder struct {
 	begun bool // the first call has begun
 	call  int  // its index
 	done  bool // it is complete
-}
-
-func newSingleDecoder(inner translate.Decoder) *singleDecoder {
-	d := &singleDecoder{}
-	d.init(inner, d.event)
-	return d
 }
 
 func (d *singleDecoder) event(ev translate.Event) {

@@ -21,12 +21,6 @@ type callTextDecoder struct {
 	calls int // number of calls so far
 }
 
-func newCallTextDecoder(inner translate.Decoder) *callTextDecoder {
-	d := &callTextDecoder{}
-	d.init(inner, d.event)
-	return d
-}
-
 func (d *callTextDecoder) event(ev translate.Event) {
 	if d.hold(ev) {
 		return

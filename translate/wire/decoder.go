@@ -32,20 +32,20 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 		if chat.Limit > 0 {
 			limit = request.MaxCallTokens
 		}
-		return checked(newForcedDecoder(decoder, nil, limit), chat)
+		return checked(over(decoder, &forcedDecoder{limit: limit}), chat)
 	case quirks.WritesCalls && chat.Either != nil:
-		decoder = newForcedDecoder(decoder, chat.Either.Tools, 0)
+		decoder = over(decoder, &forcedDecoder{tools: chat.Either.Tools})
 	case readsCalls:
-		decoder = newCallTextDecoder(decoder)
+		decoder = over(decoder, &callTextDecoder{})
 	}
 	if chat.NoTools && !quirks.LimitsCalls {
-		decoder = newNoCallDecoder(decoder)
+		decoder = over(decoder, &noCallDecoder{calls: map[int]*gatheredCall{}})
 	}
 	if len(chat.Stops) > 0 {
-		decoder = newStopDecoder(decoder, chat.Stops, chat.Logprobs)
+		decoder = over(decoder, &stopDecoder{stops: newStopFinder(chat.Stops), logprobs: chat.Logprobs})
 	}
 	if chat.SingleCall && (readsCalls || !quirks.LimitsCalls) {
-		decoder = newSingleDecoder(decoder)
+		decoder = over(decoder, &singleDecoder{})
 	}
 	return checked(decoder, chat)
 }
@@ -55,7 +55,7 @@ func checked(decoder translate.Decoder, chat *request.Chat) translate.Decoder {
 	if chat.Promises.IsEmpty() {
 		return decoder
 	}
-	return newPromisedDecoder(decoder, &chat.Promises)
+	return over(decoder, &promisedDecoder{promises: &chat.Promises, calls: map[int]*gatheredCall{}})
 }
 
 // EndAtStops returns a decoder that ends an answer before the first stop string in its text.
@@ -63,7 +63,7 @@ func EndAtStops(d translate.Decoder, stops []string) translate.Decoder {
 	if len(stops) == 0 {
 		return d
 	}
-	return newStopDecoder(d, stops, false)
+	return over(d, &stopDecoder{stops: newStopFinder(stops)})
 }
 
 // Filter is a decoder that changes the events of another one.
@@ -77,6 +77,16 @@ type Filter struct {
 // Init has take make what it emits of the events of another decoder.
 func (f *Filter) Init(inner translate.Decoder, take func(translate.Event)) {
 	f.inner, f.take, f.each = inner, take, f.pass
+}
+
+// over returns a filter after it was told of which decoder's events it is to make its own.
+func over[F interface {
+	translate.Decoder
+	Init(inner translate.Decoder, take func(translate.Event))
+	event(translate.Event)
+}](inner translate.Decoder, filter F) translate.Decoder {
+	filter.Init(inner, filter.event)
+	return filter
 }
 
 // Feed decodes p.
@@ -111,8 +121,8 @@ type bounded struct {
 	ended bool
 }
 
-func (b *bounded) init(inner translate.Decoder, take func(translate.Event)) {
-	b.Init(inner, func(ev translate.Event) {
+func (b *bounded) Init(inner translate.Decoder, take func(translate.Event)) {
+	b.Filter.Init(inner, func(ev translate.Event) {
 		if !b.ended {
 			b.tally.Add(ev)
 			take(ev)

@@ -25,12 +25,6 @@ type forcedDecoder struct {
 	escaped  bool                 // the next byte is escaped
 }
 
-func newForcedDecoder(inner translate.Decoder, tools []string, limit int) *forcedDecoder {
-	d := &forcedDecoder{tools: tools, limit: limit}
-	d.init(inner, d.event)
-	return d
-}
-
 type callState uint8
 
 const (

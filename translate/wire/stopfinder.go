@@ -102,12 +102,6 @@ type stopDecoder struct {
 	told   int               // number of bytes of tokens that have been emitted
 }
 
-func newStopDecoder(inner translate.Decoder, stops []string, logprobs bool) *stopDecoder {
-	d := &stopDecoder{stops: newStopFinder(stops), logprobs: logprobs}
-	d.init(inner, d.event)
-	return d
-}
-
 // Feed decodes p. The log probabilities of a text come with it, or not at all: an engine that drafts has none of some tokens.
 func (d *stopDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if err := d.bounded.Feed(p, emit); err != nil || d.ended {
