@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
@@ -37,7 +38,7 @@ func TestWarm_List(t *testing.T) {
 	if got := s.do("GET", "/api/v1/warm", ""); got.status != 200 || got.body != `{"states":[]}` {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Tokens: 1234, Bytes: 5678, Conversation: "r"})
+	warmtest.Keep(t, s.node.Warm, chatModel, prefix.State{Tokens: 1234, Bytes: 5678, Conversation: "r"})
 	got := gjson.Get(s.do("GET", "/api/v1/warm", "").body, "states.0")
 	for field, want := range map[string]string{"model": chatModel, "owner": "", "tokens": "1234", "size_bytes": "5678"} {
 		if v := got.Get(field); v.String() != want {
@@ -86,7 +87,7 @@ func TestWarm_BelongsToItsOwner(t *testing.T) {
 	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	secret, own := s.token(access.Token{})
 	narrow, limited := s.token(access.Token{Models: []string{"other/*"}})
-	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm, model, warm.State{Owner: owner}) }
+	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm, model, prefix.State{Owner: owner}) }
 	for _, model := range []string{chatModel, "other/model"} {
 		keep("user:ann", model)
 		keep(own.ID, model)
@@ -140,8 +141,8 @@ func TestWarm_GoesWithAResponse(t *testing.T) {
 		if made.status != 200 || id == "" {
 			t.Fatalf("%d %s", made.status, made.body)
 		}
-		warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Conversation: id})
-		warmtest.Keep(t, s.node.Warm, chatModel, warm.State{Conversation: "another"})
+		warmtest.Keep(t, s.node.Warm, chatModel, prefix.State{Conversation: id})
+		warmtest.Keep(t, s.node.Warm, chatModel, prefix.State{Conversation: "another"})
 		if got := s.do("DELETE", path.delete+id, ""); got.status != 200 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}

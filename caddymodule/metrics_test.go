@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -212,7 +213,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 		t.Errorf("before a request:\n%s", text)
 	}
 	n := first.running()
-	warmtest.Keep(t, n.Warm, "test/one", warm.State{Bytes: 7})
+	warmtest.Keep(t, n.Warm, "test/one", prefix.State{Bytes: 7})
 	acquire(t, n, "test/one").Release()
 	lease := acquire(t, n, "test/two") // for which the first has to go
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -14,7 +15,7 @@ import (
 )
 
 // keptBefore puts states into a home without a server, some time ago.
-func keptBefore(t *testing.T, dir home.Dir, ago time.Duration, states ...warm.State) {
+func keptBefore(t *testing.T, dir home.Dir, ago time.Duration, states ...prefix.State) {
 	t.Helper()
 	if err := dir.Make(); err != nil {
 		t.Fatal(err)
@@ -60,9 +61,9 @@ func TestForget_ConversationsOfDeletedTurns(t *testing.T) {
 	put(t, n, "first", "")
 	last := put(t, n, "last", "first")
 	put(t, n, "other", "")
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "first"})
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Conversation: "other"})
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "stateless"})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Conversation: "first"})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Conversation: "other"})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Owner: "stateless"})
 	if err := n.Stores.DeleteTurn(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +86,8 @@ func TestForget_RevokedTokens(t *testing.T) {
 	push(t, n, 1, Settings{})
 	_, revoked := newToken(t, n)
 	_, other := newToken(t, n)
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: revoked.ID})
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: other.ID})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Owner: revoked.ID})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Owner: other.ID})
 	if err := n.Access.Tokens.Revoke(t.Context(), revoked.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +100,8 @@ func TestForget_RemovedModels(t *testing.T) {
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
 	const key = "lmcaddy/tinychat"
-	warmtest.Keep(t, n.Warm, key, warm.State{Owner: "x"})
-	warmtest.Keep(t, n.Warm, "a/b", warm.State{Owner: "y"})
+	warmtest.Keep(t, n.Warm, key, prefix.State{Owner: "x"})
+	warmtest.Keep(t, n.Warm, "a/b", prefix.State{Owner: "y"})
 	if _, err := n.Downloads.Remove(t.Context(), key, anyone); err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +128,9 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	keptBefore(t, dir, 2*sweepAge,
-		warm.State{Owner: "Gone4711"}, warm.State{Owner: valid.ID}, warm.State{Owner: expired.ID}, warm.State{Owner: "user:ann"}, warm.State{},
-		warm.State{Conversation: "deleted"}, warm.State{Conversation: "stored"})
-	keptBefore(t, dir, 0, warm.State{Conversation: "not stored yet"})
+		prefix.State{Owner: "Gone4711"}, prefix.State{Owner: valid.ID}, prefix.State{Owner: expired.ID}, prefix.State{Owner: "user:ann"}, prefix.State{},
+		prefix.State{Conversation: "deleted"}, prefix.State{Conversation: "stored"})
+	keptBefore(t, dir, 0, prefix.State{Conversation: "not stored yet"})
 
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
@@ -148,7 +149,7 @@ func TestWarm_SettingsAreEnforced(t *testing.T) {
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
 	for _, model := range []string{"lmcaddy/tinychat", "a/b"} {
-		warmtest.Keep(t, n.Warm, model, warm.State{Owner: model})
+		warmtest.Keep(t, n.Warm, model, prefix.State{Owner: model})
 	}
 	push(t, n, 2, Settings{Models: map[string]ModelSettings{"tinychat": {Warm: new(false)}}})
 	eventually(t, "the model's states are deleted", func() bool { return len(n.Warm.List()) < 2 })

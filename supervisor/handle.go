@@ -33,9 +33,7 @@ func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 		s.measureUnload(ev.Gen)
 		delete(s.running, ev.Gen)
 	case schedule.Forgot:
-		for _, p := range s.running {
-			p.Drop(ev)
-		}
+		s.host.Forget(ev)
 	case schedule.Closed:
 		s.cutOff()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -29,9 +30,9 @@ func (l *Lease) warm(ctx context.Context, d *schedule.Demand) error {
 	query := warm.Query{Owner: d.Owner, Private: l.Instance.Spec.Private, Prompt: d.Prompt, Context: l.Instance.Spec.ContextLength}
 	for i := range l.pins {
 		pin := &l.pins[i]
-		keeper.Settling.Wait(ctx, keeper.Key, func(c *schedule.Content, bytes int64) bool {
+		keeper.Settling.Wait(ctx, keeper.Key, func(c *prefix.State) bool {
 			mayUse := !query.Private || c.Owner == query.Owner
-			return mayUse && keeper.Weigh(&pin.Loan, c.Common(query.Prompt), bytes) > 0
+			return mayUse && keeper.Weigh(&pin.Loan, c.Common(query.Prompt), c.Bytes) > 0
 		})
 		found, ok := keeper.Shelf.Find(query)
 		patience := keeper.Weigh(&pin.Loan, found.Common, found.Bytes)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 const (
@@ -98,7 +99,7 @@ func (s *Store) warnCramped() {
 
 // makeRoom returns which entries have to go so that another state, whose file is on the disk already, can be kept. It returns
 // false if it can't. The caller holds mu.
-func (s *Store) makeRoom(room int64, st *State) (evicted []*entry, fits bool) {
+func (s *Store) makeRoom(room int64, st *prefix.State) (evicted []*entry, fits bool) {
 	limit := min(s.size(), s.held()+st.Bytes+room)
 	owners := s.owners()
 	owners[st.Owner] += st.Bytes
@@ -119,7 +120,7 @@ func (s *index) owners() map[string]int64 {
 
 // oldest returns the entries that have to go so that those that stay, and incoming, have at most limit bytes: the least
 // recently used ones, but those of an owner with more than half of the size first, if there are others. The caller holds mu.
-func (s *index) oldest(limit, size int64, incoming *State) []*entry {
+func (s *index) oldest(limit, size int64, incoming *prefix.State) []*entry {
 	all := s.all(func(*entry) bool { return true })
 	slices.SortFunc(all, func(a, b *entry) int { return a.record.Used.Compare(b.record.Used) })
 	owners := s.owners()

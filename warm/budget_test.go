@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // owned returns a state of the given size that belongs to a conversation of its own.
-func owned(owner, message string, bytes int64) State {
+func owned(owner, message string, bytes int64) prefix.State {
 	st := state(chain(message))
 	st.Owner, st.Bytes = owner, bytes
 	return st

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // goneFor is the time for which nothing is kept of what was deleted: a save that began before takes less.
@@ -17,7 +19,7 @@ type gone struct {
 	sweepAt               int // at this number of marks of one kind, the old ones are dropped
 }
 
-func (g *gone) has(st *State, now time.Time) bool {
+func (g *gone) has(st *prefix.State, now time.Time) bool {
 	return isGone(g.conversations, st.Conversation, now) || isGone(g.owners, st.Owner, now)
 }
 
@@ -120,7 +122,7 @@ func (s *Store) deleteAll(match func(*record) bool) (n int, bytes int64) {
 // Listed is a state that is kept.
 type Listed struct {
 	Model, Owner  string
-	Conversation  string // see State
+	Conversation  string // see prefix.State
 	Tokens        int
 	Bytes         int64
 	Created, Used time.Time

@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // folder is the folder of a store, with its files.
@@ -76,10 +75,8 @@ func (f *folder) replace(name string, content []byte) error {
 	})
 }
 
-func (f *folder) writeRecord(g *group, id string, r *record, prompt prefix.Chain) error {
-	full := *r
-	full.Prompt = pack(prompt)
-	content, err := full.encode(&f.secret, g.place(id))
+func (f *folder) writeRecord(g *group, id string, r *record) error {
+	content, err := r.encode(&f.secret, g.place(id))
 	if err != nil {
 		return err
 	}

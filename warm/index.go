@@ -2,8 +2,6 @@ package warm
 
 import (
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // group has the states of a print.
@@ -19,17 +17,14 @@ func (g *group) place(id string) string { return g.name + "/" + id }
 type entry struct {
 	group  *group
 	id     string
-	record record       // only Used changes
-	prompt prefix.Chain // record.Prompt, unpacked
-	misses int          // in a row
-	dirty  bool         // Used isn't written yet
+	record record // only Used changes
+	misses int    // in a row
+	dirty  bool   // Used isn't written yet
 }
 
 // newEntry returns the entry of a record that was checked.
 func newEntry(g *group, id string, r *record, now time.Time) *entry {
 	e := &entry{group: g, id: id, record: *r}
-	e.prompt, _ = unpack(r.Prompt)
-	e.record.Prompt = nil // it is in memory once
 	if e.record.Used.After(now) {
 		e.record.Used = now // the clock was wrong
 	}
@@ -85,7 +80,7 @@ func (s *Store) flush() {
 
 func (s *Store) writeUse(entries []*entry, records []record) {
 	for i, e := range entries {
-		err := s.writeRecord(e.group, e.id, &records[i], e.prompt)
+		err := s.writeRecord(e.group, e.id, &records[i])
 		s.mu.Lock()
 		exists := e.group.entries[e.id] == e
 		s.mu.Unlock()
@@ -97,20 +92,6 @@ func (s *Store) writeUse(entries []*entry, records []record) {
 			return
 		}
 	}
-}
-
-// common estimates how many tokens of a state are of use for a prompt. The answer isn't counted, since the client may send
-// it otherwise than the engine made it.
-func (e *entry) common(prompt prefix.Chain) int {
-	n := e.prompt.Common(prompt)
-	if n == len(e.prompt) {
-		return e.record.PromptTokens
-	}
-	whole := e.prompt.Weight(len(e.prompt))
-	if whole == 0 {
-		return 0
-	}
-	return int(int64(e.record.PromptTokens) * int64(e.prompt.Weight(n)) / int64(whole))
 }
 
 // isBetter reports whether e is preferred to a state that has equally many tokens in common with a prompt: its whole prompt is

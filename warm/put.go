@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // diskPause is the time for which nothing is written when writing has failed.
@@ -18,7 +20,6 @@ const diskPause = 5 * time.Minute
 type put struct {
 	shelf    *Shelf
 	from     string // in the shelf's folder
-	state    State
 	meta     record // without its checksum; it doesn't change
 	id       string
 	checksum uint32
@@ -35,7 +36,7 @@ type put struct {
 // disk has it. It replaces the states of the same owner that the prompt continues, unless they are less than half as long: those
 // may be beginnings that other prompts share. If it returns an error the file is deleted. The error is [ErrOff], [ErrDeleted], or
 // one of the disk or of the file, for the log.
-func (h *Shelf) Put(file string, st State) error {
+func (h *Shelf) Put(file string, st prefix.State) error {
 	from, err := h.file(file)
 	if err != nil {
 		return err
@@ -56,21 +57,16 @@ func (h *Shelf) Put(file string, st State) error {
 }
 
 // begin checks what is said about a state. The caller ends what is returned.
-func (h *Shelf) begin(from string, st State) (*put, error) {
+func (h *Shelf) begin(from string, st prefix.State) (*put, error) {
 	if st.PromptTokens <= 0 || st.PromptTokens > st.Tokens {
 		st.PromptTokens = st.Tokens
 	}
 	var id [idBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
 	s := h.store
-	p := &put{shelf: h, from: from, state: st, id: hex.EncodeToString(id[:]), now: s.now(), done: make(chan struct{})}
-	p.meta = record{
-		Model: h.model, Owner: st.Owner, Conversation: st.Conversation, PromptTokens: st.PromptTokens, Tokens: st.Tokens,
-		Bytes: st.Bytes, Created: p.now, Used: p.now,
-	}
-	r := p.meta
-	r.Prompt = pack(st.Prompt)
-	if err := r.check(); err != nil {
+	p := &put{shelf: h, from: from, id: hex.EncodeToString(id[:]), now: s.now(), done: make(chan struct{})}
+	p.meta = record{Model: h.model, State: st, Created: p.now, Used: p.now}
+	if err := p.meta.check(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -109,13 +105,13 @@ func (p *put) settle() (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	size := s.account(p.shelf.model, info.Size(), p.now)
-	if info.Size() != p.state.Bytes {
-		return fmt.Errorf("the engine has written %d bytes, and says that they are %d", info.Size(), p.state.Bytes)
+	if info.Size() != p.meta.Bytes {
+		return fmt.Errorf("the engine has written %d bytes, and says that they are %d", info.Size(), p.meta.Bytes)
 	}
-	if p.state.Bytes > size {
-		return fmt.Errorf("a state of %d bytes is larger than all may be together, %d", p.state.Bytes, size)
+	if p.meta.Bytes > size {
+		return fmt.Errorf("a state of %d bytes is larger than all may be together, %d", p.meta.Bytes, size)
 	}
-	if p.checksum, err = checksum(file, p.state.Bytes); err != nil {
+	if p.checksum, err = checksum(file, p.meta.Bytes); err != nil {
 		return err
 	}
 	if err := file.Chmod(0o600); err != nil {
@@ -143,7 +139,7 @@ func (p *put) describe() error {
 	if !p.described {
 		return ErrDeleted
 	}
-	return s.failing(s.writeRecord(p.shelf.group, p.id, p.record(), p.state.Prompt))
+	return s.failing(s.writeRecord(p.shelf.group, p.id, p.record()))
 }
 
 func (p *put) record() *record {
@@ -163,18 +159,16 @@ func (p *put) enter() error {
 	}
 	replaced := p.replaces()
 	s.forget(replaced)
-	evicted, fits := s.makeRoom(room, &p.state)
+	evicted, fits := s.makeRoom(room, &p.meta.State)
 	if !fits {
 		for _, e := range replaced {
 			h.group.entries[e.id] = e
 		}
 		s.mu.Unlock()
-		return fmt.Errorf("there is no room for a state of %d bytes", p.state.Bytes)
+		return fmt.Errorf("there is no room for a state of %d bytes", p.meta.Bytes)
 	}
 	s.forget(evicted)
-	e := newEntry(h.group, p.id, p.record(), p.now)
-	e.prompt = p.state.Prompt
-	h.group.entries[p.id] = e
+	h.group.entries[p.id] = newEntry(h.group, p.id, p.record(), p.now)
 	s.count(h.model).Saves++
 	s.mu.Unlock()
 	s.discard(append(replaced, evicted...))
@@ -183,10 +177,10 @@ func (p *put) enter() error {
 
 // replaces returns the states that are of no use any more. The caller holds the store's mu.
 func (p *put) replaces() []*entry {
-	st := &p.state
+	st := &p.meta
 	var old []*entry
 	for _, e := range p.shelf.group.entries {
-		continues := e.record.Owner == st.Owner && e.prompt.Common(st.Prompt) == len(e.prompt)
+		continues := e.record.Owner == st.Owner && e.record.Prompt.Common(st.Prompt) == len(e.record.Prompt)
 		if continues && e.record.PromptTokens >= st.PromptTokens/2 {
 			old = append(old, e)
 		}

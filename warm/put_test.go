@@ -16,21 +16,21 @@ import (
 func TestPut_WhatIsNotKept(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*State)
+		change func(*prefix.State)
 		spoil  func(w *world, path string) error
 	}{
-		"no prompt":             {change: func(st *State) { st.Prompt = nil }},
-		"no tokens":             {change: func(st *State) { st.Tokens = 0 }},
-		"no bytes":              {change: func(st *State) { st.Bytes = 0 }},
-		"negative bytes":        {change: func(st *State) { st.Bytes = -1000 }},
-		"shorter than reported": {change: func(st *State) { st.Bytes = 1001 }},
-		"longer than reported":  {change: func(st *State) { st.Bytes = 999 }},
-		"larger than all": {func(st *State) { st.Bytes = 1 << 40 }, func(_ *world, path string) error {
+		"no prompt":             {change: func(st *prefix.State) { st.Prompt = nil }},
+		"no tokens":             {change: func(st *prefix.State) { st.Tokens = 0 }},
+		"no bytes":              {change: func(st *prefix.State) { st.Bytes = 0 }},
+		"negative bytes":        {change: func(st *prefix.State) { st.Bytes = -1000 }},
+		"shorter than reported": {change: func(st *prefix.State) { st.Bytes = 1001 }},
+		"longer than reported":  {change: func(st *prefix.State) { st.Bytes = 999 }},
+		"larger than all": {func(st *prefix.State) { st.Bytes = 1 << 40 }, func(_ *world, path string) error {
 			return os.Truncate(path, 1<<40) // a file with a hole
 		}},
-		"a chain that falls": {change: func(st *State) { st.Prompt = prefix.Chain{{Weight: 2}, {Sum: prefix.Sum{1}, Weight: 1}} }},
-		"a chain that is too long": {change: func(st *State) {
-			st.Prompt = make(prefix.Chain, recordBytes/linkBytes)
+		"a chain that falls": {change: func(st *prefix.State) { st.Prompt = prefix.Chain{{Weight: 2}, {Sum: prefix.Sum{1}, Weight: 1}} }},
+		"a chain that is too long": {change: func(st *prefix.State) {
+			st.Prompt = make(prefix.Chain, recordBytes/16)
 		}},
 		"no file": {spoil: func(_ *world, path string) error { return os.Remove(path) }},
 		"a folder": {spoil: func(_ *world, path string) error {
@@ -122,9 +122,9 @@ func TestPut_ACrashAmidIt(t *testing.T) {
 // TestPut_Replaces: states that a longer one makes useless are deleted, but not beginnings that others may share.
 func TestPut_Replaces(t *testing.T) {
 	t.Parallel()
-	bobs := func(st State) State { st.Owner = "bob"; return st }
+	bobs := func(st prefix.State) prefix.State { st.Owner = "bob"; return st }
 	for name, tt := range map[string]struct {
-		before, put State
+		before, put prefix.State
 		want        int
 	}{
 		"the same prompt":             {state(chain("a", "b")), state(chain("a", "b")), 1},
@@ -268,7 +268,7 @@ func (w *world) isDropped(p *put) bool {
 
 // putWith puts the file named saved, and calls between before each step with the number of those that are done. It reports whether
 // Put was successful.
-func (w *world) putWith(h *Shelf, st State, between func(p *put, done int)) bool {
+func (w *world) putWith(h *Shelf, st prefix.State, between func(p *put, done int)) bool {
 	w.t.Helper()
 	from := filepath.Join(h.Folder(), "saved")
 	p, err := h.begin(from, st)

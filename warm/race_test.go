@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // TestStore_ManyAtATime uses a store from many goroutines. No state is ever laid that isn't as it was written, and in the end
@@ -80,7 +82,7 @@ func (w *world) useShelf(h *Shelf, random *rand.Rand, owners []string) {
 			name := fmt.Sprintf("%x-%d", random.Uint64(), i)
 			size := 1 + random.Int64N(8000)
 			content := bytes.Repeat([]byte{byte(size)}, int(size))
-			st := State{
+			st := prefix.State{
 				Owner: owners[random.IntN(len(owners))], Conversation: fmt.Sprint("resp_", random.IntN(5)), Prompt: chain(message, "x"),
 				PromptTokens: 20, Tokens: 30, Bytes: size,
 			}

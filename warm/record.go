@@ -1,7 +1,7 @@
 package warm
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
@@ -18,21 +19,15 @@ const (
 	recordVersion = 4
 	// recordBytes bounds a description. One with a chain for a prompt of 100 MB is smaller.
 	recordBytes = 4 << 20
-	linkBytes   = len(prefix.Sum{}) + 4
 )
 
 // record is the description of a state, as it is in its file.
 type record struct {
-	Model        string    `json:"model"`
-	Owner        string    `json:"owner,omitempty"`
-	Conversation string    `json:"conversation,omitempty"`
-	Prompt       []byte    `json:"prompt"` // the links of the chain, each a sum and a weight
-	PromptTokens int       `json:"prompt_tokens"`
-	Tokens       int       `json:"tokens"`
-	Bytes        int64     `json:"bytes"`
-	Checksum     uint32    `json:"crc32c"`
-	Created      time.Time `json:"created"`
-	Used         time.Time `json:"used"`
+	Model string `json:"model"`
+	prefix.State
+	Checksum uint32    `json:"crc32c"`
+	Created  time.Time `json:"created"`
+	Used     time.Time `json:"used"`
 }
 
 // signed is a record in its envelope.
@@ -71,40 +66,14 @@ func decode(content []byte, key *secret, place string) (*record, error) {
 }
 
 func (r *record) check() error {
-	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 {
+	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 ||
+		len(r.Prompt) == 0 || r.Prompt[0].Weight < 0 || !slices.IsSortedFunc(r.Prompt, byWeight) {
 		return errors.New("a value is missing or out of range")
 	}
-	_, err := unpack(r.Prompt)
-	return err
+	return nil
 }
 
-func pack(c prefix.Chain) []byte {
-	b := make([]byte, 0, len(c)*linkBytes)
-	for _, link := range c {
-		b = append(b, link.Sum[:]...)
-		b = binary.BigEndian.AppendUint32(b, uint32(link.Weight)) //nolint:gosec // weights aren't negative
-	}
-	return b
-}
-
-func unpack(b []byte) (prefix.Chain, error) {
-	if len(b) == 0 || len(b)%linkBytes != 0 {
-		return nil, fmt.Errorf("a chain of %d bytes", len(b))
-	}
-	c := make(prefix.Chain, 0, len(b)/linkBytes)
-	last := int32(0)
-	for r := bytes.NewBuffer(b); r.Len() > 0; {
-		var link prefix.Link
-		copy(link.Sum[:], r.Next(len(link.Sum)))
-		link.Weight = int32(binary.BigEndian.Uint32(r.Next(4))) //nolint:gosec // a negative weight falls
-		if link.Weight < last {
-			return nil, errors.New("the weights of a chain don't rise")
-		}
-		last = link.Weight
-		c = append(c, link)
-	}
-	return c, nil
-}
+func byWeight(a, b prefix.Link) int { return cmp.Compare(a.Weight, b.Weight) }
 
 // secret is the content of the file of the key.
 type secret [32]byte

@@ -131,12 +131,12 @@ func (w *world) engineWrites(h *Shelf, name string, size int) []byte {
 }
 
 // state is one of 1000 bytes, and 100 tokens for each link.
-func state(c prefix.Chain) State {
-	return State{Owner: "ann", Prompt: c, PromptTokens: 100 * len(c), Tokens: 100*len(c) + 10, Bytes: 1000}
+func state(c prefix.Chain) prefix.State {
+	return prefix.State{Owner: "ann", Prompt: c, PromptTokens: 100 * len(c), Tokens: 100*len(c) + 10, Bytes: 1000}
 }
 
 // put puts a state.
-func (w *world) put(h *Shelf, st State) []byte {
+func (w *world) put(h *Shelf, st prefix.State) []byte {
 	w.t.Helper()
 	content := w.engineWrites(h, "saved", int(st.Bytes))
 	w.must(h.Put("saved", st))

@@ -102,7 +102,7 @@ func (h *Shelf) Find(q Query) (Found, bool) {
 		if q.Private && e.record.Owner != q.Owner || q.Context > 0 && e.record.Tokens > q.Context {
 			continue
 		}
-		if common := e.common(q.Prompt); common > most || common == most && best != nil && e.isBetter(best, common) {
+		if common := e.record.Common(q.Prompt); common > most || common == most && best != nil && e.isBetter(best, common) {
 			best, most = e, common
 		}
 	}

@@ -50,49 +50,49 @@ func TestShelf_AStatesWay(t *testing.T) {
 
 func TestShelf_Find(t *testing.T) {
 	t.Parallel()
-	of := func(owner string, st State) State { st.Owner = owner; return st }
-	sized := func(bytes int64, st State) State { st.Bytes = bytes; return st }
+	of := func(owner string, st prefix.State) prefix.State { st.Owner = owner; return st }
+	sized := func(bytes int64, st prefix.State) prefix.State { st.Bytes = bytes; return st }
 	text := chain("system", "a", "b")
 	for name, tt := range map[string]struct {
-		states []State
+		states []prefix.State
 		query  Query
 		want   Found // without ID
 	}{
 		"nothing is kept": {nil, Query{Prompt: text}, Found{}},
-		"the same prompt": {[]State{state(text)}, Query{Prompt: text}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
-		"no prompt":       {[]State{state(text)}, Query{}, Found{}},
-		"another prompt":  {[]State{state(text)}, Query{Prompt: chain("other", "a", "b")}, Found{}},
+		"the same prompt": {[]prefix.State{state(text)}, Query{Prompt: text}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
+		"no prompt":       {[]prefix.State{state(text)}, Query{}, Found{}},
+		"another prompt":  {[]prefix.State{state(text)}, Query{Prompt: chain("other", "a", "b")}, Found{}},
 		"only the beginning": {
-			[]State{state(text)}, Query{Prompt: chain("system", "x")}, Found{Common: 100, Tokens: 310, Bytes: 1000},
+			[]prefix.State{state(text)}, Query{Prompt: chain("system", "x")}, Found{Common: 100, Tokens: 310, Bytes: 1000},
 		},
 		"the longest of several": {
-			[]State{state(chain("system", "a", "b", "c", "d")), state(chain("system"))},
+			[]prefix.State{state(chain("system", "a", "b", "c", "d")), state(chain("system"))},
 			Query{Prompt: chain("system", "a", "b", "c", "d", "e")},
 			Found{Common: 500, Tokens: 510, Bytes: 1000},
 		},
 		"one that is continued rather than one that isn't": {
-			[]State{sized(2000, state(chain("system"))), sized(500, state(chain("system", "a", "b")))},
+			[]prefix.State{sized(2000, state(chain("system"))), sized(500, state(chain("system", "a", "b")))},
 			Query{Prompt: chain("system", "x")},
 			Found{Common: 100, Tokens: 110, Bytes: 2000},
 		},
 		"the smaller of two": {
-			[]State{sized(2000, state(chain("system", "a"))), sized(1500, state(chain("system", "b")))},
+			[]prefix.State{sized(2000, state(chain("system", "a"))), sized(1500, state(chain("system", "b")))},
 			Query{Prompt: chain("system", "x")},
 			Found{Common: 100, Tokens: 210, Bytes: 1500},
 		},
 		"one that fits the context": {
-			[]State{state(chain("system", "a", "b", "c", "d")), state(chain("system"))},
+			[]prefix.State{state(chain("system", "a", "b", "c", "d")), state(chain("system"))},
 			Query{Prompt: chain("system", "a", "b"), Context: 200},
 			Found{Common: 100, Tokens: 110, Bytes: 1000},
 		},
-		"one that fits exactly": {[]State{state(text)}, Query{Prompt: text, Context: 310}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
-		"of another owner":      {[]State{of("bob", state(text))}, Query{Owner: "ann", Prompt: text}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
+		"one that fits exactly": {[]prefix.State{state(text)}, Query{Prompt: text, Context: 310}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
+		"of another owner":      {[]prefix.State{of("bob", state(text))}, Query{Owner: "ann", Prompt: text}, Found{Common: 300, Tokens: 310, Bytes: 1000}},
 		"of another owner, in private": {
-			[]State{of("bob", state(text)), of("ann", state(chain("system")))},
+			[]prefix.State{of("bob", state(text)), of("ann", state(chain("system")))},
 			Query{Owner: "ann", Private: true, Prompt: text},
 			Found{Common: 100, Tokens: 110, Bytes: 1000},
 		},
-		"of nobody, in private": {[]State{of("bob", state(text))}, Query{Private: true, Prompt: text}, Found{}},
+		"of nobody, in private": {[]prefix.State{of("bob", state(text))}, Query{Private: true, Prompt: text}, Found{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

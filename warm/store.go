@@ -52,16 +52,6 @@ type Print struct {
 	Launch       string   // what else counts, in the engine's own words
 }
 
-// State describes a file.
-type State struct {
-	Owner        string
-	Conversation string       // of stored conversations: the id of the first response; else empty
-	Prompt       prefix.Chain // of the request that made it
-	PromptTokens int          // tokens at the end of the Prompt
-	Tokens       int          // all tokens, with those of the answer
-	Bytes        int64        // of the file, as the engine reports them
-}
-
 // Query is a prompt for which a state is searched.
 type Query struct {
 	Owner   string

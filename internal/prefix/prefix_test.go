@@ -126,3 +126,19 @@ func BenchmarkMaker(b *testing.B) {
 		})
 	}
 }
+
+// FuzzChain reads chains as texts.
+func FuzzChain(f *testing.F) {
+	f.Add([]byte("AAAA"))
+	f.Add([]byte("AAECAwQFBgcICQoLAAAAAQ=="))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var c, again Chain
+		if c.UnmarshalText(text) != nil {
+			return
+		}
+		written, err := c.MarshalText()
+		if err != nil || again.UnmarshalText(written) != nil || !slices.Equal(c, again) {
+			t.Errorf("%v became %v: %v", c, again, err)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -84,60 +85,72 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 // settleTimeout is how long a request waits for states that are just being kept.
 const settleTimeout = 5 * time.Second
 
-// settling are the states of all processes that engines have written and that aren't kept yet. The process that has written one may be
-// gone, and the next request for it may come at once, as when an instance is restarted with new settings.
+// settling are the states of all processes that are on their way from a slot onto the shelf. The process of one may be gone when it is put
+// there, and the next request for it may come at once, as when an instance is restarted with new settings.
 type settling struct {
-	mu     sync.Mutex
-	states map[*unsettled]struct{}
+	mu   sync.Mutex
+	jobs map[*saveJob]struct{}
 }
 
-// unsettled is such a state.
-type unsettled struct {
-	key     string // of the model
-	content schedule.Content
-	bytes   int64
-	done    chan struct{} // closed when it is kept, or won't be
-}
-
-// begin adds a state. The caller calls end when it is kept, or won't be.
-func (s *settling) begin(key string, state warm.State) (end func()) {
-	u := &unsettled{key: key, bytes: state.Bytes, done: make(chan struct{})}
-	u.content = schedule.Content{
-		Owner: state.Owner, Conversation: state.Conversation, Prompt: state.Prompt, PromptTokens: state.PromptTokens, Tokens: state.Tokens,
-	}
+// add adds a state that is to be written. The caller calls end when it is kept, or won't be.
+func (s *settling) add(job *saveJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.states == nil {
-		s.states = map[*unsettled]struct{}{}
+	if s.jobs == nil {
+		s.jobs = map[*saveJob]struct{}{}
 	}
-	s.states[u] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		close(u.done)
-		delete(s.states, u)
+	job.ended = make(chan struct{})
+	s.jobs[job] = struct{}{}
+}
+
+// write notes that the engine has written a state, which doesn't change any more.
+func (s *settling) write(job *saveJob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	job.isWritten = true
+}
+
+func (s *settling) end(job *saveJob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(job.ended)
+	delete(s.jobs, job)
+}
+
+func (s *settling) isForgotten(job *saveJob) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return job.isForgotten
+}
+
+// Forget keeps the states that an event names from being kept.
+func (h *Host) Forget(ev schedule.Forgot) {
+	h.settling.mu.Lock()
+	defer h.settling.mu.Unlock()
+	for job := range h.settling.jobs {
+		job.isForgotten = job.isForgotten || ev.Has(job.key, job.state.Owner, job.state.Conversation)
 	}
 }
 
-// Wait waits for the states of a model that match, as a rule for one at most.
-func (s *settling) Wait(ctx context.Context, key string, match func(c *schedule.Content, bytes int64) bool) {
+// Wait waits for the states of a model that an engine has written and that match, as a rule for one at most.
+func (s *settling) Wait(ctx context.Context, key string, match func(*prefix.State) bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for _, u := range s.find(key, match) {
+	for _, job := range s.find(key, match) {
 		select {
-		case <-u.done:
+		case <-job.ended:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (s *settling) find(key string, match func(c *schedule.Content, bytes int64) bool) (all []*unsettled) {
+func (s *settling) find(key string, match func(*prefix.State) bool) (all []*saveJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for u := range s.states {
-		if u.key == key && match(&u.content, u.bytes) {
-			all = append(all, u)
+	for job := range s.jobs {
+		if job.isWritten && job.key == key && match(&job.state) {
+			all = append(all, job)
 		}
 	}
 	return all

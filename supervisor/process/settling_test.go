@@ -6,8 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
-	"github.com/lmcaddy/lmcaddy/warm"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 func TestSettling(t *testing.T) {
@@ -25,17 +24,20 @@ func TestSettling(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var s settling
-				end := s.begin("m", warm.State{Tokens: 7})
-				time.AfterFunc(2*time.Second, end)
+				job := &saveJob{key: "m", state: prefix.State{Tokens: 7}}
+				s.add(job)
+				s.write(job)
+				s.add(&saveJob{key: "m", state: prefix.State{Tokens: 7}}) // which isn't written yet
+				time.AfterFunc(2*time.Second, func() { s.end(job) })
 				begun := time.Now()
-				s.Wait(t.Context(), tt.key, func(c *schedule.Content, _ int64) bool { return tt.match && c.Tokens == 7 })
+				s.Wait(t.Context(), tt.key, func(c *prefix.State) bool { return tt.match && c.Tokens == 7 })
 				if got := time.Since(begun); got != tt.want {
 					t.Errorf("waited %v, want %v", got, tt.want)
 				}
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
-				if len(s.states) > 0 {
-					t.Errorf("%d states are left", len(s.states))
+				if len(s.jobs) != 1 {
+					t.Errorf("%d states are left", len(s.jobs))
 				}
 			})
 		})
@@ -47,15 +49,17 @@ func TestSettling_ASlowDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s settling
-		s.begin("m", warm.State{})
+		job := &saveJob{key: "m"}
+		s.add(job)
+		s.write(job)
 		begun := time.Now()
-		s.Wait(t.Context(), "m", func(*schedule.Content, int64) bool { return true })
+		s.Wait(t.Context(), "m", func(*prefix.State) bool { return true })
 		if got := time.Since(begun); got != settleTimeout {
 			t.Errorf("waited %v", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		s.Wait(ctx, "m", func(*schedule.Content, int64) bool { return true })
+		s.Wait(ctx, "m", func(*prefix.State) bool { return true })
 		if got := time.Since(begun); got != settleTimeout+time.Second {
 			t.Errorf("waited %v", got)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/http1"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -50,27 +51,26 @@ type Slots struct {
 	work sync.WaitGroup // the goroutine that saves, and those that put files onto the shelf
 	put  sync.Mutex     // held while a file is put
 
-	mu      sync.Mutex
-	queue   []*saveJob // the first is being saved
-	putting map[*saveJob]struct{}
-	closed  bool
-	warned  bool
-	until   time.Time // nothing is saved before
-}
-
-// stateOf returns what is known of a content before the engine has written it.
-func stateOf(c schedule.Content) warm.State {
-	return warm.State{Owner: c.Owner, Conversation: c.Conversation, Prompt: c.Prompt, PromptTokens: c.PromptTokens, Tokens: c.Tokens}
+	mu     sync.Mutex
+	queue  []*saveJob // the first is being saved
+	closed bool
+	warned bool
+	until  time.Time // nothing is saved before
 }
 
 // saveJob is a state on its way from a slot onto the shelf.
 type saveJob struct {
-	slot      int
-	state     warm.State
-	hurried   bool             // somebody waits
-	done      func(tokens int) // told how many are saved (0: none), once the slot can be used again
-	ctx       context.Context
-	forgotten bool // it mustn't be kept; guarded by the lock of Slots
+	key     string // of the model
+	slot    int
+	state   prefix.State
+	hurried bool             // somebody waits
+	done    func(tokens int) // told how many are saved (0: none), once the slot can be used again
+	ctx     context.Context
+
+	// These are guarded by the lock of settling.
+	isWritten   bool          // by the engine
+	isForgotten bool          // it mustn't be kept
+	ended       chan struct{} // closed when it is kept, or won't be
 }
 
 // openSlots prepares a launch for saving, if that is possible. Slots have to be closed when the process has exited.
@@ -92,7 +92,7 @@ func (p *Process) openSlots(l *Launch, b Build) *Slots {
 	l.States = shelf.Folder()
 	return &Slots{
 		saver: saver, Shelf: shelf, Key: l.Model.Key, Settling: &p.host.settling, Log: p.log, ctx: p.ctx,
-		post: p.do, putting: map[*saveJob]struct{}{},
+		post: p.do,
 	}
 }
 
@@ -116,6 +116,8 @@ func (k *Slots) begin(job *saveJob) {
 		go job.done(0)
 		return
 	}
+	job.key = k.Key
+	k.Settling.add(job)
 	k.queue = append(k.queue, job)
 	if len(k.queue) == 1 {
 		k.work.Go(func() {
@@ -136,29 +138,13 @@ func (k *Slots) next() *saveJob {
 	return k.queue[0]
 }
 
-// forget keeps the states that match from being kept.
-func (k *Slots) forget(ev schedule.Forgot) {
-	if k == nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, job := range k.queue {
-		job.forgotten = job.forgotten || ev.Has(k.Key, job.state.Owner, job.state.Conversation)
-	}
-	for job := range k.putting {
-		job.forgotten = job.forgotten || ev.Has(k.Key, job.state.Owner, job.state.Conversation)
-	}
-}
-
-func (k *Slots) isForgotten(job *saveJob) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return job.forgotten
-}
-
 // save has the engine write a state, and the file put onto the shelf. It returns how many tokens are saved.
-func (k *Slots) save(job *saveJob) int {
+func (k *Slots) save(job *saveJob) (tokens int) {
+	defer func() {
+		if tokens == 0 {
+			k.Settling.end(job)
+		}
+	}()
 	if !k.admits(job) {
 		return 0
 	}
@@ -186,11 +172,8 @@ func (k *Slots) save(job *saveJob) int {
 			k.work.Go(k.Shelf.Note)
 			break
 		}
-		end := k.Settling.begin(k.Key, job.state)
-		k.work.Go(func() {
-			defer end()
-			k.shelve(job, file)
-		})
+		k.Settling.write(job)
+		k.work.Go(func() { k.shelve(job, file) })
 		return state.Tokens
 	}
 	_ = os.Remove(filepath.Join(k.Shelf.Folder(), file)) // there may be none, or a part of one
@@ -199,9 +182,9 @@ func (k *Slots) save(job *saveJob) int {
 
 func (k *Slots) admits(job *saveJob) bool {
 	k.mu.Lock()
-	paused := job.forgotten || time.Now().Before(k.until)
+	isPaused := time.Now().Before(k.until)
 	k.mu.Unlock()
-	if paused || job.ctx.Err() != nil {
+	if isPaused || job.ctx.Err() != nil || k.Settling.isForgotten(job) {
 		return false
 	}
 	rates := k.Shelf.Rates()
@@ -278,23 +261,16 @@ func (r *SlotRefusal) Error() string {
 
 // shelve puts a file onto the shelf. Files are put one after the other, and none of a state that was forgotten.
 func (k *Slots) shelve(job *saveJob, file string) {
-	k.mu.Lock()
-	k.putting[job] = struct{}{}
-	k.mu.Unlock()
-	defer func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.putting, job)
-	}()
+	defer k.Settling.end(job)
 	k.put.Lock()
 	defer k.put.Unlock()
-	if k.isForgotten(job) {
+	if k.Settling.isForgotten(job) {
 		_ = os.Remove(filepath.Join(k.Shelf.Folder(), file))
 		return
 	}
 	err := k.Shelf.Put(file, job.state)
 	isUnwanted := errors.Is(err, warm.ErrDeleted) || errors.Is(err, warm.ErrOff) // the disk is all right
-	if err != nil && !isUnwanted && !k.isForgotten(job) {
+	if err != nil && !isUnwanted && !k.Settling.isForgotten(job) {
 		k.failed(err)
 	}
 }
@@ -314,12 +290,12 @@ func (k *Slots) failed(err error) {
 }
 
 // SaveNow saves what a leased slot holds, and returns how many tokens are saved when the engine has written them; 0: none are.
-func (k *Slots) SaveNow(ctx context.Context, slot int, c schedule.Content) (tokens int) {
+func (k *Slots) SaveNow(ctx context.Context, slot int, c prefix.State) (tokens int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.ctx, cancel)()
 	done := make(chan int, 1)
-	k.begin(&saveJob{slot: slot, state: stateOf(c), hurried: true, ctx: ctx, done: func(tokens int) { done <- tokens }})
+	k.begin(&saveJob{slot: slot, state: c, hurried: true, ctx: ctx, done: func(tokens int) { done <- tokens }})
 	select {
 	case tokens = <-done:
 	case <-ctx.Done(): // others may be before it
@@ -328,19 +304,12 @@ func (k *Slots) SaveNow(ctx context.Context, slot int, c schedule.Content) (toke
 }
 
 // Save has what a slot holds saved, and reports that it is.
-func (p *Process) Save(slot int, c schedule.Content, isLeaving bool) {
+func (p *Process) Save(slot int, c prefix.State, isLeaving bool) {
 	done := func(tokens int) { p.report(schedule.Saved{Gen: p.gen, Slot: slot, Tokens: tokens}) }
 	if l := p.launched.Load(); l == nil || l.Slots == nil {
 		go done(0)
 	} else {
-		l.Slots.begin(&saveJob{slot: slot, state: stateOf(c), hurried: isLeaving, ctx: p.ctx, done: done})
-	}
-}
-
-// Drop keeps the states that an event names from being kept.
-func (p *Process) Drop(ev schedule.Forgot) {
-	if l := p.launched.Load(); l != nil {
-		l.Slots.forget(ev)
+		l.Slots.begin(&saveJob{slot: slot, state: c, hurried: isLeaving, ctx: p.ctx, done: done})
 	}
 }
 

@@ -54,7 +54,7 @@ func TestKeeper_Admits(t *testing.T) {
 		if tt.restore > 0 {
 			shelf.Restored(1e6, tt.restore)
 		}
-		k := &Slots{Shelf: shelf, Log: slog.New(slog.DiscardHandler)}
+		k := &Slots{Shelf: shelf, Settling: new(settling), Log: slog.New(slog.DiscardHandler)}
 		job := &saveJob{ctx: t.Context(), hurried: tt.hurried}
 		job.state.Tokens, job.state.PromptTokens = 1000, 1000
 		if got := k.admits(job); got != tt.want {

@@ -30,18 +30,9 @@ type slotState struct {
 	borrower *Waiter // to whom it is leased; nil: nobody
 }
 
-// Content is what a slot holds: the state of a prompt and its answer.
-type Content struct {
-	Owner        string
-	Conversation string       // of stored conversations: the id of the first response; else empty
-	Prompt       prefix.Chain // of the request that made it
-	PromptTokens int          // tokens at the end of the Prompt
-	Tokens       int          // all tokens, with those of the answer
-}
-
-// content is a Content, and what is known of it.
+// content is what a slot holds, and what is known of it.
 type content struct {
-	Content
+	prefix.State
 	measured bool // the engine has counted its tokens, and completed the prompt; else they are estimated
 	unsaved  bool // it is never saved
 	saved    int  // tokens of it that are saved
@@ -51,11 +42,11 @@ type content struct {
 // Loan is a leased slot.
 type Loan struct {
 	Slot    int
-	Reuse   bool     // what it holds may be used: it is the borrower's own, or owners aren't isolated
-	Common  int      // tokens of the request that it holds, estimated
-	Cached  int      // tokens of the request that the engine's prompt cache holds, estimated
-	Unsaved *Content // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
-	IsMoved bool     // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
+	Reuse   bool          // what it holds may be used: it is the borrower's own, or owners aren't isolated
+	Common  int           // tokens of the request that it holds, estimated
+	Cached  int           // tokens of the request that the engine's prompt cache holds, estimated
+	Unsaved *prefix.State // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
+	IsMoved bool          // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
 }
 
 func (b *slotBook) lend(n int, w *Waiter, now time.Time) {
@@ -100,7 +91,7 @@ func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
 		var before content
 		switch {
 		case use.Restored > 0:
-			before = content{Content: Content{Prompt: w.Prompt, PromptTokens: use.Restored, Tokens: use.Restored}, saved: use.Restored}
+			before = content{State: prefix.State{Prompt: w.Prompt, PromptTokens: use.Restored, Tokens: use.Restored}, saved: use.Restored}
 		case use.Emptied:
 		case b.mayReuse(s, w):
 			before = b.displaced.exchange(s.holds, w.Prompt)
@@ -108,12 +99,12 @@ func (b *slotBook) change(s *slotState, w *Waiter, use Use) {
 		s.holds, s.known = before.followedBy(w, use), true
 		s.holds.goesOn = b.continues(w.Prompt)
 	case use.Restored > 0, use.Emptied:
-		s.holds, s.known = content{Content: Content{Owner: w.Owner}}, true // a part of w's prompt
+		s.holds, s.known = content{State: prefix.State{Owner: w.Owner}}, true // a part of w's prompt
 	default: // the engine may have begun nevertheless
 		s.known = s.isOf(w.Owner)
 		if n := s.holds.Prompt.Common(w.Prompt); n < len(s.holds.Prompt) { // what they have in common is left
 			tokens := s.holds.Common(w.Prompt)
-			s.holds = content{unsaved: s.holds.unsaved, Content: Content{
+			s.holds = content{unsaved: s.holds.unsaved, State: prefix.State{
 				Owner: s.holds.Owner, Conversation: s.holds.Conversation, Prompt: s.holds.Prompt[:n], PromptTokens: tokens, Tokens: tokens,
 			}}
 		}
@@ -179,7 +170,7 @@ func (in *Instance) lendSlots(n int, w *Waiter, now time.Time) {
 }
 
 // Holds returns what a slot of the instance holds, as far as is known.
-func (in *Instance) Holds(slot int) Content { return in.book.slots[slot].holds.Content }
+func (in *Instance) Holds(slot int) prefix.State { return in.book.slots[slot].holds.State }
 
 // IsSaving reports whether a slot of the instance is being saved.
 func (in *Instance) IsSaving() bool { return in.book.saving() > 0 }
@@ -200,7 +191,7 @@ func (st *State) Loans(in *Instance, waiter uint64) (loans []Loan) {
 		}
 		_, l.Cached = in.book.displaced.recalled(&s.holds, s.borrower.Prompt)
 		if st.saves(in) && s.isWorthSaving(st.Limits.SaveTokens) {
-			unsaved := s.holds.Content
+			unsaved := s.holds.State
 			l.Unsaved, l.IsMoved = &unsaved, s.holds.isSavedBefore(s.borrower.Prompt)
 		}
 		loans = append(loans, l)
@@ -216,7 +207,7 @@ const maxDisplaced = 64
 type displaced []content
 
 // isDisplacedBy reports whether the engine moves a slot's content into its prompt cache when a prompt follows.
-func (c *Content) isDisplacedBy(prompt prefix.Chain) bool { return 2*c.Common(prompt) < c.Tokens }
+func (c *content) isDisplacedBy(prompt prefix.Chain) bool { return 2*c.Common(prompt) < c.Tokens }
 
 // recalled returns the index of the content that the engine takes from its cache for a prompt on a slot, and how many tokens
 // they have in common; -1: it takes none.

@@ -63,7 +63,7 @@ func (w *world) checkSlots(e Grant) {
 func (w *world) checkSave(e Save) {
 	in := w.st.Find(e.Gen)
 	slot := place{e.Gen, e.Slot}
-	last, state := w.slots.last[slot], &in.book.slots[e.Slot].holds.Content
+	last, state := w.slots.last[slot], &in.book.slots[e.Slot].holds.State
 	under := slices.ContainsFunc(w.slots.saves, func(s Save) bool { return s.Gen == e.Gen && (s.Slot == e.Slot || !e.Leaving) })
 	switch {
 	case under:

@@ -22,18 +22,6 @@ const (
 	bytesPerToken = 4
 )
 
-// Common estimates how many tokens of a prompt the content has.
-func (c *Content) Common(prompt prefix.Chain) int {
-	switch n := c.Prompt.Common(prompt); n {
-	case 0:
-		return 0
-	case len(c.Prompt):
-		return c.PromptTokens
-	default:
-		return int(int64(c.PromptTokens) * int64(c.Prompt.Weight(n)) / int64(max(1, c.Prompt.Weight(len(c.Prompt)))))
-	}
-}
-
 // lost returns how many tokens are lost if a prompt follows. If the whole content's prompt is continued, its answer is part of
 // the new prompt.
 func (c *content) lost(prompt prefix.Chain) int {

@@ -18,7 +18,7 @@ func MakeRoom(s *warm.Store) {
 
 // Keep puts a state of a model into a store, as if an engine had just written it. Keep chooses the fields that
 // st leaves out, except the owner and the conversation.
-func Keep(t testing.TB, s *warm.Store, model string, st warm.State) {
+func Keep(t testing.TB, s *warm.Store, model string, st prefix.State) {
 	t.Helper()
 	MakeRoom(s)
 	if st.Prompt == nil {

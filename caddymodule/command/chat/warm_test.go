@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/warm"
 	"github.com/lmcaddy/lmcaddy/warm/warmtest"
 )
@@ -68,7 +69,7 @@ func TestWarm_WithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, model := range []string{"lmcaddy/tinychat", "lmcaddy/tinymoe", "x/y"} {
-		warmtest.Keep(t, s, model, warm.State{Owner: "ann", Tokens: 700, Bytes: 1e6})
+		warmtest.Keep(t, s, model, prefix.State{Owner: "ann", Tokens: 700, Bytes: 1e6})
 	}
 	s.Close()
 	run := func(arguments ...string) (string, error) {
