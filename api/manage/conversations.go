@@ -2,7 +2,6 @@ package manage
 
 import (
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -24,16 +23,10 @@ func listConversations(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	query := c.Request.URL.Query()
-	limit := defaultConversations
-	if given := query.Get("limit"); given != "" {
-		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > maxConversations {
-			return translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be from 1 to %d.`, maxConversations))
-		}
-	}
-	after, bad := positionOf(query.Get("cursor"))
-	if bad != nil {
-		return bad
+	query := parametersOf(c)
+	limit, after := query.number("limit", 1, maxConversations, defaultConversations), query.position()
+	if query.err != nil {
+		return query.err
 	}
 	found, err := c.Node.Stores.Get().Conversations(c.Request.Context(), owner, after, limit+1)
 	if err != nil {
@@ -42,7 +35,8 @@ func listConversations(c *endpoint.Call) error {
 	list := resource.Conversations{Conversations: []resource.Conversation{}}
 	if len(found) > limit {
 		found = found[:limit]
-		list.Next = new(cursorOf(&found[limit-1]))
+		last := &found[limit-1]
+		list.Next = new(base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(last.Updated.UnixNano(), 10) + " " + last.ID)))
 	}
 	for i := range found {
 		list.Conversations = append(list.Conversations, describeConversation(&found[i]))
@@ -66,22 +60,18 @@ func conversationOwner(c *endpoint.Call) (string, error) {
 	return owner, nil
 }
 
-// cursorOf is the place after a conversation in the list.
-func cursorOf(at *store.Conversation) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.Updated.UnixNano(), 10) + " " + at.ID))
-}
-
-func positionOf(cursor string) (at store.Position, _ *translate.Error) {
-	if cursor == "" {
-		return at, nil
+// position is the place after the conversation that a cursor names.
+func (p *parameters) position() (at store.Position) {
+	if p.Get("cursor") == "" {
+		return at
 	}
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	text, err := base64.RawURLEncoding.DecodeString(p.Get("cursor"))
 	nanos, id, _ := strings.Cut(string(text), " ")
 	updated, bad := strconv.ParseInt(nanos, 10, 64)
 	if err != nil || bad != nil || id == "" {
-		return at, translate.Invalid("invalid_value", "cursor", `"cursor" must be the "next_cursor" of an earlier answer.`)
+		p.wrong("cursor", `the "next_cursor" of an earlier answer`)
 	}
-	return store.Position{Updated: time.Unix(0, updated), ID: id}, nil
+	return store.Position{Updated: time.Unix(0, updated), ID: id}
 }
 
 func describeConversation(stored *store.Conversation) resource.Conversation {
@@ -110,35 +100,26 @@ func getConversation(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	wantsResponses := true
-	if c.Request.URL.Query().Has("responses") {
-		if wantsResponses, err = endpoint.QueryBool(c, "responses"); err != nil {
-			return err
-		}
+	query := parametersOf(c)
+	wantsResponses, wantsBranches := query.bool("responses", true), query.bool("branches", false)
+	var turns []*store.Turn
+	switch {
+	case query.err != nil:
+		return query.err
+	case !wantsResponses:
+	case wantsBranches:
+		turns, err = c.Node.Stores.Get().Branches(c.Request.Context(), stored.Owner, stored.ID)
+	default: // those on the way to the newest one
+		turns, err = c.Node.Stores.Get().Chain(c.Request.Context(), stored.Owner, stored.Last)
 	}
-	wantsBranches, err := endpoint.QueryBool(c, "branches")
 	if err != nil {
 		return err
 	}
 	described := describeConversation(&stored)
-	if wantsResponses {
-		turns, err := responsesOf(c, &stored, wantsBranches)
-		if err != nil {
-			return err
-		}
-		for _, turn := range turns {
-			described.Responses = append(described.Responses, native.DescribeResponse(turn))
-		}
+	for _, turn := range turns {
+		described.Responses = append(described.Responses, native.DescribeResponse(turn))
 	}
 	return c.Answer(described)
-}
-
-// responsesOf returns the turns on the way to the newest one, or those of all branches.
-func responsesOf(c *endpoint.Call, stored *store.Conversation, inAllBranches bool) ([]*store.Turn, error) {
-	if inAllBranches {
-		return c.Node.Stores.Get().Branches(c.Request.Context(), stored.Owner, stored.ID)
-	}
-	return c.Node.Stores.Get().Chain(c.Request.Context(), stored.Owner, stored.Last)
 }
 
 // deleteConversation is DELETE /api/v1/conversations/{id}.

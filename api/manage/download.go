@@ -2,7 +2,6 @@ package manage
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -134,51 +133,44 @@ func listDownloads(c *endpoint.Call) error {
 }
 
 // downloadStatus is GET /api/v1/models/download/status/{job_id}.
-func downloadStatus(c *endpoint.Call) error {
-	return withJob(c, "", func(p0 fetch.Job) error { return endpoint.CheckSeesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+func downloadStatus(c *endpoint.Call) error { return withJob(c, "", endpoint.CheckSeesJob) }
+
+// changeDownload is POST /api/v1/models/download/{job_id}/pause, which answers once the download has stopped, resume, or cancel, which
+// deletes what was fetched, unless the job is completed.
+func changeDownload(change string) func(*endpoint.Call) error {
+	return func(c *endpoint.Call) error { return withJob(c, change, endpoint.CheckChangesJob) }
 }
 
-// pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
-func pauseDownload(c *endpoint.Call) error {
-	return withJob(c, "pause", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
-}
-
-// resumeDownload is POST /api/v1/models/download/{job_id}/resume.
-func resumeDownload(c *endpoint.Call) error {
-	return withJob(c, "resume", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
-}
-
-// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
-func cancelDownload(c *endpoint.Call) error {
-	return withJob(c, "cancel", func(p0 fetch.Job) error { return endpoint.CheckChangesJob(c, p0) }, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
-		job, err := jobs.Cancel(ctx, id)
-		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
-			key := c.Node.Downloads.Key(ctx, now)
-			return job, &hub.Error{Kind: hub.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
-				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
-		}
-		return job, err
-	})
-}
-
-// withJob calls do with the job in the path, if may allows it, and answers with the job. change is what do does, for another node that has
-// the job.
-func withJob(c *endpoint.Call, change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+// withJob changes the job in the path, if may allows it, and answers with the job. An empty change is none.
+func withJob(c *endpoint.Call, change string, may func(*endpoint.Call, fetch.Job) error) error {
 	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {
 		return err
 	}
-	found, err := jobs.Get(c.Param)
+	ctx, id := c.Request.Context(), c.Param
+	job, err := jobs.Get(id)
 	if err != nil {
 		if isKnown, failed := changePeers(c, change); isKnown {
 			return failed
 		}
 		return err
 	}
-	if err := may(found); err != nil {
+	if err := may(c, job); err != nil {
 		return err
 	}
-	job, err := do(c.Request.Context(), jobs, c.Param)
+	switch change {
+	case "pause":
+		job, err = jobs.Pause(ctx, id)
+	case "resume":
+		job, err = jobs.Resume(id)
+	case "cancel":
+		job, err = jobs.Cancel(ctx, id)
+		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
+			key := c.Node.Downloads.Key(ctx, now)
+			err = &hub.Error{Kind: hub.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
+				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
+		}
+	}
 	if err != nil {
 		return err
 	}

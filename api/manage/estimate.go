@@ -2,21 +2,11 @@ package manage
 
 import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
-
-// answerEstimate answers a load with estimate_only: what it would take and do. Nothing is loaded.
-func answerEstimate(c *endpoint.Call, m catalog.Model, o node.LoadOptions) error {
-	f, err := c.Node.Loads.Forecast(c.Request.Context(), m, o)
-	if err != nil {
-		return err
-	}
-	return c.Answer(loadEstimate(c, &f, o))
-}
 
 // loadEstimate is a forecast as clients see it.
 func loadEstimate(c *endpoint.Call, f *node.Forecast, o node.LoadOptions) resource.LoadEstimate {

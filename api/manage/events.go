@@ -3,7 +3,6 @@ package manage
 import (
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +36,12 @@ type eventFollower struct {
 func events(c *endpoint.Call) error {
 	recognizeAdmin(c)
 	f := &eventFollower{call: c, log: c.Node.Record.Events, sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(access.ScopeInference)}}
-	level, bad := f.parse(c.Request.URL.Query())
-	if bad != nil {
+	query := parametersOf(c)
+	level := query.level(slog.LevelInfo)
+	if query.err != nil {
+		return query.err
+	}
+	if bad := f.wants(query.Get("types")); bad != nil {
 		return bad
 	}
 	position, records, isOurs, bad := f.position()
@@ -173,28 +176,21 @@ func (f *eventFollower) flush(most int) {
 	}
 }
 
-// parse reads the query: the types of events, and the lowest level of records.
-func (f *eventFollower) parse(query url.Values) (level slog.Level, _ *translate.Error) {
-	level = logLevels["info"]
-	if given := query.Get("level"); given != "" {
-		var ok bool
-		if level, ok = logLevels[strings.ToLower(given)]; !ok {
-			return level, translate.Invalid("invalid_value", "level", `"level" must be "debug", "info", "warn" or "error".`)
-		}
-	}
+// wants adds the types of events that a list of patterns names; empty: all but records.
+func (f *eventFollower) wants(patterns string) *translate.Error {
 	f.types = map[string]bool{}
-	if query.Get("types") == "" {
+	if patterns == "" {
 		for _, t := range record.EventTypes {
 			f.types[t] = true
 		}
-		return level, nil
+		return nil
 	}
-	for pattern := range strings.SplitSeq(query.Get("types"), ",") {
+	for pattern := range strings.SplitSeq(patterns, ",") {
 		if bad := f.want(strings.TrimSpace(pattern)); bad != nil {
-			return level, bad
+			return bad
 		}
 	}
-	return level, nil
+	return nil
 }
 
 // want adds the types that match a pattern. What the identity may not see is left out; a type that is named exactly, and never seen, is an

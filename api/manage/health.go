@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // HealthPath is the path of the server's health, which is answered before there is a node.
@@ -19,13 +17,16 @@ const HealthPath = "/api/v1/health"
 // health is GET /api/v1/health?ready=true: 200 while requests can be served, otherwise 503. With ready, it is 503 also until the models
 // that are loaded at the start are there. Everybody may know the codes of what is wrong; administrators also learn the rest.
 func health(c *endpoint.Call) error {
-	ready, err := asksReady(c)
-	if err != nil {
-		return err
+	query := parametersOf(c)
+	ready := query.bool("ready", query.Has("ready"))
+	if query.err != nil {
+		return query.err
 	}
 	troubles := c.Node.Health(ready)
-	if isExiting(c) {
+	select {
+	case <-c.Site.Exiting:
 		troubles = slices.Insert(troubles, 0, node.Trouble{Code: node.TroubleShuttingDown, Message: "The server is shutting down.", Fatal: true})
+	default:
 	}
 	answerHealth(c, troubles, mayKnowDetails(c))
 	return nil
@@ -34,28 +35,6 @@ func health(c *endpoint.Call) error {
 // Starting answers a request for the health before there is a node.
 func Starting(c *endpoint.Call) {
 	answerHealth(c, []node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
-}
-
-func asksReady(c *endpoint.Call) (bool, error) {
-	query := c.Request.URL.Query()
-	given := query.Get("ready")
-	if !query.Has("ready") || given == "" {
-		return query.Has("ready"), nil
-	}
-	ready, err := strconv.ParseBool(given)
-	if err != nil {
-		return false, translate.Invalid("invalid_value", "ready", `"ready" must be true or false.`)
-	}
-	return ready, nil
-}
-
-func isExiting(c *endpoint.Call) bool {
-	select {
-	case <-c.Site.Exiting:
-		return true
-	default:
-		return false
-	}
 }
 
 // mayKnowDetails reports whether the request is an administrator's, or anybody's on a site without authentication. The endpoint is

@@ -18,10 +18,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-type unloaded struct {
-	Instance string `json:"instance_id"`
-}
-
 // configOf has what can be chosen of a load of the instance's model.
 func configOf(in supervisor.Info, can process.Choices) resource.LoadConfig {
 	c := resource.LoadConfig{ContextLength: in.Spec.ContextLength}
@@ -67,7 +63,11 @@ func load(c *endpoint.Call) error {
 		return err
 	}
 	if estimate {
-		return answerEstimate(c, target.Model, options)
+		f, err := c.Node.Loads.Forecast(c.Request.Context(), target.Model, options)
+		if err != nil {
+			return err
+		}
+		return c.Answer(loadEstimate(c, &f, options))
 	}
 	load := func(progress *supervisor.Notifier) (*resource.Loaded, error) {
 		loaded, err := c.Node.Loads.LoadAt(c.Request.Context(), target, options, progress)
@@ -83,7 +83,7 @@ func load(c *endpoint.Call) error {
 		}
 		return answer, nil
 	}
-	if wantsEvents(c) {
+	if kinds := strings.Join(c.Request.Header.Values("Accept"), ","); strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",") {
 		return streamLoad(c, load)
 	}
 	answer, err := load(nil)
@@ -119,13 +119,7 @@ func unload(c *endpoint.Call) error {
 	if err := c.Node.Loads.Unload(c.Request.Context(), id); err != nil {
 		return err
 	}
-	return c.Answer(unloaded{id})
-}
-
-// wantsEvents reports whether the Accept header names text/event-stream and no other type.
-func wantsEvents(c *endpoint.Call) bool {
-	kinds := strings.Join(c.Request.Header.Values("Accept"), ",")
-	return strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",")
+	return c.Answer(map[string]string{"instance_id": id})
 }
 
 // streamLoad answers a load by its progress. A load that fails before anything was sent is answered by a status.
@@ -169,11 +163,6 @@ func streamLoad(c *endpoint.Call, load func(*supervisor.Notifier) (*resource.Loa
 	return nil
 }
 
-// removed says which model was removed.
-type removed struct {
-	Key string `json:"key"`
-}
-
 // remove is DELETE /api/v1/models/{key}: it deletes the model's files.
 func remove(c *endpoint.Call) error {
 	if _, err := c.Find(c.Param); err != nil && c.IsRestricted() {
@@ -188,7 +177,7 @@ func remove(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(removed{key})
+	return c.Answer(map[string]string{"key": key})
 }
 
 const (

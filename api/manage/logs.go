@@ -2,11 +2,7 @@ package manage
 
 import (
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,9 +27,15 @@ type logQuery struct {
 
 // listLogs is GET /api/v1/logs: the newest records, oldest first, and with follow=true those that come as well, as events.
 func listLogs(c *endpoint.Call) error {
-	q, bad := parseLogQuery(c, c.Request.URL.Query())
-	if bad != nil {
-		return bad
+	query := parametersOf(c)
+	q := logQuery{limit: query.number("limit", 0, mostLogLimit, logLimit), follow: query.bool("follow", false), filter: logs.Filter{
+		Instance: query.Get("instance"), Request: query.Get("request"), Level: query.level(0), Since: query.time("since"), Output: query.bool("engine", false),
+	}}
+	if model := query.Get("model"); model != "" {
+		q.filter.Models = namesOf(c, model)
+	}
+	if query.err != nil {
+		return query.err
 	}
 	if q.follow {
 		return followLogs(c, q)
@@ -49,46 +51,6 @@ func listLogs(c *endpoint.Call) error {
 	c.WriteJSON(http.StatusOK, append(body, "]}"...))
 	return nil
 }
-
-func parseLogQuery(c *endpoint.Call, query url.Values) (q logQuery, _ *translate.Error) {
-	q = logQuery{limit: logLimit, filter: logs.Filter{Instance: query.Get("instance"), Request: query.Get("request")}}
-	if model := query.Get("model"); model != "" {
-		q.filter.Models = namesOf(c, model)
-	}
-	if given := query.Get("limit"); given != "" {
-		n, err := strconv.Atoi(given)
-		if err != nil || n < 0 || n > mostLogLimit {
-			return q, translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be a number of records from 0 to %d.`, mostLogLimit))
-		}
-		q.limit = n
-	}
-	if given := query.Get("level"); given != "" {
-		level, ok := logLevels[strings.ToLower(given)]
-		if !ok {
-			return q, translate.Invalid("invalid_value", "level", `"level" must be "debug", "info", "warn" or "error".`)
-		}
-		q.filter.Level = level
-	}
-	if given := query.Get("since"); given != "" {
-		at, err := time.Parse(time.RFC3339Nano, given)
-		if err != nil {
-			return q, translate.Invalid("invalid_value", "since", `"since" must be a time such as 2026-01-31T12:00:00Z.`)
-		}
-		q.filter.Since = at
-	}
-	for name, to := range map[string]*bool{"follow": &q.follow, "engine": &q.filter.Output} {
-		if given := query.Get(name); given != "" {
-			on, err := strconv.ParseBool(given)
-			if err != nil {
-				return q, translate.Invalid("invalid_value", name, `"`+name+`" must be true or false.`)
-			}
-			*to = on
-		}
-	}
-	return q, nil
-}
-
-var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // logPause is the least time between two sendings of events to a follower. An engine writes its lines in bursts, and many may follow: each line
 // by itself would cost the server more than the request that it is about.

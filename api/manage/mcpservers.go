@@ -60,7 +60,10 @@ func getMCP(c *endpoint.Call) error {
 		answer.Status, answer.Error = "failed", text.ServerError(c, &request.MCPServer{Plugin: c.Param}, failed).Message
 	}
 	for _, t := range tools {
-		answer.Tools = append(answer.Tools, resource.MCPTool{Name: t.Name, Title: t.Title, Description: t.Description, Schema: schemaOrEmpty(t.Schema)})
+		if len(t.Schema) == 0 {
+			t.Schema = json.RawMessage("{}")
+		}
+		answer.Tools = append(answer.Tools, resource.MCPTool{Name: t.Name, Title: t.Title, Description: t.Description, Schema: t.Schema})
 	}
 	return c.Answer(answer)
 }
@@ -73,13 +76,6 @@ func toolsOf(c *endpoint.Call, label string) ([]mcploop.Tool, error) {
 	}
 	defer session.Release()
 	return session.Tools(c.Request.Context())
-}
-
-func schemaOrEmpty(schema json.RawMessage) json.RawMessage {
-	if len(schema) == 0 {
-		return json.RawMessage("{}")
-	}
-	return schema
 }
 
 // mayListMCP refuses a request that may not use the servers of mcp.json. On a site without authentication, too, it needs a token.

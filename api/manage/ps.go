@@ -68,7 +68,10 @@ func ps(c *endpoint.Call) error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes, described.Faults = describeRemotes(c), nodes(c), c.Node.Devices.Faults()
+	described.Remotes, described.Nodes, described.Faults = DescribeRemotes(c.Node.Remotes.List(), c.Identity.MayUse), nodes(c), c.Node.Devices.Faults()
+	if c.IsRestricted() {
+		described.Remotes = slices.DeleteFunc(described.Remotes, func(r resource.OverviewRemote) bool { return r.Models == 0 })
+	}
 	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
 		narrow(c, &described)
 	}
@@ -229,13 +232,4 @@ func DescribeRemotes(all []remotes.State, may func(key string) bool) []resource.
 		described = append(described, d)
 	}
 	return described
-}
-
-// describeRemotes describes the remotes. A restricted token sees those that have a model which it may use.
-func describeRemotes(c *endpoint.Call) []resource.OverviewRemote {
-	all := DescribeRemotes(c.Node.Remotes.List(), c.Identity.MayUse)
-	if !c.IsRestricted() {
-		return all
-	}
-	return slices.DeleteFunc(all, func(r resource.OverviewRemote) bool { return r.Models == 0 })
 }

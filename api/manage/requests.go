@@ -2,45 +2,37 @@ package manage
 
 import (
 	"cmp"
-	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-const (
-	requestLimit     = 100 // requests if the client doesn't say
-	mostRequestLimit = record.MaxInspect
-)
-
-// requestQuery is what a list of requests is asked for.
-type requestQuery struct {
-	limit   int
-	models  []string // any of these; none: all
-	outcome string
-}
+// requestLimit is how many requests are listed if the client doesn't say.
+const requestLimit = 100
 
 // listRequests is GET /api/v1/requests: the requests to models that are in progress and the newest that have ended, the last to arrive
 // first, and those that the option inspect keeps. An administrator sees everybody's, others their own.
 func listRequests(c *endpoint.Call) error {
 	recognizeAdmin(c)
-	q, bad := parseRequestQuery(c, c.Request.URL.Query())
-	if bad != nil {
-		return bad
+	query := parametersOf(c)
+	limit, outcome := query.number("limit", 0, record.MaxInspect, requestLimit), query.Get("outcome")
+	if query.err != nil {
+		return query.err
+	}
+	var models []string // any of these; none: all
+	if model := query.Get("model"); model != "" {
+		models = namesOf(c, model)
 	}
 	list := resource.Requests{Requests: []resource.Request{}}
 	for _, s := range allRequests(c) {
-		if len(list.Requests) == q.limit {
+		if len(list.Requests) == limit {
 			break
 		}
-		isAsked := (len(q.models) == 0 || slices.Contains(q.models, s.Model)) && (q.outcome == "" || s.Outcome == q.outcome)
+		isAsked := (len(models) == 0 || slices.Contains(models, s.Model)) && (outcome == "" || s.Outcome == outcome)
 		if isAsked && seesRequest(c, s.Summary) {
 			described := describeRequest(s.Summary)
 			described.Inspected = s.isInspected && c.IsAdmin()
@@ -98,21 +90,6 @@ func recognizeAdmin(c *endpoint.Call) {
 		c.Identity = who
 		c.Follow(who, access.ScopeAdmin)
 	}
-}
-
-func parseRequestQuery(c *endpoint.Call, query url.Values) (q requestQuery, _ *translate.Error) {
-	q = requestQuery{limit: requestLimit, outcome: query.Get("outcome")}
-	if model := query.Get("model"); model != "" {
-		q.models = namesOf(c, model)
-	}
-	if given := query.Get("limit"); given != "" {
-		n, err := strconv.Atoi(given)
-		if err != nil || n < 0 || n > mostRequestLimit {
-			return q, translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be a number of requests from 0 to %d.`, mostRequestLimit))
-		}
-		q.limit = n
-	}
-	return q, nil
 }
 
 // namesOf are the names that a model may have in what is kept of it. It may be gone from the disk.

@@ -43,8 +43,8 @@ var Routes = []endpoint.Route{
 	endpoint.Get("/api/v1/models/download", access.ScopeModelsRead, listDownloads),
 	endpoint.Get("/api/v1/models/download/*", access.ScopeModelsRead, downloadStatus),
 	endpoint.Get("/api/v1/models/download/status/*", access.ScopeModelsRead, downloadStatus),
-	endpoint.Post("/api/v1/models/download/*/pause", access.ScopeModelsManage, pauseDownload),
-	endpoint.Post("/api/v1/models/download/*/resume", access.ScopeModelsManage, resumeDownload),
-	endpoint.Post("/api/v1/models/download/*/cancel", access.ScopeModelsManage, cancelDownload),
+	endpoint.Post("/api/v1/models/download/*/pause", access.ScopeModelsManage, changeDownload("pause")),
+	endpoint.Post("/api/v1/models/download/*/resume", access.ScopeModelsManage, changeDownload("resume")),
+	endpoint.Post("/api/v1/models/download/*/cancel", access.ScopeModelsManage, changeDownload("cancel")),
 	endpoint.Get("/api/v1/models/download/*/events", access.ScopeModelsRead, downloadEvents),
 }

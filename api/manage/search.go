@@ -1,8 +1,6 @@
 package manage
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -15,17 +13,13 @@ import (
 // search is GET /api/v1/models/search?query=qwen3+4b&limit=10. It takes the right to download: each search makes the server send a
 // dozen requests to its hubs.
 func search(c *endpoint.Call) error {
-	query := c.Request.URL.Query()
-	if query.Get("query") == "" {
+	query := parametersOf(c)
+	limit := query.number("limit", 1, hub.MaxResults, 0)
+	switch {
+	case query.Get("query") == "":
 		return translate.Missing("query")
-	}
-	limit := 0
-	if given := query.Get("limit"); given != "" {
-		n, err := strconv.Atoi(given)
-		if err != nil || n < 1 || n > hub.MaxResults {
-			return translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be from 1 to %d.`, hub.MaxResults))
-		}
-		limit = n
+	case query.err != nil:
+		return query.err
 	}
 	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {

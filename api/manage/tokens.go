@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,16 +18,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-)
-
-type (
-	tokensAnswer struct {
-		Tokens []resource.Token `json:"tokens"`
-	}
-	revokedToken struct {
-		ID      string `json:"id"`
-		Revoked bool   `json:"revoked"`
-	}
 )
 
 // DescribeToken returns what the native API says of a token, without its secret.
@@ -47,11 +38,11 @@ func listTokens(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	list := tokensAnswer{[]resource.Token{}}
+	list := []resource.Token{}
 	for i := range tokens {
-		list.Tokens = append(list.Tokens, DescribeToken(&tokens[i]))
+		list = append(list, DescribeToken(&tokens[i]))
 	}
-	return c.Answer(list)
+	return c.Answer(map[string]any{"tokens": list})
 }
 
 // createToken is POST /api/v1/tokens.
@@ -106,7 +97,7 @@ func revokeToken(c *endpoint.Call) error {
 	if err := c.Node.Access.Tokens.Revoke(c.Request.Context(), c.Param); err != nil {
 		return noToken(err)
 	}
-	return c.Answer(revokedToken{c.Param, true})
+	return c.Answer(map[string]any{"id": c.Param, "revoked": true})
 }
 
 func noToken(err error) error {
@@ -132,20 +123,8 @@ func editToken(t *access.Token, body *jsonbody.Body) error {
 		}
 		t.Name = name
 	}
-	for _, field := range []struct {
-		name string
-		set  func([]string)
-	}{
-		{"scopes", func(words []string) { t.Scopes = scopesOf(words) }},
-		{"models", func(words []string) { t.Models = words }},
-	} {
-		words, given, bad := stringsOf(body, field.name)
-		if bad != nil {
-			return bad
-		}
-		if given {
-			field.set(words)
-		}
+	if bad := cmp.Or(editWords(&t.Scopes, body, "scopes"), editWords(&t.Models, body, "models")); bad != nil {
+		return bad
 	}
 	if err := editExpiry(t, body.Get("expires_at")); err != nil {
 		return err
@@ -153,38 +132,27 @@ func editToken(t *access.Token, body *jsonbody.Body) error {
 	return editLimits(t, body.Get("limits"))
 }
 
-func scopesOf(words []string) []access.Scope {
-	scopes := make([]access.Scope, len(words))
-	for i, w := range words {
-		scopes[i] = access.Scope(w)
-	}
-	return scopes
-}
-
 // maxWords is the maximum number of a token's scopes, or of its patterns.
 const maxWords = 1024
 
-// stringsOf reads an array of strings.
-func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ *translate.Error) {
+// editWords reads an array of strings, if it is given.
+func editWords[T ~string](to *[]T, body *jsonbody.Body, name string) *translate.Error {
 	v := body.Get(name)
 	if !v.Exists() || v.Type == gjson.Null {
-		return nil, false, nil
-	}
-	bad := translate.Invalid("invalid_type", name, fmt.Sprintf("%q must be an array of strings.", name))
-	if !v.IsArray() {
-		return nil, false, bad
+		return nil
 	}
 	all := jsonbody.AtMost(maxWords, v)
 	if len(all) > maxWords {
-		return nil, false, translate.Invalid("invalid_value", name, fmt.Sprintf("%q must hold at most %d strings.", name, maxWords))
+		return translate.Invalid("invalid_value", name, fmt.Sprintf("%q must hold at most %d strings.", name, maxWords))
 	}
-	for _, w := range all {
-		if w.Type != gjson.String {
-			return nil, false, bad
+	words := make([]T, len(all))
+	for i, w := range all {
+		if words[i] = T(w.Str); !v.IsArray() || w.Type != gjson.String {
+			return translate.Invalid("invalid_type", name, fmt.Sprintf("%q must be an array of strings.", name))
 		}
-		words = append(words, w.Str)
 	}
-	return words, true, nil
+	*to = words
+	return nil
 }
 
 // editExpiry reads when a token expires: a time, or null for never.

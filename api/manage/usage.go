@@ -2,8 +2,6 @@ package manage
 
 import (
 	"cmp"
-	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,9 +39,9 @@ func usage(c *endpoint.Call) error {
 	if by == byHour {
 		return hourlyUsage(c)
 	}
-	from, to, bad := usagePeriod(c.Request.URL.Query(), time.Now().UTC())
-	if bad != nil {
-		return bad
+	from, to, err := usagePeriod(parametersOf(c))
+	if err != nil {
+		return err
 	}
 	if _, ok := usageGroups[by]; !ok && by != "" {
 		return translate.Invalid("invalid_value", "by", `"by" must be hour, day, model or token.`)
@@ -82,35 +80,38 @@ func dayOf(key store.UsageKey) string {
 	return time.Unix(int64(key.Day)*24*60*60, 0).UTC().Format(time.DateOnly)
 }
 
-// maxUsageDays bounds since, in days.
-const maxUsageDays = 10_000
-
 // usagePeriod reads the days of which the usage is requested.
-func usagePeriod(query url.Values, now time.Time) (from, to time.Time, _ *translate.Error) {
-	to = now
-	from = to.AddDate(0, 0, 1-usageDays)
-	if since := query.Get("since"); since != "" {
-		days, ok := strings.CutSuffix(since, "d")
-		n, err := strconv.Atoi(days)
-		switch {
-		case !ok || err != nil || n < 1 || n > maxUsageDays:
-			return from, to, translate.Invalid("invalid_value", "since", fmt.Sprintf(`"since" must be a number of days up to %d, such as 7d: today counts as one.`, maxUsageDays))
-		case query.Get("from") != "" || query.Get("to") != "":
-			return from, to, translate.Invalid("invalid_value", "since", `Give either "since", or "from" and "to".`)
-		}
-		from = to.AddDate(0, 0, 1-n)
+func usagePeriod(query *parameters) (from, to time.Time, _ error) {
+	to = time.Now().UTC()
+	from = to.AddDate(0, 0, 1-query.since(usageDays, map[string]int{"d": 10_000}))
+	if query.Get("since") != "" && (query.Get("from") != "" || query.Get("to") != "") {
+		query.wrong("since", `absent where "from" or "to" is given`)
 	}
 	for name, day := range map[string]*time.Time{"from": &from, "to": &to} {
 		if given := query.Get(name); given != "" {
 			t, err := time.Parse(time.DateOnly, given)
 			if err != nil {
-				return from, to, translate.Invalid("invalid_value", name, `"`+name+`" must be a day such as 2026-01-31.`)
+				query.wrong(name, "a day such as 2026-01-31")
 			}
 			*day = t
 		}
 	}
-	if from.Format(time.DateOnly) > to.Format(time.DateOnly) {
-		return from, to, translate.Invalid("invalid_value", "from", `"from" is after "to"; without "to", the last day is today, in UTC.`)
+	if query.err == nil && from.Format(time.DateOnly) > to.Format(time.DateOnly) {
+		query.wrong("from", `no later than "to", which is today, in UTC, if it isn't given`)
 	}
-	return from, to, nil
+	return from, to, query.err
+}
+
+// since reads a number of days or hours, of which the current one counts. most has the most of each unit.
+func (p *parameters) since(absent int, most map[string]int) int {
+	given := p.Get("since")
+	if given == "" {
+		return absent
+	}
+	unit := given[len(given)-1:]
+	n, err := strconv.Atoi(strings.TrimSuffix(given, unit))
+	if err != nil || n < 1 || n > most[unit] {
+		p.wrong("since", "such as 7d: a number of days, or with by=hour of at most a week's hours or days. The current one counts")
+	}
+	return n
 }

@@ -2,9 +2,7 @@ package manage
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,10 +27,7 @@ func usageBy(c *endpoint.Call, by string, used map[store.UsageKey]store.UsageCou
 	sums := map[string]*resource.UsageRow{}
 	for key, n := range used {
 		row := usageGroups[by](key)
-		name := row.Day + row.Model
-		if row.Owner != nil {
-			name = *row.Owner
-		}
+		name := nameOf(row)
 		if sums[name] == nil {
 			sums[name] = &row
 		}
@@ -52,16 +47,16 @@ func usageBy(c *endpoint.Call, by string, used map[store.UsageKey]store.UsageCou
 		if by != "day" {
 			byTokens = cmp.Compare(b.TokensIn+b.TokensOut, a.TokensIn+a.TokensOut)
 		}
-		return cmp.Or(byTokens, cmp.Compare(a.Day+a.Model, b.Day+b.Model), cmp.Compare(ownerOf(a), ownerOf(b)))
+		return cmp.Or(byTokens, cmp.Compare(nameOf(a), nameOf(b)))
 	})
 	return c.Answer(answer)
 }
 
-func ownerOf(row resource.UsageRow) string {
-	if row.Owner == nil {
-		return ""
+func nameOf(row resource.UsageRow) string {
+	if row.Owner != nil {
+		return *row.Owner
 	}
-	return *row.Owner
+	return row.Day + row.Model
 }
 
 func addUsage(to *resource.UsageCount, n store.UsageCount) {
@@ -103,23 +98,21 @@ func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
 // byHour is the value of by for the usage of each hour and model.
 const byHour = "hour"
 
-const (
-	usageHours     = 24     // if the request doesn't say
-	mostUsageHours = 7 * 24 // of one request
-)
-
 // hourlyUsage answers with the usage of each hour and model in the last hours: everybody's together for an administrator, otherwise the
 // identity's own.
 func hourlyUsage(c *endpoint.Call) error {
-	query := c.Request.URL.Query()
+	query := parametersOf(c)
 	for _, name := range []string{"from", "to"} {
 		if query.Get(name) != "" {
 			return translate.Invalid("invalid_value", name, `With by=hour, give "since" in place of "from" and "to".`)
 		}
 	}
-	hours, bad := hoursOf(query.Get("since"))
-	if bad != nil {
-		return bad
+	hours := query.since(24, map[string]int{"h": 7 * 24, "d": 7})
+	if query.err != nil {
+		return query.err
+	}
+	if strings.HasSuffix(query.Get("since"), "d") {
+		hours *= 24
 	}
 	to := time.Now().UTC().Truncate(time.Hour)
 	from := to.Add(time.Duration(1-hours) * time.Hour)
@@ -136,22 +129,4 @@ func hourlyUsage(c *endpoint.Call) error {
 	}
 	slices.SortFunc(answer.Usage, func(a, b resource.UsedHour) int { return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Model, b.Model)) })
 	return c.Answer(answer)
-}
-
-// hoursOf reads a number of hours, such as 24h or 7d. The current one counts.
-func hoursOf(since string) (int, *translate.Error) {
-	if since == "" {
-		return usageHours, nil
-	}
-	unit := 1
-	number, ok := strings.CutSuffix(since, "h")
-	if !ok {
-		number, ok = strings.CutSuffix(since, "d")
-		unit = 24
-	}
-	n, err := strconv.Atoi(number)
-	if !ok || err != nil || n < 1 || n > mostUsageHours/unit {
-		return 0, translate.Invalid("invalid_value", "since", fmt.Sprintf(`With by=hour, "since" must be a number of hours up to %dh, or of days up to %dd: the current hour counts as one.`, mostUsageHours, mostUsageHours/24))
-	}
-	return n * unit, nil
 }
