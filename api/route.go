@@ -23,6 +23,14 @@ import (
 // dialects are all dialects. A request is in the first that owns it.
 var dialects = []*endpoint.Dialect{anthropic.Dialect, ollama.Dialect, openai.V0, native.Dialect, responses.Dialect, openai.Dialect}
 
+// DialectNames returns the names of all dialects in metrics and logs.
+func DialectNames() (names []string) {
+	for _, d := range dialects {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
 // dialectOf returns the dialect of a request, whether or not there is such an endpoint.
 func dialectOf(r *http.Request) *endpoint.Dialect {
 	i := slices.IndexFunc(dialects, func(d *endpoint.Dialect) bool { return d.Owns(r) })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -101,7 +102,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		collectEngines(ch, overview.Instances)
 		collectSwaps(ch, counts)
 		traffic := n.Record.Traffic.Snapshot()
-		traffic.Preset(maps.Keys(counts))
+		traffic.Preset(api.DialectNames(), maps.Keys(counts))
 		collectTraffic(ch, traffic)
 		figures.collect(ch)
 		collectUsed(ch, n.Record.Usage.Totals)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/node/record"
 )
 
@@ -194,7 +195,7 @@ func TestPrometheus_WordsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"outcome": slices.Concat(record.ErrorKinds(), record.UsualOutcomes(), []string{"ok", "error", "failed"}), "kind": record.ErrorKinds(), "dialect": record.Dialects}
+	known := map[string][]string{"outcome": slices.Concat(record.ErrorKinds(), record.UsualOutcomes(), []string{"ok", "error", "failed"}), "kind": record.ErrorKinds(), "dialect": api.DialectNames()}
 	found := 0
 	for _, m := range wordLabel.FindAllStringSubmatch(string(alerts)+strings.Join(queries(t), "\n"), -1) {
 		for word := range strings.SplitSeq(m[2], "|") {

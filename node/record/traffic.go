@@ -25,9 +25,6 @@ type RequestKey struct{ Model, Dialect, Outcome string }
 // ErrorKey is what errors are counted by.
 type ErrorKey struct{ Dialect, Kind string }
 
-// Dialects are the values of a key's dialect.
-var Dialects = []string{"anthropic", "native", "ollama", "openai", "responses", "v0"}
-
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
 var unavailable = []string{
 	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy",
@@ -103,16 +100,16 @@ func noTraffic() ModelTraffic {
 	}
 }
 
-// Preset adds what may yet happen, with no event so far: each kind of error, and for each model in use, among which are those given, its
-// figures and the usual outcomes. Without that, the first event of a series is lost: it isn't a growth.
-func (t *Traffic) Preset(models iter.Seq[string]) {
+// Preset adds what may yet happen in some dialects, with no event so far: each kind of error, and for each model in use, among which are
+// those given, its figures and the usual outcomes. Without that, the first event of a series is lost: it isn't a growth.
+func (t *Traffic) Preset(dialects []string, models iter.Seq[string]) {
 	for model := range models {
 		if _, ok := t.Models[model]; !ok {
 			t.Models[model] = noTraffic()
 		}
 	}
 	kinds, outcomes := ErrorKinds(), UsualOutcomes()
-	for _, dialect := range Dialects {
+	for _, dialect := range dialects {
 		for _, kind := range kinds {
 			t.Errors[ErrorKey{dialect, kind}] += 0
 		}

@@ -13,7 +13,7 @@ func TestTraffic_Preset(t *testing.T) {
 	counter.Observe(&Summary{Model: "a/asked", Dialect: "openai", Outcome: "engine_failed"}, true)
 	counter.Observe(&Summary{Dialect: "native", Outcome: "invalid_api_key"}, false)
 	traffic := counter.Snapshot()
-	traffic.Preset(slices.Values([]string{"a/loaded"}))
+	traffic.Preset([]string{"anthropic", "native", "openai", "v0"}, slices.Values([]string{"a/loaded"}))
 	for key, want := range map[RequestKey]uint64{
 		{"a/asked", "openai", "engine_failed"}: 1, {"a/asked", "v0", "ok"}: 0, {"a/loaded", "native", "model_load_failed"}: 0, {"a/loaded", "anthropic", "cancelled"}: 0,
 	} {
