@@ -70,7 +70,7 @@ func TestArchitecture_NamesExist(t *testing.T) {
 
 // leadingFolders are the folders with which a line of the layout begins.
 func leadingFolders(line string) (all []string) {
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		if !folderName.MatchString(word) {
 			break
 		}
