@@ -20,17 +20,20 @@ func init() { caddy.RegisterModule(new(Handler)) }
 // handler. If no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take
 // an empty answer for a success.
 type Handler struct {
-	// The API families that the site serves. Default: all.
+	// The API families that the site serves: "native" (/api/v1 and the greeting), "v0" (/api/v0), "openai" (/v1, /rerank and /v2/rerank),
+	// "anthropic" (/v1), "ollama" (/api/tags, /api/chat and the others of its API). Requests for others go to the site's other handlers.
+	// Health and root.crt are always served. Default: all.
 	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
 	MaxBody option.Size `json:"max_body,omitempty" args:"<size>" max:"2GiB"`
 
-	// The origins whose web pages may use the API from a browser, such as https://app.example; "*": all. Default: none.
+	// The origins whose web pages may use the API from a browser, exactly as browsers send them, such as https://app.example; "*": all.
+	// Default: none.
 	CORS []string `json:"cors,omitempty" args:"<origin...>"`
 
-	// Whether people who open the site in a browser get a page to use the server with, at the path / unless another handler answers
-	// that. Default: on, if the site serves the family "native", which the page needs.
+	// Gives people who open the site in a browser a page to use the server with, at the path / unless another handler answers that. Default:
+	// on, if the site serves the family "native", which the page needs.
 	Page *bool `json:"page,omitempty"`
 
 	// What the path / answers to clients that aren't browsers: "ollama" makes it say "Ollama is running", by which clients of Ollama's API

@@ -25,7 +25,6 @@ This page is made from the texts of the commands (` + "`make reference`" + `), w
 Most commands talk to the server that runs on ` + "`$LMCADDY_HOME`" + `, over a socket in that folder, which only the user that runs the server can
 use. ` + "`--host URL`" + ` talks to another server over HTTP, with the token in ` + "`--token`" + ` or ` + "`$LM_API_TOKEN`" + ` if it needs one. Results go to standard
 output, notes and progress to standard error. The exit status is 0 on success, otherwise 1, with the reason on standard error.
-[Operation](operation.md#commands) says more about them.
 `
 
 func makeReference() string {

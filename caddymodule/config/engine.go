@@ -33,19 +33,23 @@ func findEngine(name string) (node.Engine, error) {
 
 // Engine is the configuration of an engine.
 type Engine struct {
-	// The executable.
+	// The executable. A file that doesn't exist causes a warning.
 	Path string `json:"path,omitempty" args:"<file>" otherwise:"the selected runtime (lmcaddy runtime ls), else the one on PATH"`
 
-	// Instead of a path, the executable and the arguments that come before all others. Only for mlx_lm, which any command may start.
+	// Instead of a path, the executable and the arguments that come before all others, such as python3 -m mlx_lm server. Only for mlx_lm,
+	// which any command may start. It runs in an empty folder, with a short list of environment variables; env NAME=value before it sets
+	// more.
 	Command []string `json:"command,omitempty" args:"<word...>" repeat:"replaces"`
 
 	// How many requests an instance answers at a time.
 	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1" otherwise:"4, or fewer if memory is scarce"`
 
-	// Arguments appended to those of every instance.
+	// Arguments appended to those of every instance: see llama-server --help and mlx_lm.server --help. Files need their full path, and
+	// sandbox_read.
 	Args []string `json:"args,omitempty" args:"<argument...>" secret:"args"`
 
-	// Whether each instance runs in a sandbox, if the system has one: Linux with Landlock. mlx_lm always runs without one.
+	// Runs each instance in a sandbox, if the system has one: Linux with Landlock. By default, one that hides a GPU is left out where only
+	// this machine is served. mlx_lm always runs without one.
 	Sandbox *bool `json:"sandbox,omitempty" otherwise:"on"`
 
 	// Additional files and folders that an instance may read and execute in its sandbox, such as those that its arguments name. The model,

@@ -14,29 +14,32 @@ func (Models) Key(name string) (string, error) { return strings.ToLower(name), n
 
 // Model is the settings of one model.
 type Model struct {
-	// Other names of the model. A * stands for any characters but a slash.
+	// Other names of the model. A * stands for any characters but a slash. Keys go before aliases, and aliases before patterns, of which the
+	// longest that fits counts.
 	Aliases []string `json:"aliases,omitempty" word:"alias" args:"<name...>"`
 
-	// How many tokens one request gets. Default: the model's maximum, but at most 32768, and no more than fits.
+	// How many tokens one request gets, rounded up to a multiple of 256. Default: the model's maximum, but at most 32768, and no more than
+	// fits.
 	ContextLength int `json:"context_length,omitempty" args:"<tokens>" min:"1"`
 
 	// How many requests an instance answers at a time. Default: the engine's setting.
 	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1"`
 
-	// The model that drafts for this one (speculative decoding). Default: none.
+	// The model that drafts for this one (speculative decoding), in the same engine: one with the same vocabulary, or a drafter. Default:
+	// none.
 	DraftModel string `json:"draft_model,omitempty" args:"<key>"`
 
-	// Whether the model is loaded at start.
+	// Loads the model at start.
 	Preload bool `json:"preload,omitempty"`
 
-	// Whether the model is never evicted.
+	// Never evicts the model to make room for another.
 	Pin bool `json:"pin,omitempty"`
 
 	// How long the model may be idle before it is unloaded, however it was loaded; 0: it stays loaded. Default: idle_ttl if it was loaded
 	// on first use, else 0.
 	TTL *caddy.Duration `json:"ttl,omitempty" args:"<duration>"`
 
-	// Whether the states of its conversations may be kept in files. Default: on.
+	// Lets the states of its conversations be kept in files. Default: on.
 	Warm *bool `json:"warm,omitempty"`
 
 	// The GPUs that the model may be on, by the engine's names, such as CUDA0; or none, for the processor. Default: the one with the most
@@ -46,7 +49,7 @@ type Model struct {
 	// How many of its layers are on GPUs; 0: none. Default: all, or as many as there is room for.
 	GPULayers *int `json:"gpu_layers,omitempty" args:"<n>" min:"0"`
 
-	// Arguments appended to the engine's.
+	// Arguments appended to the engine's. Those that place the model on GPUs, such as -ngl, go before devices and gpu_layers.
 	Args []string `json:"args,omitempty" args:"<argument...>" secret:"args"`
 }
 

@@ -117,7 +117,8 @@ type Hub struct {
 	// for this machine alone.
 	URL string `json:"url" head:"<url>" secret:"password"`
 
-	// The token that requests to this hub have, and no other. It may be a placeholder, such as {env.HF_TOKEN}. Default: none.
+	// The token that requests to this hub have, and no other, even after a redirect. It may be a placeholder, such as {env.HF_TOKEN}.
+	// Default: none.
 	Token string `json:"token,omitempty" args:"<token>" secret:"all"`
 
 	// How long the hub may send nothing before a request is abandoned and retried.

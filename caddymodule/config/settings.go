@@ -24,14 +24,14 @@ type Settings struct {
 	// The folder that holds all state.
 	Home string `json:"home,omitempty" args:"<folder>" otherwise:"$LMCADDY_HOME, else ~/.lmcaddy" example:"/srv/lmcaddy"`
 
-	// Additional models folders. They are only read.
+	// Additional models folders. They are only read. One that doesn't exist causes a warning.
 	ModelsDirs []string `json:"models_dirs,omitempty" word:"models_dir" args:"<folder>" otherwise:"the home's alone" example:"/srv/models"`
 
 	// Additional names and addresses of this machine. Sites without authentication accept requests for them, and TLS on demand issues
 	// certificates for them.
 	Hosts []Host `json:"hosts,omitempty" args:"<name or address...>" otherwise:"none" example:"server.lan"`
 
-	// Whether a model is loaded when a request first names it.
+	// Loads a model when a request first names it. With off, only loaded models answer.
 	JIT *bool `json:"jit,omitempty" default:"on"`
 
 	// How long a model that was loaded on first use may be idle before it is unloaded; 0: it stays loaded.
@@ -43,7 +43,8 @@ type Settings struct {
 	// How many models are downloaded at a time; others wait.
 	MaxDownloads int `json:"max_downloads,omitempty" args:"<n>" min:"1" default:"3" example:"1"`
 
-	// How much of the machine's memory all instances may take together: a share of it, such as 85%, or a size, such as 20GiB.
+	// How much of the machine's memory all instances may take together: a share of it, such as 85%, or a size, such as 20GiB. The machine's
+	// memory is at most what the process's control group allows.
 	MemoryBudget Budget `json:"memory_budget,omitempty" args:"<share>|<size>" default:"85%" example:"20GiB"`
 
 	// How much of each GPU's own memory all instances may take together: a share of it, such as 95%, or a size, such as 20GiB. What other
@@ -53,11 +54,13 @@ type Settings struct {
 	// The same for single GPUs, by the engine's name for them, such as CUDA0.
 	GPUMemories map[string]Budget `json:"gpu_memories,omitempty" word:"gpu_memory" args:"<device> <share>|<size>" example:"CUDA0 20GiB"`
 
-	// How many requests may wait for each model; more are refused. 0: unlimited.
+	// How many requests may wait for each model; more are refused. 0: unlimited. Owners (tokens, users) are served in turn, and a full queue
+	// refuses the newest request of the owner with the most.
 	Queue *int `json:"queue,omitempty" args:"<n>" min:"0" default:"512" example:"64"`
 
 	// How much memory the bodies of all requests may take together: those that are being read, that wait and that are being answered. One
-	// token may take a quarter of it. The default is at least 256 MiB.
+	// token may take a quarter of it. More are refused with Retry-After: 503 for the server's limit, 429 for the token's. A request that is
+	// alone is limited by max_body only. The default is at least 256 MiB.
 	BodyMemory option.Size `json:"body_memory,omitempty" args:"<size>" max:"1TiB" otherwise:"a sixteenth of the memory" example:"1GiB"`
 
 	// How many requests to models are kept whole, with their answers, for administrators to inspect. They are in memory alone, and bounded
@@ -65,7 +68,7 @@ type Settings struct {
 	Inspect int `json:"inspect,omitempty" args:"<n>" min:"0" default:"0" example:"100"`
 
 	// The longest time that an engine may make no progress, while it loads or answers, before it counts as hung. Once an engine's speed is
-	// known, one that hangs during requests is ended sooner.
+	// known, one that hangs during requests is ended sooner. Raise it where one batch of a prompt takes longer.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty" args:"<duration>" default:"5m" example:"90s"`
 
 	// How long a client may read nothing of its answer before its request is cancelled.
@@ -81,7 +84,10 @@ type Settings struct {
 	// Which states of conversations are kept in files, so that they needn't be processed again.
 	Warm Warm `json:"warm,omitzero" default:"on" example:"off"`
 
-	// Which of the features that are off by default are allowed.
+	// Which of the features that are off by default are allowed. "plugin_mcp": native chats may use the servers of mcp.json.
+	// "ephemeral_mcp": native chats may use servers that the request names. "remote_mcp": /v1/responses may use servers that the request
+	// names, and with "plugin_mcp" those of mcp.json. "raw_grammar": completions may have a grammar, with which a client can keep an engine
+	// busy.
 	Allow []string `json:"allow,omitempty" args:"ephemeral_mcp|plugin_mcp|remote_mcp|raw_grammar..." otherwise:"nothing"`
 
 	// The hosts without a public address that a request's MCP server may have: names, addresses or networks, such as 10.0.0.0/8, each with
@@ -97,7 +103,7 @@ type Settings struct {
 	// How many answers of the model a chat with MCP tools may take. For the last one, the model gets no tools.
 	MCPMaxRounds int `json:"mcp_max_rounds,omitempty" args:"<n>" min:"2" default:"25" example:"10"`
 
-	// What GET /v1/models lists: the loaded instances, or every model.
+	// What GET /v1/models lists: the loaded instances, or also all other models.
 	ListModels string `json:"list_models,omitempty" args:"loaded|all" default:"loaded"`
 
 	// What happens to a request for an unknown model, or for none: with "strict" it is refused; with "single" the one loaded model of its
@@ -132,7 +138,7 @@ type Settings struct {
 
 	// Request defaults, by a name that requests choose them by in the field "preset": the values of fields. The field "system_prompt" is a
 	// system message for requests that have none. A value that is JSON is taken as such, and any other is a string. Several values are an
-	// array.
+	// array. A request's own fields take precedence. A grammar needs the gate "raw_grammar" here, too.
 	Presets Presets `json:"presets,omitempty" word:"preset" args:"<name>" otherwise:"none" example:"short {\n\t\t\tmax_tokens 200\n\t\t}"`
 }
 

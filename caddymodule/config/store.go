@@ -19,7 +19,7 @@ type Store struct {
 	// How many turns are kept. Beyond that, whole conversations are deleted, the least recently used first.
 	MaxTurns int `json:"max_turns,omitempty" args:"<n>" min:"0" otherwise:"0 (unlimited)" example:"100000"`
 
-	// How long a verified token stays valid while the store is unreachable; 0: not at all.
+	// How long a verified token stays valid while the store is unreachable; 0: not at all. Other tokens are refused meanwhile.
 	TokenGrace *caddy.Duration `json:"token_grace,omitempty" args:"<duration>" default:"5m" example:"10m"`
 }
 
@@ -50,7 +50,8 @@ type Warm struct {
 	// Whether no states are kept, and those that there are are deleted. Default: false.
 	Off bool `json:"off,omitempty" head:"off|on|<size>"`
 
-	// How much all files may take together. A tenth of the disk, or 1 GiB if that is less, always stays free.
+	// How much all files may take together. A tenth of the disk, or 1 GiB if that is less, always stays free. Without room, the least
+	// recently used states are deleted; of several owners, first those of one with more than half.
 	Size option.Size `json:"size,omitempty" args:"<size>" max:"1PiB" otherwise:"1/10 of the free disk, at most 50 GiB" example:"20GiB"`
 
 	// How long a state is kept that isn't used; 0: as long as there is room.

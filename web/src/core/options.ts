@@ -11,7 +11,7 @@ export const options: Record<string, Option> = {
 	"home": { about: "The folder that holds all state", example: "/srv/lmcaddy" },
 	"models_dir": { about: "Additional models folders", example: "/srv/models" },
 	"hosts": { about: "Additional names and addresses of this machine", example: "server.lan" },
-	"jit": { about: "Whether a model is loaded when a request first names it", example: "off" },
+	"jit": { about: "Loads a model when a request first names it", example: "off" },
 	"idle_ttl": { about: "How long a model that was loaded on first use may be idle before it is unloaded; 0: it stays loaded", example: "2h" },
 	"max_loaded": { about: "How many instances may be loaded at a time", example: "3" },
 	"max_downloads": { about: "How many models are downloaded at a time; others wait", example: "1" },
