@@ -246,8 +246,8 @@ lint: ## Runs the linter
 	for os in darwin windows; do GOOS=$$os go vet ./api/... ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
 .PHONY: reference
-reference: ## Makes docs/caddyfile.md, docs/commands.md, docs/metrics.md, docs/api/fields.md and web/src/core/options.ts from the code
-	go test -tags $(TAGS) ./api -run '^TestFields_AreAsDocumented$$' -count 1 -update
+reference: ## Makes docs/caddyfile.md, docs/commands.md, docs/metrics.md, docs/api/endpoints.md, docs/api/fields.md and web/src/core/options.ts from the code
+	go test -tags $(TAGS) ./api -run 'AreAsDocumented$$' -count 1 -update
 	go test -tags $(TAGS) ./caddymodule ./caddymodule/command -run '^TestReference_' -count 1 -update
 
 .PHONY: fmt

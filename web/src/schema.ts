@@ -727,6 +727,7 @@ export interface components {
         Capabilities: {
             reasoning?: components["schemas"]["ReasoningChoices"];
             trained_for_tool_use: boolean;
+            /** @description It takes images. */
             vision: boolean;
         };
         /** @description The data of an event of a stream. Its type is the event's name, too. */
@@ -1358,13 +1359,17 @@ export interface components {
              * @default false
              */
             estimate_only: boolean | null;
+            /** @description Prompt tokens that are evaluated at a time; a model has no more slots than that. 1 is raised to the 2 that llama-server needs. */
             eval_batch_size?: number | null;
+            /** @description By default, the engine chooses. */
             flash_attention?: boolean | null;
             /** @description The id of the instance, by which requests can use it. */
             identifier?: string | null;
             /** @description The model, by any of its names. */
             model: string;
+            /** @description Active experts of a mixture of experts. */
             num_experts?: number | null;
+            /** @description false keeps the cache in the machine's memory. */
             offload_kv_cache_to_gpu?: boolean | null;
             /** @description Requests that the instance answers at a time. */
             parallel?: number | null;
@@ -1470,7 +1475,10 @@ export interface components {
             loaded_instances: components["schemas"]["Instance"][];
             /** @description The model's maximum, in tokens. */
             max_context_length: number;
-            /** @example 4B */
+            /**
+             * @description The number of parameters, such as 4B.
+             * @example 4B
+             */
             params_string: string | null;
             /** @description The remotes that have the model. */
             places?: {
@@ -1483,6 +1491,7 @@ export interface components {
             }[];
             publisher: string;
             quantization: components["schemas"]["Quantization"] | null;
+            /** @description Of its files. */
             size_bytes: number;
             /** @enum {string} */
             type: "llm" | "embedding";
@@ -1509,6 +1518,7 @@ export interface components {
             display_name: string;
             /** @description It makes embeddings. */
             embeddings: boolean;
+            /** @description The engine that runs it. */
             engine: string;
             /** @description Of a mixture of experts. */
             experts?: {
@@ -1531,6 +1541,7 @@ export interface components {
             loaded_instances: components["schemas"]["Instance"][];
             /** @description The model's maximum, in tokens. */
             max_context_length: number;
+            /** @description Their number. */
             parameters: number | null;
             /** @example 4B */
             params_string: string | null;
@@ -1558,12 +1569,16 @@ export interface components {
             type: "llm" | "embedding";
             /** @description If the model is only on remotes that are such servers themselves: the ids of those that every request to it passes. */
             via?: string[];
+            /** @description Only where it is known. */
             vocabulary_size?: number;
         };
         ModelFile: {
             /** @description Below the models folder. */
             path: string;
-            /** @enum {string} */
+            /**
+             * @description Its part.
+             * @enum {string}
+             */
             role: "model" | "projector";
             size_bytes: number;
         };
@@ -1716,6 +1731,7 @@ export interface components {
         };
         OverviewInstance: {
             address?: string;
+            /** @description Tokens for one request. */
             context_length: number;
             /** @description How memory_bytes are spread over devices. Absent if that isn't known, as during a load. */
             devices?: {
@@ -1725,11 +1741,18 @@ export interface components {
             draft_model?: string;
             engine?: string;
             engine_version?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it is unloaded if it stays idle.
+             */
             expires_at?: string;
             id: string;
+            /** @description Slots in use. */
             in_use: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The end of the last request, or the load.
+             */
             last_used?: string;
             load_time_seconds?: number;
             /** Format: date-time */
@@ -1752,6 +1775,7 @@ export interface components {
             remote?: string;
             /** @description It will be restarted with other settings once it is idle. */
             renewing: boolean;
+            /** @description Of its process, measured within the last five seconds. */
             resident_memory_bytes?: number;
             sandbox?: string;
             slots: number;
