@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -277,6 +279,42 @@ func TestDocuments_FieldsOfTheNativeAPI(t *testing.T) {
 	for name := range names {
 		if !strings.Contains(described.String(), "`"+name+"`") && !strings.Contains(described.String(), `"`+name+`"`) {
 			t.Errorf("no document has the field %s", name)
+		}
+	}
+}
+
+var (
+	namedTest   = regexp.MustCompile("`(Test[A-Za-z_]+)(\\*?)`")
+	definedTest = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+)
+
+// TestDocuments_TestsOfPromisesExist: the tests that hold the promises of SECURITY.md exist.
+func TestDocuments_TestsOfPromisesExist(t *testing.T) {
+	t.Parallel()
+	var defined []string
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range definedTest.FindAllStringSubmatch(string(text), -1) {
+			defined = append(defined, m[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := namedTest.FindAllStringSubmatch(documents(t)["../../SECURITY.md"], -1)
+	if len(named) < 30 {
+		t.Errorf("only %d tests were found", len(named))
+	}
+	for _, m := range named {
+		if !slices.ContainsFunc(defined, func(name string) bool { return name == m[1] || m[2] != "" && strings.HasPrefix(name, m[1]) }) {
+			t.Errorf("there is no test %s%s", m[1], m[2])
 		}
 	}
 }
