@@ -75,12 +75,7 @@ func embedderOf(rq *text.Request, engine wire.Engine, e *request.Embedding) (wir
 	if !ok {
 		return nil, text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
 	}
-	if checker, ok := engine.(wire.EmbeddingChecker); ok {
-		if bad := checker.CheckEmbedding(e); bad != nil {
-			return nil, bad
-		}
-	}
-	return embedder, nil
+	return embedder, embedder.CheckEmbedding(e)
 }
 
 // rerank is POST /v1/rerank, under its other paths too.

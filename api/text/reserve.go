@@ -49,10 +49,8 @@ func (rq *Request) reserve(need access.Need, made int) (each int, _ error) {
 // is the number of tokens that earlier rounds have used.
 func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent int) error {
 	chat.NoTools = !chat.OffersTools(body)
-	if checker, ok := rq.Engine.(wire.ChatChecker); ok {
-		if bad := checker.CheckChat(body, chat); bad != nil {
-			return bad
-		}
+	if bad := rq.Engine.CheckChat(body, chat); bad != nil {
+		return bad
 	}
 	if err := rq.fits("messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
@@ -70,13 +68,11 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	return err
 }
 
-// ReserveCompletion is reserve for text completions: each candidate's request has a copy of the body. It also refuses a request that
-// the engine can't do.
+// ReserveCompletion is reserve for text completions by an engine that is a [wire.Completer]: each candidate's request has a copy of the body. It
+// also refuses a request that the engine can't do.
 func (rq *Request) ReserveCompletion(ask *request.Completion) error {
-	if checker, ok := rq.Engine.(wire.CompletionChecker); ok {
-		if bad := checker.CheckCompletion(rq.Body, ask); bad != nil {
-			return bad
-		}
+	if bad := rq.Engine.(wire.Completer).CheckCompletion(rq.Body, ask); bad != nil {
+		return bad
 	}
 	if err := rq.fits("prompt", len(rq.Body.Raw), ask.PromptBytes); err != nil {
 		return err

@@ -34,10 +34,8 @@ type ChatTask struct {
 }
 
 func (q *ChatTask) upstream(engine wire.Engine) (wire.Upstream, *translate.Error) {
-	if checker, ok := engine.(wire.ChatChecker); ok {
-		if bad := checker.CheckChat(q.Body, q.Chat); bad != nil {
-			return wire.Upstream{}, bad
-		}
+	if bad := engine.CheckChat(q.Body, q.Chat); bad != nil {
+		return wire.Upstream{}, bad
 	}
 	return engine.Chat(q.Body, q.Chat, q.Choice), nil
 }
@@ -71,10 +69,8 @@ func (q *CompletionTask) upstream(engine wire.Engine) (wire.Upstream, *translate
 	if !ok {
 		return wire.Upstream{}, CompletesNothing(*q.Model)
 	}
-	if checker, ok := engine.(wire.CompletionChecker); ok {
-		if bad := checker.CheckCompletion(q.Body, q.Completion); bad != nil {
-			return wire.Upstream{}, bad
-		}
+	if bad := completer.CheckCompletion(q.Body, q.Completion); bad != nil {
+		return wire.Upstream{}, bad
 	}
 	return completer.Completion(q.Body, q.Completion, q.Prompt, q.Candidate), nil
 }

@@ -180,5 +180,3 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 func AppendNamedFrame(dst []byte, name string, data []byte) []byte {
 	return jsonbody.AppendFrame(append(append(append(dst, "event: "...), name...), '\n'), data)
 }
-
-var _ translate.Encoder = (*Stream)(nil)

@@ -31,6 +31,14 @@ func AppendJSON(dst []byte, v any) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
+// OrNull returns a text for JSON, in which the empty one is null.
+func OrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // AppendUnquoted appends the text of a JSON string that was scanned.
 func AppendUnquoted(dst, value []byte) []byte {
 	return translate.AppendUnescaped(dst, value[1:len(value)-1])

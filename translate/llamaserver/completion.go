@@ -36,6 +36,9 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	return wire.Upstream{Path: infillPath, Body: e.Pieces(body)}
 }
 
+// CheckCompletion implements [wire.Completer]: there is nothing that llama-server can't do.
+func (Wire) CheckCompletion(*jsonbody.Body, *request.Completion) *translate.Error { return nil }
+
 // textEdit returns what every request for a text has. The edit is that of the client's request.
 func textEdit(edit *jsonbody.Edit, limit int) jsonbody.Edit {
 	e := edit.Only(textFields)
@@ -193,5 +196,3 @@ func (w Wire) Unparsed(body *jsonbody.Body, chat *request.Chat, choice int, prom
 
 // UnparsedDecoder decodes the answer to a request of Unparsed.
 func (Wire) UnparsedDecoder() translate.Decoder { return &textDecoder{} }
-
-var _ wire.Unparser = Wire{}

@@ -290,8 +290,4 @@ func (r *rewriter) Said() wire.Said {
 	}
 }
 
-// Interface guards
-var (
-	_ wire.Rewriter = (*rewriter)(nil)
-	_ wire.Measurer = (*rewriter)(nil)
-)
+var _ wire.Measurer = (*rewriter)(nil)

@@ -208,10 +208,11 @@ func (w Wire) ContinueText(body *jsonbody.Body, c *request.Completion, prompt, c
 // Interface guards
 var (
 	_ wire.Specific      = Wire{}
-	_ wire.ChatChecker   = Wire{}
 	_ wire.Renderer      = Wire{}
 	_ wire.Dictator      = Wire{}
+	_ wire.Prompter      = Wire{}
 	_ wire.ThoughtLeaver = Wire{}
+	_ wire.Unparser      = Wire{}
 	_ wire.Continuer     = Wire{}
 	_ wire.TextContinuer = Wire{}
 )

@@ -171,12 +171,12 @@ func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstrea
 	return wire.Upstream{Path: "/v1/embeddings", Body: e.Pieces(body)}
 }
 
+// CheckEmbedding implements [wire.Embedder]: there is nothing that llama-server can't do.
+func (Wire) CheckEmbedding(*request.Embedding) *translate.Error { return nil }
+
 // Embedded parses {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
 func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
-	if got, ok := wire.ReadVectors(answer, inputs); ok {
-		return got, nil
-	}
-	return nil, translate.Nonsense()
+	return wire.ReadVectors(answer, inputs, translate.Nonsense())
 }
 
 // tooLong matches llama-server's message, with status 500, about an input that doesn't fit into one batch, the context of an
@@ -205,10 +205,5 @@ func (Wire) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
 
 // Reranked parses {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}.
 func (Wire) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
-	if got, ok := wire.ReadScores(answer, documents); ok {
-		return got, nil
-	}
-	return nil, translate.Nonsense()
+	return wire.ReadScores(answer, documents, translate.Nonsense())
 }
-
-var _ wire.Prompter = Wire{}

@@ -289,11 +289,9 @@ func (d *surplusDecoder) release() {
 
 // Interface guards
 var (
-	_ wire.Engine            = Wire{}
-	_ wire.Specific          = Wire{}
-	_ wire.Describer         = Wire{}
-	_ wire.ChatChecker       = Wire{}
-	_ wire.CompletionChecker = Wire{}
-	_ wire.Completer         = Wire{}
-	_ wire.Bounder           = Wire{}
+	_ wire.Engine    = Wire{}
+	_ wire.Specific  = Wire{}
+	_ wire.Describer = Wire{}
+	_ wire.Completer = Wire{}
+	_ wire.Bounder   = Wire{}
 )

@@ -179,5 +179,3 @@ func (s *LoadStream) End(dst []byte, instance string, seconds float64, result an
 func (s *LoadStream) Fail(dst []byte, err *translate.Error) []byte {
 	return appendEvent(dst, "error", `"error":`, AppendErrorObject(nil, err))
 }
-
-var _ translate.Encoder = (*Stream)(nil)

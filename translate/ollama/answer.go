@@ -239,5 +239,3 @@ func NotPulled(name string) *translate.Error {
 func LacksSupport(name, what string) *translate.Error {
 	return translate.Invalid("unsupported_model", "model", strconv.Quote(name)+" does not support "+what)
 }
-
-var _ translate.Encoder = (*Answer)(nil)

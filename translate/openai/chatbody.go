@@ -237,7 +237,7 @@ func (Errors) Status(e *translate.Error) int { return e.Status() }
 // AppendError appends {"error":{"message","type","param","code"}}, always with all four members.
 func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
 	kind := cmp.Or(errorTypes[e.Kind], "invalid_request_error")
-	return jsonbody.AppendJSON(dst, errorBody{errorObject{e.Message, kind, orNil(e.Param), orNil(e.EffectiveCode())}})
+	return jsonbody.AppendJSON(dst, ErrorBody{ErrorObject{e.Message, kind, jsonbody.OrNull(e.Param), jsonbody.OrNull(e.EffectiveCode())}})
 }
 
 // errorTypes are the types of errors other than "invalid_request_error".
@@ -253,21 +253,15 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindDiskFull:     "server_error",
 }
 
+// ErrorBody is the body of an error response.
 type (
-	errorBody struct {
-		Error errorObject `json:"error"`
+	ErrorBody struct {
+		Error ErrorObject `json:"error"`
 	}
-	errorObject struct {
+	ErrorObject struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    *string `json:"code"`
 	}
 )
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}

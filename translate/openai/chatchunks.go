@@ -184,5 +184,3 @@ func (t *ChatTail) append(dst, last, head []byte, o *translate.Outcome, timings 
 	}
 	return dst
 }
-
-var _ wire.Chunks = (*ChatChunks)(nil)

@@ -153,5 +153,3 @@ func (s *ChatStream) delta(dst []byte, c *wire.Chunk) []byte { return s.chunks.A
 func memberOf(name, value string) []byte {
 	return append(jsonbody.AppendString([]byte(`{"`+name+`":`), value), '}')
 }
-
-var _ translate.Encoder = (*ChatStream)(nil)

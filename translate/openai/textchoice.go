@@ -223,5 +223,3 @@ func likeliest(item gjson.Result, top int) textTop {
 	}
 	return append(out, '}')
 }
-
-var _ translate.Encoder = (*TextChoice)(nil)

@@ -250,10 +250,7 @@ func (w *base) CheckEmbedding(e *request.Embedding) *translate.Error {
 
 // Embedded parses {"data":[{"embedding":[…],"index":0}],"usage":{"prompt_tokens":3}}.
 func (w *base) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
-	if got, ok := wire.ReadVectors(answer, inputs); ok {
-		return got, nil
-	}
-	return nil, w.nonsense()
+	return wire.ReadVectors(answer, inputs, w.nonsense())
 }
 
 // Rerank asks for the ranks of all documents.
@@ -266,8 +263,5 @@ func (w *ranking) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
 
 // Reranked parses {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's [{"index":0,"score":0.81}].
 func (w *ranking) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
-	if got, ok := wire.ReadScores(answer, documents); ok {
-		return got, nil
-	}
-	return nil, w.nonsense()
+	return wire.ReadScores(answer, documents, w.nonsense())
 }

@@ -118,14 +118,9 @@ type counting struct{ ranking }
 
 // Interface guards
 var (
-	_ wire.Engine            = (*base)(nil)
-	_ wire.ChatChecker       = (*base)(nil)
-	_ wire.Completer         = (*base)(nil)
-	_ wire.CompletionChecker = (*base)(nil)
-	_ wire.Embedder          = (*base)(nil)
-	_ wire.EmbeddingChecker  = (*base)(nil)
-	_ wire.Prompter          = (*base)(nil)
-
-	_ wire.Ranker  = (*ranking)(nil)
-	_ wire.Counter = (*counting)(nil)
+	_ wire.Completer = (*base)(nil)
+	_ wire.Embedder  = (*base)(nil)
+	_ wire.Prompter  = (*base)(nil)
+	_ wire.Ranker    = (*ranking)(nil)
+	_ wire.Counter   = (*counting)(nil)
 )

@@ -75,7 +75,7 @@ func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
 		if err != nil {
 			return err
 		}
-		*to = orNil(text)
+		*to = jsonbody.OrNull(text)
 	}
 	if _, err = shortString(body, "service_tier"); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (r *Request) parseReasoning(body *jsonbody.Body, caps request.Caps) *transl
 	if err != nil {
 		return err
 	}
-	r.echo.Reasoning = echoedReasoning{orNil(effort), orNil(summary)}
+	r.echo.Reasoning = echoedReasoning{jsonbody.OrNull(effort), jsonbody.OrNull(summary)}
 	offered := caps.Efforts()
 	if effort == "" || len(offered) == 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // previousNotFound is the code of a previous_response_id that is unknown.
@@ -27,26 +28,14 @@ func (Errors) Status(e *translate.Error) int {
 
 // AppendError appends {"error":{"message","type","param","code"}}, always with all four members.
 func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
-	return jsonbody.AppendJSON(dst, errorBody{errorObjectOf(e)})
+	return jsonbody.AppendJSON(dst, openai.ErrorBody{Error: errorObjectOf(e)})
 }
 
-type (
-	errorBody struct {
-		Error errorObject `json:"error"`
-	}
-	errorObject struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-)
-
-func errorObjectOf(e *translate.Error) errorObject {
-	o := errorObject{Type: "invalid_request_error", Code: orNil(e.EffectiveCode()), Message: e.Message, Param: orNil(e.Param)}
+func errorObjectOf(e *translate.Error) openai.ErrorObject {
+	o := openai.ErrorObject{Type: "invalid_request_error", Code: jsonbody.OrNull(e.EffectiveCode()), Message: e.Message, Param: jsonbody.OrNull(e.Param)}
 	switch status := e.Status(); {
 	case isExternal(e) && o.Code == nil:
-		o.Type, o.Code, o.Param = "external_connector_error", orNil("http_error"), orNil("tools")
+		o.Type, o.Code, o.Param = "external_connector_error", jsonbody.OrNull("http_error"), jsonbody.OrNull("tools")
 	case e.Kind == translate.KindResponseNotFound && e.Code == "":
 		o.Code = nil
 	case status == http.StatusTooManyRequests:
@@ -78,11 +67,4 @@ func failureOf(e *translate.Error) *failure {
 		f.Code = "invalid_prompt"
 	}
 	return f
-}
-
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -72,7 +72,7 @@ func (a *Answer) appendObject(dst []byte) []byte {
 		ID: a.ID, Object: "response", Created: a.Created.Unix(), Status: a.Status(), Error: a.failure, Model: a.Model, Output: []json.RawMessage{},
 	}
 	if r := a.Request; r != nil {
-		o.Previous, o.echo = orNil(r.Previous), r.echo
+		o.Previous, o.echo = jsonbody.OrNull(r.Previous), r.echo
 	}
 	for _, out := range a.outputs {
 		if out.index >= 0 {
@@ -134,7 +134,7 @@ func AppendStored(dst []byte, s Stored) []byte {
 	_ = json.Unmarshal(s.Echo, &e) // it was encoded here
 	o := object{
 		ID: s.ID, Object: "response", Created: s.Created.Unix(), CompletedAt: e.CompletedAt, Status: s.Status, Error: e.Error, Model: s.Model,
-		Previous: orNil(s.Previous), Output: OutputItems(s.Out), echo: e.echo,
+		Previous: jsonbody.OrNull(s.Previous), Output: OutputItems(s.Out), echo: e.echo,
 	}
 	if e.Status != "" && s.Status != Queued && s.Status != InProgress {
 		o.Status = e.Status

@@ -245,5 +245,3 @@ func (s *Stream) part(name string, o *output, text string, logprobs json.RawMess
 	dst := append(s.placed(name, o), `,"content_index":0,"part":`...)
 	s.dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, part))
 }
-
-var _ translate.Encoder = (*Stream)(nil)

@@ -112,7 +112,7 @@ func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoe
 	made := request.NewTool(p.nameOf(known), description, parameters, where+".parameters", &p.work)
 	made.IsStrict = strict.Bool()
 	p.Functions = append(p.Functions, made)
-	e := echoedFunction{Type: "function", Name: name, Description: orNil(description), Parameters: json.RawMessage("null")}
+	e := echoedFunction{Type: "function", Name: name, Description: jsonbody.OrNull(description), Parameters: json.RawMessage("null")}
 	if parameters.IsObject() {
 		e.Parameters = json.RawMessage(parameters.Raw)
 	}
@@ -130,7 +130,7 @@ func (p *toolParser) custom(where string, known function, description string, fo
 		return nil, err
 	}
 	p.Functions = append(p.Functions, made)
-	e := echoedCustom{Type: "custom", Name: known.name, Description: orNil(description)}
+	e := echoedCustom{Type: "custom", Name: known.name, Description: jsonbody.OrNull(description)}
 	if format.IsObject() {
 		e.Format = json.RawMessage(format.Raw)
 	}

@@ -9,18 +9,19 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ReadVectors reads embeddings, {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}, whose vectors are numbers or base64. ok is false if
-// there isn't one for each input, or JSON can't represent it.
-func ReadVectors(answer []byte, inputs int) (_ *request.Embedded, ok bool) {
+// ReadVectors reads embeddings, {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}, whose vectors are numbers or base64. It
+// returns bad unless there is one for each input, which JSON can represent.
+func ReadVectors(answer []byte, inputs int, bad *translate.Error) (*request.Embedded, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
-		return nil, false
+		return nil, bad
 	}
 	got := &request.Embedded{Vectors: make([][]byte, inputs), Prompt: jsonbody.Count(gjson.GetBytes(answer, "usage.prompt_tokens"))}
-	ok = true
+	ok := true
 	gjson.GetBytes(answer, "data").ForEach(func(_, item gjson.Result) bool {
 		at := int(item.Get("index").Int())
 		vector := vectorOf(item.Get("embedding"))
@@ -29,7 +30,10 @@ func ReadVectors(answer []byte, inputs int) (_ *request.Embedded, ok bool) {
 		}
 		return ok
 	})
-	return got, ok && !slices.ContainsFunc(got.Vectors, func(v []byte) bool { return v == nil })
+	if !ok || slices.ContainsFunc(got.Vectors, func(v []byte) bool { return v == nil }) {
+		return nil, bad
+	}
+	return got, nil
 }
 
 // vectorOf returns a vector as little-endian float32, or nil if it is none.
@@ -61,11 +65,11 @@ func vectorOf(v gjson.Result) (vector []byte) {
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// ReadScores reads ranks, {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's [{"index":0,"score":0.81}]. ok is
-// false if there isn't one for each document.
-func ReadScores(answer []byte, documents int) (_ *request.Reranked, ok bool) {
+// ReadScores reads ranks, {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's [{"index":0,"score":0.81}]. It
+// returns bad unless there is one for each document.
+func ReadScores(answer []byte, documents int, bad *translate.Error) (*request.Reranked, *translate.Error) {
 	if !gjson.ValidBytes(answer) {
-		return nil, false
+		return nil, bad
 	}
 	all := gjson.ParseBytes(answer)
 	results, field := all.Get("results"), "relevance_score"
@@ -74,7 +78,7 @@ func ReadScores(answer []byte, documents int) (_ *request.Reranked, ok bool) {
 	}
 	got := &request.Reranked{Scores: make([]float64, documents), Prompt: jsonbody.Count(all.Get("usage.prompt_tokens"))}
 	seen := map[int]bool{}
-	ok = true
+	ok := true
 	results.ForEach(func(_, item gjson.Result) bool {
 		at, score := int(item.Get("index").Int()), item.Get(field)
 		if ok = at >= 0 && at < documents && !seen[at] && score.Type == gjson.Number && isFinite(score.Num); ok {
@@ -82,7 +86,10 @@ func ReadScores(answer []byte, documents int) (_ *request.Reranked, ok bool) {
 		}
 		return ok
 	})
-	return got, ok && len(seen) == documents
+	if !ok || len(seen) != documents {
+		return nil, bad
+	}
+	return got, nil
 }
 
 // ShortReason returns what an engine gives as the reason of an error, shortened for a client.

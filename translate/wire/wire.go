@@ -12,12 +12,14 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner], [Passer] and [ThoughtLeaver]. An engine that can't
-// do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
-// beyond its context is a [Bounder].
+// [Specific], [Describer], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner], [Passer] and [ThoughtLeaver]. An engine that
+// generates beyond its context is a [Bounder].
 type Engine interface {
 	// Chat returns the request for one choice of a chat. The engine streams its answer.
 	Chat(body *jsonbody.Body, chat *request.Chat, choice int) Upstream
+
+	// CheckChat returns the error of a chat that asks for what the engine can't do, such as log probabilities. body is the one that Chat gets.
+	CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error
 
 	// Drops returns the names of the fields of a chat request that the engine isn't sent.
 	Drops(body *jsonbody.Body, chat *request.Chat) []string
@@ -81,25 +83,6 @@ type Describer interface {
 	Describe(caps *request.Caps)
 }
 
-// ChatChecker is an engine that can't do all that a chat may ask for, such as log probabilities or an answer in JSON.
-type ChatChecker interface {
-	// CheckChat returns the error for a chat that asks for something that the engine can't do. body is the one that Chat gets.
-	CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error
-}
-
-// CompletionChecker is an engine that can't do all that a request for text completions may ask for, such as prompts in token ids.
-type CompletionChecker interface {
-	// CheckCompletion returns the error for a request that asks for something that the engine can't do. body is the one that
-	// Completion gets.
-	CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error
-}
-
-// EmbeddingChecker is an engine that can't do all that a request for embeddings may ask for, such as inputs in token ids.
-type EmbeddingChecker interface {
-	// CheckEmbedding returns the error for a request that asks for something that the engine can't do.
-	CheckEmbedding(e *request.Embedding) *translate.Error
-}
-
 // ReadsCalls reports whether the calls of an answer to a chat have to be found in its text.
 func ReadsCalls(e Engine, chat *request.Chat) bool {
 	return e.Quirks().CallsAreText && !chat.NoTools && !chat.Forced && chat.Either == nil
@@ -118,6 +101,9 @@ type Counter interface {
 type Completer interface {
 	// Completion returns the request for one candidate of one prompt.
 	Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) Upstream
+
+	// CheckCompletion returns the error of a request that asks for what the engine can't do, such as prompts in token ids.
+	CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error
 
 	// CompletionDecoder decodes the answer to a request of Completion, up to its first stop string.
 	CompletionDecoder(c *request.Completion) translate.Decoder
@@ -148,6 +134,9 @@ type Bounder interface {
 type Embedder interface {
 	// Embeddings returns the request.
 	Embeddings(body *jsonbody.Body, e *request.Embedding) Upstream
+
+	// CheckEmbedding returns the error of a request that asks for what the engine can't do, such as inputs in token ids.
+	CheckEmbedding(e *request.Embedding) *translate.Error
 
 	// Embedded parses the response: a vector for each input, in order.
 	Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error)

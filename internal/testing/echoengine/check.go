@@ -7,7 +7,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // CheckChat refuses what the engine would ignore: log probabilities, and an answer in JSON. A demanded call is in the body as
@@ -31,9 +30,3 @@ func (Wire) CheckEmbedding(e *request.Embedding) *translate.Error {
 	}
 	return nil
 }
-
-// Interface guards
-var (
-	_ wire.ChatChecker      = Wire{}
-	_ wire.EmbeddingChecker = Wire{}
-)
