@@ -226,11 +226,11 @@ func (c *conversation) document(path string, b *inputBlock) ([]translate.Part, *
 
 // unseen is what the model gets in place of content that it can't take.
 func (c *conversation) unseen(path string, m request.Medium) ([]translate.Part, *translate.Error) {
-	note, err := c.caps.Unseen(path, path+":", m)
+	note, err := c.caps.Unseen(path, m)
 	if err != nil {
-		return nil, err
+		err.Message = strings.Replace(err.Message, `"`+path+`"`, path+":", 1)
 	}
-	return []translate.Part{{Text: note}}, nil
+	return []translate.Part{note}, err
 }
 
 // attribute is an attribute of a tag: its name, and its value as JSON.

@@ -42,10 +42,8 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	if err := request.CopyFields(body, &m.edit, "seed"); err != nil {
 		return nil, err
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{m.parseStops, m.parseFormat, m.parseTools} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
+	if err := body.Parse(m.parseStops, m.parseFormat, m.parseTools); err != nil {
+		return nil, err
 	}
 	given := body.Value("messages")
 	switch {

@@ -161,6 +161,16 @@ func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
 // maxWhole is the largest whole number that JSON carries safely. Above it, a float64 skips numbers.
 const maxWhole = 1 << 53
 
+// Parse has parts of a request parsed, one after the other, up to the first error.
+func (b *Body) Parse(parts ...func(*Body) *translate.Error) *translate.Error {
+	for _, parse := range parts {
+		if err := parse(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // field is the position of a top-level field in Raw: from is the opening quote of its key, value and to bound its value.
 type field struct {
 	key             []byte

@@ -33,10 +33,8 @@ type Chat struct {
 // anything is loaded.
 func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *translate.Error) {
 	c := &Chat{Chat: request.Chat{N: 1}}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseFields, c.parseIntegrations} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
+	if err := body.Parse(c.parseConversation, c.parseFields, c.parseIntegrations); err != nil {
+		return nil, err
 	}
 	if err := c.parseReasoning(body, model, caps); err != nil {
 		return nil, err

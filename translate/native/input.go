@@ -113,7 +113,7 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 		}
 	case "image":
 		if err = checkString(where+".data_url", url); err == nil && !caps.Vision {
-			part.Text, err = caps.Unseen(where, `"`+where+`"`, request.MediumImage)
+			part, err = caps.Unseen(where, request.MediumImage)
 		} else if err == nil {
 			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(url))
 		}

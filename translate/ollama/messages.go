@@ -84,7 +84,7 @@ var roles = []string{"system", "developer", "user", "assistant", "tool"}
 // messageFields are the known fields of a message, as JSON; nil if they are absent.
 type messageFields struct{ role, content, images, thinking, calls, callID, toolName, name []byte }
 
-// isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
+// isString reports whether a field is a string.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 func (c *conversation) message(raw []byte) *translate.Error {
@@ -147,7 +147,7 @@ func (c *conversation) readImages(images []byte) (all []translate.Part, _ *trans
 		case c.caps.Vision:
 			part.Image, err = c.images.Decode(at, jsonbody.Unquoted(given))
 		default:
-			part.Text, err = c.caps.Unseen(at, `"`+at+`"`, request.MediumImage)
+			part, err = c.caps.Unseen(at, request.MediumImage)
 		}
 		if err != nil {
 			return nil, err

@@ -47,10 +47,8 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Err
 		r.IsEmpty = true
 		return r, nil
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseFormat, r.parseTools, r.parseThink, r.parseLogprobs} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
+	if err := body.Parse(r.parseFormat, r.parseTools, r.parseThink, r.parseLogprobs); err != nil {
+		return nil, err
 	}
 	r.messages, err = parseMessages(body, caps)
 	return r, err
@@ -83,10 +81,8 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	case raw, suffix != nil:
 		return r, r.parseText(body, prompt, suffix)
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseFormat, r.parseThink, r.parseLogprobs} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
+	if err := body.Parse(r.parseFormat, r.parseThink, r.parseLogprobs); err != nil {
+		return nil, err
 	}
 	before, err := parseContext(body.Get("context"))
 	if err != nil {

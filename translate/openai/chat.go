@@ -33,10 +33,8 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	if err := request.CheckFields(body, c.caps, &c.Edit, request.Sampling, caps.ChatFields); err != nil {
 		return nil, err
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseCounts, c.parseLogprobs, c.parseFormat, c.parseTools, parseTemplate, c.parseEffort} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
+	if err := body.Parse(c.parseCounts, c.parseLogprobs, c.parseFormat, c.parseTools, parseTemplate, c.parseEffort); err != nil {
+		return nil, err
 	}
 	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
 	c.Thinks = caps.Thinks() && (!isOff || !caps.CanBeSilent())

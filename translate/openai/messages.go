@@ -59,6 +59,14 @@ type messageRewriter struct {
 	index  int // of the current message
 	dst    []byte
 	images request.Images
+	err    *translate.Error // the first one
+}
+
+// refuse keeps an error unless there was one before.
+func (r *messageRewriter) refuse(err *translate.Error) {
+	if r.err == nil {
+		r.err = err
+	}
 }
 
 func (r *messageRewriter) path(field string) string {
@@ -87,101 +95,85 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+translate.QuoteShort(role)+`.`)
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `{"role":`...), role)
-	if err := r.content(m.content, role); err != nil {
-		return err
-	}
-	if err := r.name("name", m.name); err != nil {
-		return err
-	}
-	if err := r.name("tool_call_id", m.callID); err != nil {
-		return err
-	}
-	if err := r.reasoning(&m); err != nil {
-		return err
-	}
-	if err := r.calls(m.calls); err != nil {
-		return err
-	}
+	r.content(m.content, role)
+	r.name("name", m.name)
+	r.name("tool_call_id", m.callID)
+	r.reasoning(&m)
+	r.calls(m.calls)
 	r.dst = append(r.dst, '}')
-	return nil
+	return r.err
 }
 
 // content reads the content of a message. A message of the assistant with calls needs none, and neither does a tool's.
-func (r *messageRewriter) content(content []byte, role string) *translate.Error {
+func (r *messageRewriter) content(content []byte, role string) {
 	switch {
 	case !jsonbody.IsGiven(content) && role == "assistant":
 		r.dst = append(r.dst, `,"content":null`...)
-		return nil
 	case !jsonbody.IsGiven(content) && role == "tool":
 		r.dst = append(r.dst, `,"content":""`...)
-		return nil
 	case !jsonbody.IsGiven(content):
-		return translate.Missing(r.path(".content"))
+		r.refuse(translate.Missing(r.path(".content")))
 	case content[0] == '"':
 		r.dst = append(append(r.dst, `,"content":`...), content...)
-		return nil
 	case content[0] == '[':
-		return r.parts(content)
+		r.parts(content)
 	default:
-		return jsonbody.WrongJSON(r.path(".content"), "a string or an array", content)
+		r.refuse(jsonbody.WrongJSON(r.path(".content"), "a string or an array", content))
 	}
 }
 
 // parts reads content in parts. Texts stay separate parts, since templates join them differently.
-func (r *messageRewriter) parts(parts []byte) *translate.Error {
+func (r *messageRewriter) parts(parts []byte) {
 	r.dst = append(r.dst, `,"content":[`...)
 	n := 0
 	for part := range jsonbody.Elements(parts) {
 		if n == request.MaxParts {
 			path := r.path(".content")
-			return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
+			r.refuse(translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`))
+		}
+		if r.err != nil {
+			return
 		}
 		if n > 0 {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.part(n, part); err != nil {
-			return err
-		}
+		r.part(r.path(".content["+strconv.Itoa(n)+"]"), part)
 		n++
 	}
 	r.dst = append(r.dst, ']')
-	return nil
 }
 
-func (r *messageRewriter) part(n int, part []byte) *translate.Error {
-	path := func(field string) string { return r.path(".content[" + strconv.Itoa(n) + "]" + field) }
-	if part[0] != '{' {
-		return jsonbody.WrongJSON(path(""), "an object", part)
-	}
+func (r *messageRewriter) part(path string, part []byte) {
 	var given, text, refusal, image []byte
 	jsonbody.ReadFields(part, []jsonbody.Field{
 		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
 	})
-	switch kind := jsonbody.Unquote(given); kind {
-	case "refusal", "text":
+	switch kind := jsonbody.Unquote(given); {
+	case part[0] != '{':
+		r.refuse(jsonbody.WrongJSON(path, "an object", part))
+	case kind == "refusal" || kind == "text":
 		if kind == "refusal" {
 			text = refusal
 		}
 		if len(text) == 0 || text[0] != '"' {
-			return jsonbody.WrongJSON(path("."+kind), "a string", text)
+			r.refuse(jsonbody.WrongJSON(path+"."+kind, "a string", text))
 		}
 		r.dst = append(append(append(r.dst, `{"type":"text","text":`...), text...), '}')
-		return nil
-	case "image_url":
-		return r.image(path(".image_url"), gjson.ParseBytes(image))
-	case "input_audio":
-		return r.unseen(path(""), request.MediumAudio)
-	case "file":
-		return r.unseen(path(""), request.MediumDocument)
-	case "video_url", "input_video":
-		return r.unseen(path(""), request.MediumVideo)
+	case kind == "image_url":
+		r.image(path+".image_url", gjson.ParseBytes(image))
+	case kind == "input_audio":
+		r.unseen(path, request.MediumAudio)
+	case kind == "file":
+		r.unseen(path, request.MediumDocument)
+	case kind == "video_url" || kind == "input_video":
+		r.unseen(path, request.MediumVideo)
 	default:
-		return translate.Invalid("invalid_value", path(".type"), `"`+path(".type")+`" must be "text" or "image_url".`)
+		r.refuse(translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "text" or "image_url".`))
 	}
 }
 
 // image reads an image, {"url":"data:…"} or only the URL, and appends it as it was decoded.
-func (r *messageRewriter) image(path string, image gjson.Result) *translate.Error {
+func (r *messageRewriter) image(path string, image gjson.Result) {
 	url := image
 	if image.IsObject() {
 		path += ".url"
@@ -189,46 +181,43 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 	}
 	switch {
 	case url.Type == gjson.Null:
-		return translate.Missing(path)
+		r.refuse(translate.Missing(path))
 	case url.Type != gjson.String:
-		return jsonbody.WrongType(path, "a string", url)
+		r.refuse(jsonbody.WrongType(path, "a string", url))
 	case !r.caps.Vision:
-		return r.unseen(path, request.MediumImage)
+		r.unseen(path, request.MediumImage)
+	default:
+		found, err := r.images.Read(path, []byte(url.Str))
+		if err != nil {
+			r.refuse(err)
+			return
+		}
+		r.dst = append(found.AppendDataURL(append(r.dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
 	}
-	found, err := r.images.Read(path, []byte(url.Str))
-	if err != nil {
-		return err
-	}
-	r.dst = append(found.AppendDataURL(append(r.dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
-	return nil
 }
 
 // unseen appends what the model gets in place of content that it can't take.
-func (r *messageRewriter) unseen(path string, m request.Medium) *translate.Error {
-	note, err := r.caps.Unseen(path, `"`+path+`"`, m)
-	if err == nil {
-		r.dst = append(jsonbody.AppendString(append(r.dst, `{"type":"text","text":`...), note), '}')
-	}
-	return err
+func (r *messageRewriter) unseen(path string, m request.Medium) {
+	note, err := r.caps.Unseen(path, m)
+	r.refuse(err)
+	r.dst = append(jsonbody.AppendString(append(r.dst, `{"type":"text","text":`...), note.Text), '}')
 }
 
-func (r *messageRewriter) name(name string, value []byte) *translate.Error {
+func (r *messageRewriter) name(name string, value []byte) {
 	text := jsonbody.Unquote(value)
 	switch {
 	case !jsonbody.IsGiven(value):
-		return nil
 	case value[0] != '"':
-		return jsonbody.WrongJSON(r.path("."+name), "a string", value)
+		r.refuse(jsonbody.WrongJSON(r.path("."+name), "a string", value))
 	case len(text) > jsonbody.MaxNameLength:
-		return request.TooLong(r.path("." + name))
+		r.refuse(request.TooLong(r.path("." + name)))
 	default:
 		r.dst = jsonbody.AppendString(append(append(append(r.dst, `,"`...), name...), `":`...), text)
-		return nil
 	}
 }
 
 // reasoning reads earlier reasoning, under either of its names.
-func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
+func (r *messageRewriter) reasoning(m *messageFields) {
 	for _, thought := range []struct {
 		name  ReasoningField
 		value []byte
@@ -236,42 +225,38 @@ func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
 		switch value := thought.value; {
 		case !jsonbody.IsGiven(value), string(value) == `""`:
 		case value[0] != '"':
-			return jsonbody.WrongJSON(r.path("."+string(thought.name)), "a string", value)
+			r.refuse(jsonbody.WrongJSON(r.path("."+string(thought.name)), "a string", value))
 		default:
 			r.dst = append(append(r.dst, `,"reasoning_content":`...), value...)
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
-func (r *messageRewriter) calls(v []byte) *translate.Error {
+func (r *messageRewriter) calls(v []byte) {
 	path := r.path(".tool_calls")
-	switch {
-	case !jsonbody.IsGiven(v):
-		return nil
-	case v[0] != '[':
-		return jsonbody.WrongJSON(path, "an array", v)
+	if jsonbody.IsGiven(v) && v[0] != '[' {
+		r.refuse(jsonbody.WrongJSON(path, "an array", v))
 	}
 	n := 0
 	for call := range jsonbody.Elements(v) {
 		if n == request.MaxCalls {
-			return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
+			r.refuse(translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`))
+		}
+		if r.err != nil {
+			return
 		}
 		if n == 0 {
 			r.dst = append(r.dst, `,"tool_calls":[`...)
 		} else {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.call(path+"["+strconv.Itoa(n)+"]", call); err != nil {
-			return err
-		}
+		r.refuse(r.call(path+"["+strconv.Itoa(n)+"]", call))
 		n++
 	}
 	if n > 0 {
 		r.dst = append(r.dst, ']')
 	}
-	return nil
 }
 
 func (r *messageRewriter) call(path string, call []byte) *translate.Error {

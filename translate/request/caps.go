@@ -66,13 +66,13 @@ func (m Medium) refused() string {
 
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
 
-// Unseen returns the text that a model gets in place of content at a place of a request that it can't take. It is an error unless the
-// operator has such content left out. named is the place as the error's sentence begins with it.
-func (c *Caps) Unseen(where, named string, m Medium) (note string, _ *translate.Error) {
+// Unseen returns what a model gets in place of content at a place of a request that it can't take. It is an error unless the operator has such
+// content left out.
+func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate.Error) {
 	if c.OmitsUnseen {
-		return m.omitted(), nil
+		return translate.Part{Text: m.omitted()}, nil
 	}
-	return "", translate.Invalid("unsupported_content", where, named+" "+m.refused())
+	return note, translate.Invalid("unsupported_content", where, `"`+where+`" `+m.refused())
 }
 
 // Seen returns the items of a stored conversation as the model can take them: with notes in place of images if it can't see any. It is an

@@ -51,6 +51,14 @@ type inputParser struct {
 	index  int // of the current item
 	images request.Images
 	items  []translate.Item
+	err    *translate.Error // the first one
+}
+
+// refuse keeps an error unless there was one before.
+func (p *inputParser) refuse(err *translate.Error) {
+	if p.err == nil {
+		p.err = err
+	}
 }
 
 func (p *inputParser) path(field string) string {
@@ -74,23 +82,31 @@ func inputItemOf(object []byte) (v inputItem) {
 	return v
 }
 
-// isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
+// isString reports whether a field is a string.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 // optional reads a field of an item that is a string if it is given, and required one that must not be empty.
-func (p *inputParser) optional(field string, value []byte) (string, *translate.Error) {
+func (p *inputParser) optional(field string, value []byte) string {
 	if jsonbody.IsGiven(value) && !isString(value) {
-		return "", jsonbody.WrongJSON(p.path(field), "a string", value)
+		p.refuse(jsonbody.WrongJSON(p.path(field), "a string", value))
 	}
-	return jsonbody.Unquote(value), nil
+	return jsonbody.Unquote(value)
 }
 
-func (p *inputParser) required(field string, value []byte) (string, *translate.Error) {
-	text, err := p.optional(field, value)
-	if err == nil && text == "" {
-		err = translate.Missing(p.path(field))
+func (p *inputParser) required(field string, value []byte) string {
+	text := p.optional(field, value)
+	if text == "" {
+		p.refuse(translate.Missing(p.path(field)))
 	}
-	return text, err
+	return text
+}
+
+// bounded returns a name or an id that isn't too long.
+func (p *inputParser) bounded(field, name string) string {
+	if len(name) > jsonbody.MaxNameLength {
+		p.refuse(request.TooLong(p.path(field)))
+	}
+	return name
 }
 
 // item parses an item. One of an unknown kind is kept: clients send items of tools that this server doesn't have, of what only they or
@@ -100,16 +116,10 @@ func (p *inputParser) item(raw []byte) *translate.Error {
 		return jsonbody.WrongJSON(p.path(""), "an object", raw)
 	}
 	v := inputItemOf(raw)
-	kind, err := p.optional(".type", v.kind)
-	if err != nil {
-		return err
-	}
-	id, err := p.optional(".id", v.id)
+	kind, id := p.optional(".type", v.kind), p.bounded(".id", p.optional(".id", v.id))
 	switch {
-	case err != nil:
-		return err
-	case len(id) > jsonbody.MaxNameLength:
-		return request.TooLong(p.path(".id"))
+	case p.err != nil:
+		return p.err
 	case kind == "" && jsonbody.IsGiven(v.role): // the short form of a message
 		kind = "message"
 	case kind == "" && id != "":
@@ -123,146 +133,122 @@ func (p *inputParser) item(raw []byte) *translate.Error {
 	case "":
 		return translate.Missing(p.path(".type"))
 	case "message":
-		return p.message(&v, &item)
+		p.message(&v, &item)
 	case "reasoning":
-		return p.reasoning(&v, &item)
+		p.reasoning(&v, &item)
 	case "item_reference":
-		return p.reference(&item)
+		if item.Kind = translate.ItemReference; item.ID == "" {
+			return translate.Missing(p.path(".id"))
+		}
+		p.add(&item)
 	case "function_call", "custom_tool_call":
-		return p.call(kind, &v, &item)
+		p.call(kind, &v, &item)
 	case "function_call_output", "custom_tool_call_output":
-		return p.result(kind, &v, &item)
+		p.result(kind, &v, &item)
 	case "mcp_call":
-		return p.mcpCall(&v, &item)
+		p.mcpCall(&v, &item)
 	case "compaction", "compaction_summary":
-		return p.summary(&v, &item)
+		p.summary(&v, &item)
+	default:
+		item.Kind, item.Raw = translate.ItemForeign, raw
+		p.add(&item)
 	}
-	item.Kind, item.Raw = translate.ItemForeign, raw
-	p.add(&item)
-	return nil
+	return p.err
 }
 
 func (p *inputParser) add(item *translate.Item) { p.items = append(p.items, *item) }
 
-func (p *inputParser) message(v *inputItem, item *translate.Item) (err *translate.Error) {
-	role, err := p.required(".role", v.role)
-	if err != nil {
-		return err
-	}
+func (p *inputParser) message(v *inputItem, item *translate.Item) {
+	role := p.required(".role", v.role)
 	item.Kind, item.Role = translate.ItemMessage, translate.Role(role)
 	switch item.Role {
 	case translate.RoleUser, translate.RoleAssistant, translate.RoleSystem, translate.RoleDeveloper:
 	default:
 		where := p.path(".role")
-		return translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+translate.QuoteShort(role)+`.`)
+		p.refuse(translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+translate.QuoteShort(role)+`.`))
 	}
 	if !jsonbody.IsGiven(v.content) && item.Role != translate.RoleAssistant {
-		return translate.Missing(p.path(".content"))
+		p.refuse(translate.Missing(p.path(".content")))
 	}
-	if item.Parts, err = p.content(".content", v.content, item.Role == translate.RoleUser); err == nil {
-		p.add(item)
-	}
-	return err
+	item.Parts = p.content(".content", v.content, item.Role == translate.RoleUser)
+	p.add(item)
 }
 
 // reasoning reads a thought: its text, or else the summary of it.
-func (p *inputParser) reasoning(v *inputItem, item *translate.Item) (err *translate.Error) {
+func (p *inputParser) reasoning(v *inputItem, item *translate.Item) {
 	item.Kind = translate.ItemReasoning
-	if item.Parts, err = p.content(".content", v.content, false); err == nil && len(item.Parts) == 0 {
-		item.Parts, err = p.content(".summary", v.summary, false)
-	}
-	if err == nil {
-		p.add(item)
-	}
-	return err
-}
-
-func (p *inputParser) reference(item *translate.Item) *translate.Error {
-	if item.Kind = translate.ItemReference; item.ID == "" {
-		return translate.Missing(p.path(".id"))
+	if item.Parts = p.content(".content", v.content, false); len(item.Parts) == 0 {
+		item.Parts = p.content(".summary", v.summary, false)
 	}
 	p.add(item)
-	return nil
 }
 
 // content reads a content: a text, or an array of parts. null gives no parts.
-func (p *inputParser) content(field string, content []byte, hasImages bool) ([]translate.Part, *translate.Error) {
+func (p *inputParser) content(field string, content []byte, hasImages bool) (parts []translate.Part) {
 	switch {
 	case !jsonbody.IsGiven(content):
-		return nil, nil
+		return nil
 	case isString(content):
-		return []translate.Part{request.TextPart(content)}, nil
+		return []translate.Part{request.TextPart(content)}
 	case content[0] != '[':
-		return nil, jsonbody.WrongJSON(p.path(field), "a string or an array", content)
+		p.refuse(jsonbody.WrongJSON(p.path(field), "a string or an array", content))
+		return nil
 	}
 	list := jsonbody.ElementsAtMost(request.MaxParts, content)
 	if len(list) > request.MaxParts {
-		return nil, tooManyParts(p.path(field))
+		p.refuse(tooManyParts(p.path(field)))
 	}
-	parts := make([]translate.Part, len(list))
+	parts = make([]translate.Part, 0, len(list))
 	for i, part := range list {
-		var err *translate.Error
-		if parts[i], err = p.part(partPlace{field, i}, part, hasImages); err != nil {
-			return nil, err
+		if p.err == nil {
+			parts = append(parts, p.part(p.path(field+"["+strconv.Itoa(i)+"]"), part, hasImages))
 		}
 	}
-	return parts, nil
+	return parts
 }
 
 func tooManyParts(where string) *translate.Error {
 	return translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
 }
 
-// partPlace is where a part is: the field of the item, and the index in it.
-type partPlace struct {
-	field string
-	index int
-}
-
-func (at partPlace) path(p *inputParser, member string) string {
-	return p.path(at.field + "[" + strconv.Itoa(at.index) + "]" + member)
-}
-
-func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part translate.Part, _ *translate.Error) {
-	if raw[0] != '{' {
-		return part, jsonbody.WrongJSON(at.path(p, ""), "an object", raw)
-	}
+func (p *inputParser) part(where string, raw []byte, hasImages bool) (part translate.Part) {
 	var given, text, refusal, image []byte
 	jsonbody.ReadFields(raw, []jsonbody.Field{
 		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
 	})
-	kind := jsonbody.Unquote(given)
-	switch {
-	case jsonbody.IsGiven(given) && !isString(given):
-		return part, jsonbody.WrongJSON(at.path(p, ".type"), "a string", given)
-	case kind == "":
-		return part, translate.Missing(at.path(p, ".type"))
-	}
+	var err *translate.Error
 	member := ".text"
-	switch kind {
-	case "input_text", "output_text", "text", "reasoning_text", "summary_text":
-	case "refusal":
-		member, text = ".refusal", refusal
-	case "input_image":
-		if !hasImages {
-			where := at.path(p, "")
-			return part, translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
-		}
-		return p.image(at.path(p, ".image_url"), image)
-	case "input_file":
-		return p.unseen(at.path(p, ""), request.MediumDocument)
-	case "input_audio":
-		return p.unseen(at.path(p, ""), request.MediumAudio)
-	case "input_video":
-		return p.unseen(at.path(p, ""), request.MediumVideo)
+	switch kind := jsonbody.Unquote(given); {
+	case raw[0] != '{':
+		err = jsonbody.WrongJSON(where, "an object", raw)
+	case jsonbody.IsGiven(given) && !isString(given):
+		err = jsonbody.WrongJSON(where+".type", "a string", given)
+	case kind == "":
+		err = translate.Missing(where + ".type")
+	case kind == "input_image" && !hasImages:
+		err = translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
+	case kind == "input_image":
+		part, err = p.image(where+".image_url", image)
+	case kind == "input_file":
+		part, err = p.caps.Unseen(where, request.MediumDocument)
+	case kind == "input_audio":
+		part, err = p.caps.Unseen(where, request.MediumAudio)
+	case kind == "input_video":
+		part, err = p.caps.Unseen(where, request.MediumVideo)
+	case kind != "refusal" && !slices.Contains([]string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}, kind):
+		err = translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "input_text", "output_text" or "input_image", not `+translate.QuoteShort(kind)+`.`)
 	default:
-		where := at.path(p, ".type")
-		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+translate.QuoteShort(kind)+`.`)
+		if kind == "refusal" {
+			member, text = ".refusal", refusal
+		}
+		if !isString(text) {
+			err = jsonbody.WrongJSON(where+member, "a string", text)
+			break
+		}
+		part = request.TextPart(text)
 	}
-	if !isString(text) {
-		return part, jsonbody.WrongJSON(at.path(p, member), "a string", text)
-	}
-	return request.TextPart(text), nil
+	p.refuse(err)
+	return part
 }
 
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.
@@ -278,14 +264,8 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 	case !isString(url):
 		return part, jsonbody.WrongJSON(where, "a string", url)
 	case !p.caps.Vision:
-		return p.unseen(where, request.MediumImage)
+		return p.caps.Unseen(where, request.MediumImage)
 	}
 	part.Image, err = p.images.Read(where, jsonbody.Unquoted(url))
 	return part, err
-}
-
-// unseen is what the model gets in place of content that it can't take.
-func (p *inputParser) unseen(where string, m request.Medium) (translate.Part, *translate.Error) {
-	note, err := p.caps.Unseen(where, `"`+where+`"`, m)
-	return translate.Part{Text: note}, err
 }

@@ -44,20 +44,14 @@ type Request struct {
 // decide which servers are permitted. Unknown fields are ignored.
 func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
 	r := &Request{Chat: request.Chat{N: 1}}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{
+	return r, body.Parse(
 		r.parseState, r.parseFields, r.parseEchoed, r.parseText, r.parseTools, r.parseChoice,
-	} {
-		if err := parse(body); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.parseReasoning(body, caps); err != nil {
-		return nil, err
-	}
-	if err := r.parseLogprobs(body, caps); err != nil {
-		return nil, err
-	}
-	return r, r.parseInput(body.Value("input"), &inputParser{caps: caps})
+		func(body *jsonbody.Body) *translate.Error { return r.parseReasoning(body, caps) },
+		func(body *jsonbody.Body) *translate.Error { return r.parseLogprobs(body, caps) },
+		func(body *jsonbody.Body) *translate.Error {
+			return r.parseInput(body.Value("input"), &inputParser{caps: caps})
+		},
+	)
 }
 
 // parseState parses what a response continues, and what becomes of it.

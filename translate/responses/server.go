@@ -25,44 +25,30 @@ type echoedServer struct {
 }
 
 // server parses an MCP server. Its tools are called without approval: what a server of another kind would ask for is refused.
-func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Error) {
-	s := request.MCPServer{Param: where}
-	if s.Label, err = requiredString(where+".server_label", tool.Get("server_label")); err != nil {
-		return err
-	}
-	if s.URL, err = optionalString(where+".server_url", tool.Get("server_url")); err != nil {
-		return err
-	}
-	if len(s.Label) > jsonbody.MaxNameLength {
-		return request.TooLong(where + ".server_label")
-	}
+func (p *toolParser) server(where string, tool gjson.Result) *translate.Error {
+	m := members{where: where, of: tool}
+	s := request.MCPServer{Param: where, Label: m.name("server_label"), URL: m.optional("server_url")}
 	if s.Provider.Server = s.Label; s.URL == "" {
 		s.Plugin = s.Label
 	}
 	for _, name := range []string{"connector_id", "tunnel_id"} {
 		if tool.Get(name).Type != gjson.Null {
-			return translate.Invalid("unsupported_parameter", where+"."+name, `"`+where+`.`+name+`" is not supported: give the server's "server_url", or the label of a server of mcp.json.`)
+			m.refuse(translate.Invalid("unsupported_parameter", where+"."+name, `"`+where+`.`+name+`" is not supported: give the server's "server_url", or the label of a server of mcp.json.`))
 		}
 	}
-	if err = parseHeaders(&s, tool); err != nil {
-		return err
-	}
-	if err = parseAllowed(&s, where+".allowed_tools", tool.Get("allowed_tools")); err != nil {
-		return err
-	}
-	if err = checkApproval(where+".require_approval", tool.Get("require_approval")); err != nil {
-		return err
-	}
-	description, err := optionalString(where+".server_description", tool.Get("server_description"))
-	if err != nil {
-		return err
-	}
+	m.refuse(parseHeaders(&s, tool))
+	m.refuse(parseAllowed(&s, where+".allowed_tools", tool.Get("allowed_tools")))
+	m.refuse(checkApproval(where+".require_approval", tool.Get("require_approval")))
+	description := m.optional("server_description")
 	for i := range p.Servers {
 		if p.Servers[i].Label == s.Label {
-			return translate.Invalid("invalid_value", where+".server_label", `"`+where+`.server_label" is that of "`+p.Servers[i].Param+`", too: give each server a label of its own.`)
+			m.refuse(translate.Invalid("invalid_value", where+".server_label", `"`+where+`.server_label" is that of "`+p.Servers[i].Param+`", too: give each server a label of its own.`))
 		}
 	}
-	if len(p.Servers) == request.MaxServers {
+	switch {
+	case m.err != nil:
+		return m.err
+	case len(p.Servers) == request.MaxServers:
 		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxServers)+` MCP servers.`)
 	}
 	p.Servers = append(p.Servers, s)
@@ -116,14 +102,14 @@ func parseHeaders(s *request.MCPServer, tool gjson.Result) (err *translate.Error
 	if s.Headers, err = request.Headers(where+".headers", tool.Get("headers")); err != nil {
 		return err
 	}
-	token, err := optionalString(where+".authorization", tool.Get("authorization"))
-	if err != nil {
-		return err
-	}
-	if s.URL == "" && (token != "" || len(s.Headers) > 0) {
+	m := members{where: where, of: tool}
+	token := m.optional("authorization")
+	switch {
+	case m.err != nil:
+		return m.err
+	case s.URL == "" && (token != "" || len(s.Headers) > 0):
 		return translate.Invalid("invalid_value", where, `"`+where+`" has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
-	}
-	if token == "" {
+	case token == "":
 		return nil
 	}
 	for name := range s.Headers {
