@@ -77,7 +77,7 @@ var mayImport = []row{
 	{"translate/anthropic", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/native", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/ollama", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
-	{"translate/responses", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
+	{"translate/responses", []string{"translate/openai", "translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/traits", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/wire", []string{"internal/prefix", "translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/request", []string{"translate/schema", "translate/jsonbody", "translate", "internal/picture"}},
@@ -113,7 +113,7 @@ var impure = []string{"os", "net", "os/exec", "log/slog"}
 // pure are the packages outside the module that supervisor/schedule and what it imports may import: nothing can be read, sent or started
 // with them.
 var pure = []string{
-	"cmp", "encoding/binary", "fmt", "maps", "math", "slices", "sort", "strconv", "strings", "time",
+	"bytes", "cmp", "encoding/base64", "encoding/binary", "fmt", "maps", "math", "slices", "sort", "strconv", "strings", "time",
 	"github.com/dustin/go-humanize", "github.com/zeebo/xxh3",
 }
 
