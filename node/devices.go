@@ -53,13 +53,6 @@ const (
 	leastBodies = 256 << 20 // bytes, on small machines
 )
 
-func (s *Settings) bodyMemory() int64 {
-	if s.BodyMemory > 0 {
-		return s.BodyMemory
-	}
-	return max(MachineMemory()/bodyShare, leastBodies)
-}
-
 // MachineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
 // if unknown.
 func MachineMemory() int64 {

@@ -1,6 +1,10 @@
 package node
 
-import "github.com/lmcaddy/lmcaddy/supervisor/schedule"
+import (
+	"cmp"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+)
 
 // enforce applies the settings of the highest generation. The caller holds n.mu.
 func (n *Node) enforce() {
@@ -21,7 +25,7 @@ func (n *Node) enforce() {
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.Devices.budget.Store(s.MemoryBudget.of(MachineMemory()))
-	n.Access.Bodies.SetBound(s.bodyMemory())
+	n.Access.Bodies.SetBound(cmp.Or(s.BodyMemory, max(MachineMemory()/bodyShare, leastBodies)))
 	n.Record.Inspections.SetMost(s.Inspect)
 	n.supervisor.Configure(n.Devices.limits(&s, n.Devices.found.Load()), nil)
 	n.MCP.Set(s.MCP.Settings)
@@ -118,22 +122,18 @@ func (ld *Loads) catchUp(spec *schedule.Spec) {
 	}
 }
 
+// preload loads a model unless it is loaded.
 func (n *Node) preload(key string) {
 	defer n.preloading.end(key)
-	if err := n.Loads.ensure(key); err != nil && n.ctx.Err() == nil {
+	target, err := n.Names.Find(n.ctx, key)
+	var spec *schedule.Spec
+	if err == nil {
+		spec, err = n.Loads.spec(n.ctx, target.Model, LoadOptions{ByHand: true})
+	}
+	if err == nil {
+		_, err = n.supervisor.Ensure(n.ctx, spec)
+	}
+	if err != nil && n.ctx.Err() == nil {
 		n.log.Error("preloading a model failed", "model", key, "error", err)
 	}
-}
-
-func (ld *Loads) ensure(key string) error {
-	target, err := ld.names.Find(ld.ctx, key)
-	if err != nil {
-		return err
-	}
-	spec, err := ld.spec(ld.ctx, target.Model, LoadOptions{ByHand: true})
-	if err != nil {
-		return err
-	}
-	_, err = ld.supervisor.Ensure(ld.ctx, spec)
-	return err
 }

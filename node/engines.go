@@ -112,10 +112,11 @@ func (en *Engines) set(all []Engine) {
 // NewCatalog returns a catalog that lists the models that the given engines run.
 func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	var files []catalog.Files
+	var formats []catalog.Format
 	for _, e := range engines {
-		files = append(files, e.Files...)
+		files, formats = append(files, e.Files...), append(formats, e.Formats...)
 	}
-	c := catalog.New(log, formatsOf(engines)...)
+	c := catalog.New(log, formats...)
 	c.SetFiles(files...)
 	return c
 }
@@ -133,14 +134,6 @@ func Lacks(e Engine, program process.Program) func(*catalog.Model) string {
 		}
 		return knows(m)
 	}
-}
-
-func formatsOf(engines []Engine) []catalog.Format {
-	var formats []catalog.Format
-	for _, e := range engines {
-		formats = append(formats, e.Formats...)
-	}
-	return formats
 }
 
 func (en *Engines) of(m *catalog.Model) *engine {

@@ -158,8 +158,10 @@ func (n *Names) knows(name string) (Target, error) {
 
 // spelled is knows for a name in one spelling, without patterns.
 func (n *Names) spelled(name string) (Target, error) {
-	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
-		return Target{in.Spec.Model, in.ID}, nil
+	if _, isChosen := n.chosen.Load(catalog.Normal(name)); isChosen {
+		if in, ok := n.instance(name); ok && !n.isAliasOfAnother(name, in) {
+			return Target{in.Spec.Model, in.ID}, nil
+		}
 	}
 	m, err := n.catalog.Known(name)
 	if err == nil && isKeyOf(&m, name) {

@@ -138,14 +138,6 @@ func (ds *Devices) hasLost() bool {
 	return false
 }
 
-// lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.
-func (ds *Devices) lookAgain(spec *schedule.Spec) {
-	if len(spec.Devices) == 0 && !spec.NoGPU || ds.ctx.Err() != nil {
-		return
-	}
-	ds.background.Go(ds.look)
-}
-
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused
 // means that its models are on the processor.
 func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggle, isExposed bool) (fault string, refused bool) {

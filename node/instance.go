@@ -201,14 +201,6 @@ func (n *Names) identify(id string) {
 	n.chosen.Store(catalog.Normal(id), struct{}{})
 }
 
-// identified finds an instance by an identifier that its load has chosen, ignoring case.
-func (n *Names) identified(name string) (supervisor.Info, bool) {
-	if _, ok := n.chosen.Load(catalog.Normal(name)); !ok {
-		return supervisor.Info{}, false
-	}
-	return n.instance(name)
-}
-
 // isAliasOfAnother reports whether a name is an alias of another model than the instance's. A load can't choose an alias, but a reload can
 // bring one: then the configuration counts, since that is the operator's. A pattern that fits doesn't: it is for names that nothing has.
 func (n *Names) isAliasOfAnother(name string, in supervisor.Info) bool {

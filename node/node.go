@@ -269,8 +269,9 @@ func (n *Node) instanceChanged(c supervisor.Change) {
 		n.Cluster.Touch()
 	}
 	crashed := c.Kind == supervisor.ChangeUnloaded && c.Reason == ""
-	if c.Kind == supervisor.ChangeLoadFailed || crashed { // a GPU may have fallen off the bus, or its driver been updated
-		n.Devices.lookAgain(c.Spec)
+	mayUseGPU := len(c.Spec.Devices) > 0 || c.Spec.NoGPU
+	if mayUseGPU && (c.Kind == supervisor.ChangeLoadFailed || crashed) && n.ctx.Err() == nil {
+		n.background.Go(n.Devices.look) // a GPU may have fallen off the bus, or its driver been updated
 	}
 	n.Record.Events.InstanceChanged(c)
 }

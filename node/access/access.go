@@ -7,6 +7,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"log/slog"
 	"time"
 
@@ -38,6 +39,9 @@ type Access struct {
 
 // New returns an Access that knows of no requests yet.
 func New(o Options) *Access {
-	running := newRunning(o.Store)
-	return &Access{Tokens: newTokens(&o, running), Running: running, Quota: newQuota(&o), Failures: new(Failures), Bodies: new(Bodies)}
+	running := &Running{store: o.Store, again: make(chan struct{}, 1), of: map[string]map[*Request]struct{}{}}
+	return &Access{
+		Tokens:  &Tokens{Options: o, running: running, looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
+		Running: running, Quota: newQuota(o), Failures: new(Failures), Bodies: new(Bodies),
+	}
 }

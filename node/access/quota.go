@@ -3,11 +3,9 @@ package access
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -29,13 +27,7 @@ func (e *LimitError) Error() string { return e.Message }
 
 // Quota enforces the limits of tokens, alone or together with the other servers of a cluster.
 type Quota struct {
-	log   *slog.Logger
-	store func() *store.Store
-	usage *record.Usage
-
-	isClustered func() bool
-	boot        string
-	boots       func() map[string]bool
+	Options
 
 	mu     sync.Mutex
 	owners map[string]*own
@@ -53,11 +45,7 @@ type own struct {
 	isStale  bool  // a change hasn't reached the store
 }
 
-func newQuota(o *Options) *Quota {
-	return &Quota{
-		log: o.Log, store: o.Store, usage: o.Usage, isClustered: o.IsClustered, boot: o.Boot, boots: o.Boots, owners: map[string]*own{},
-	}
-}
+func newQuota(o Options) *Quota { return &Quota{Options: o, owners: map[string]*own{}} }
 
 func (q *Quota) change(owner string, change func(o *own)) {
 	q.mu.Lock()
@@ -77,7 +65,7 @@ func (q *Quota) count(ctx context.Context, owner string, do func(s *counted, o *
 		err := q.share(ctx, owner, func(s *counted, now time.Time) (err error) {
 			q.change(owner, func(o *own) {
 				if err = do(s, o, now); err == nil {
-					s.set(q.boot, o)
+					s.set(q.Boot, o)
 					o.recent = s.Recent // in case that it has to count alone
 				}
 			})
@@ -118,7 +106,7 @@ func (q *Quota) Admit(ctx context.Context, who *Identity) (done func(), _ error)
 		if l.TokensPerDay > 0 && s.used(day, o) >= int64(l.TokensPerDay) {
 			return dayIsOver()
 		}
-		if err := s.admit(q.boot, o.running, l, now); err != nil {
+		if err := s.admit(q.Boot, o.running, l, now); err != nil {
 			return err
 		}
 		o.running++
@@ -153,7 +141,7 @@ func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLe
 		waits := false
 		err := q.count(ctx, who.Owner, func(s *counted, o *own, now time.Time) (err error) {
 			settle(o)
-			reserved := o.held + s.heldBut(q.boot)
+			reserved := o.held + s.heldBut(q.Boot)
 			var tokens int64
 			each, tokens, waits, err = need.fit(int64(who.Limits.TokensPerDay)-s.used(store.Day(now), o), reserved)
 			if err == nil && !waits {
@@ -169,7 +157,10 @@ func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLe
 		case !waits:
 			return each, sync.OnceFunc(func() { q.end(who.Owner, settle) }), nil
 		case time.Now().After(by):
-			return 0, nil, restIsReserved()
+			return 0, nil, &LimitError{
+				"The rest of this token's daily limit (UTC) is reserved for its requests in progress. " +
+					"Wait until one has been answered, or ask for fewer tokens with max_tokens.", time.Second,
+			}
 		}
 		select {
 		case <-time.After(settleRetry):
@@ -189,10 +180,10 @@ func (q *Quota) recall(ctx context.Context, who *Identity) error {
 	if isKnown {
 		return nil
 	}
-	err := q.usage.TokensOn(ctx, who.Owner, day, func(tokens int64) {
+	err := q.Usage.TokensOn(ctx, who.Owner, day, func(tokens int64) {
 		q.change(who.Owner, func(o *own) { o.day, o.tokens = day, tokens })
 	})
-	if q.isClustered() && errors.Is(err, store.ErrUnavailable) {
+	if q.IsClustered() && errors.Is(err, store.ErrUnavailable) {
 		return nil
 	}
 	return err
@@ -201,7 +192,7 @@ func (q *Quota) recall(ctx context.Context, who *Identity) error {
 // Used counts a request to a model, and its tokens.
 func (q *Quota) Used(who *Identity, model string, u translate.Usage) {
 	owner, tokens, now := who.ID(), int64(u.Prompt)+int64(u.Completion), time.Now()
-	q.usage.Add(now, owner, model, u, func() {
+	q.Usage.Add(now, owner, model, u, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		o := q.owners[owner]
@@ -211,7 +202,7 @@ func (q *Quota) Used(who *Identity, model string, u translate.Usage) {
 		if o.day == store.Day(now) {
 			o.tokens += tokens
 		}
-		if who.HasDailyLimit() && q.isClustered() {
+		if who.HasDailyLimit() && q.IsClustered() {
 			o.unshared += tokens
 		}
 	})

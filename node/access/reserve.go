@@ -57,22 +57,6 @@ func (n Need) fit(left, held int64) (each int, tokens int64, waits bool, _ error
 	return min(n.Completion, int(max(1, (left-prompt)/int64(max(1, n.Choices))))), left, false, nil
 }
 
-func tooManyAtOnce() *LimitError {
-	return &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
-}
-
-func tooManyAMinute(rest time.Duration) *LimitError {
-	return &LimitError{"This token has reached its limit of requests per minute.", rest}
-}
-
-func restIsReserved() *LimitError {
-	return &LimitError{
-		"The rest of this token's daily limit (UTC) is reserved for its requests in progress. " +
-			"Wait until one has been answered, or ask for fewer tokens with max_tokens.",
-		time.Second,
-	}
-}
-
 func dayIsOver() *LimitError {
 	return &LimitError{"This token has reached its limit of tokens per day (UTC).", untilTomorrow()}
 }

@@ -13,7 +13,7 @@ import (
 var ann = &Identity{Owner: "ann", Limits: Limits{TokensPerDay: 100}}
 
 func quotaOf(used int64) *Quota {
-	q := newQuota(&Options{IsClustered: func() bool { return false }})
+	q := newQuota(Options{IsClustered: func() bool { return false }})
 	q.change("ann", func(o *own) { o.day, o.tokens = store.Day(time.Now()), used })
 	return q
 }

@@ -38,10 +38,6 @@ type Running struct {
 	of map[string]map[*Request]struct{} // by the token's id
 }
 
-func newRunning(inUse func() *store.Store) *Running {
-	return &Running{store: inUse, again: make(chan struct{}, 1), of: map[string]map[*Request]struct{}{}}
-}
-
 // Request is a request in progress.
 type Request struct {
 	all    *Running
@@ -57,47 +53,40 @@ type Request struct {
 // request needs; its cause is then an [*EndedError]. For an identity without a token, it returns ctx and nil. The caller
 // must call End of a Request that isn't nil.
 func (a *Running) Follow(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
-	if who == nil || who.Token == "" {
-		return ctx, nil
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Request{all: a, token: who.Token, scope: scope, cancel: cancel}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.add(r)
-	return ctx, r
+	return a.follow(ctx, who, scope, nil)
 }
 
 // FollowRights is [Running.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's
 // scopes or models change in any way.
 func (a *Running) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
-	ctx, r := a.Follow(ctx, who, scope)
-	if r != nil {
-		r.all.mu.Lock()
-		defer r.all.mu.Unlock()
-		r.rights = who
+	return a.follow(ctx, who, scope, who)
+}
+
+func (a *Running) follow(ctx context.Context, who *Identity, scope Scope, rights *Identity) (context.Context, *Request) {
+	if who == nil || who.Token == "" {
+		return ctx, nil
 	}
-	return ctx, r
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.add(ctx, Request{all: a, token: who.Token, scope: scope, rights: rights})
 }
 
 // Continue is [Running.Follow] with the same token, scope and models for something that the request leaves behind. The caller must call
 // End of it, too.
 func (r *Request) Continue(ctx context.Context) (context.Context, *Request) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	all := r.all
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	next := &Request{all: all, token: r.token, scope: r.scope, cancel: cancel, models: slices.Clone(r.models)}
-	all.add(next)
-	return ctx, next
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+	return r.all.add(ctx, Request{all: r.all, token: r.token, scope: r.scope, models: slices.Clone(r.models)})
 }
 
 // add adds a request. The caller holds a.mu.
-func (a *Running) add(r *Request) {
+func (a *Running) add(ctx context.Context, r Request) (context.Context, *Request) {
+	ctx, r.cancel = context.WithCancelCause(ctx)
 	if a.of[r.token] == nil {
 		a.of[r.token] = map[*Request]struct{}{}
 	}
-	a.of[r.token][r] = struct{}{}
+	a.of[r.token][&r] = struct{}{}
+	return ctx, &r
 }
 
 // Uses records that the request needs a model.

@@ -30,7 +30,7 @@ type counted struct {
 }
 
 func (q *Quota) isSharing() bool {
-	if !q.isClustered() {
+	if !q.IsClustered() {
 		return false
 	}
 	q.mu.Lock()
@@ -42,9 +42,9 @@ func (q *Quota) isSharing() bool {
 func (q *Quota) share(ctx context.Context, owner string, change func(s *counted, now time.Time) error) error {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	alive := q.boots()
+	alive := q.Boots()
 	var refusal error
-	err := q.store().ChangeLimits(ctx, owner, func(text string, now time.Time) (string, error) {
+	err := q.Store().ChangeLimits(ctx, owner, func(text string, now time.Time) (string, error) {
 		var s counted
 		_ = json.Unmarshal([]byte(text), &s) // empty at first
 		s.tidy(now, alive)
@@ -63,7 +63,7 @@ func (q *Quota) share(ctx context.Context, owner string, change func(s *counted,
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.rest.Before(time.Now()) {
-		q.log.Warn("limits of tokens are counted by this node alone for now", "error", err)
+		q.Log.Warn("limits of tokens are counted by this node alone for now", "error", err)
 	}
 	q.rest = time.Now().Add(shareRest)
 	return errNotShared
@@ -123,9 +123,9 @@ func (s *counted) admit(boot string, running int, l Limits, now time.Time) error
 	}
 	switch {
 	case l.Concurrent > 0 && running >= l.Concurrent:
-		return tooManyAtOnce()
+		return &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
 	case l.RequestsPerMinute > 0 && recent >= l.RequestsPerMinute:
-		return tooManyAMinute(time.Duration(oldest+60-now.Unix()) * time.Second)
+		return &LimitError{"This token has reached its limit of requests per minute.", time.Duration(oldest+60-now.Unix()) * time.Second}
 	case l.RequestsPerMinute > 0:
 		s.Recent[now.Unix()]++
 	}
@@ -157,7 +157,7 @@ func (q *Quota) end(owner string, change func(o *own)) {
 	var unshared int64
 	q.change(owner, func(o *own) {
 		change(o)
-		unshared, o.unshared, o.isStale = o.unshared, 0, q.isClustered()
+		unshared, o.unshared, o.isStale = o.unshared, 0, q.IsClustered()
 	})
 	if q.isSharing() && q.shareNow(owner, unshared) == nil {
 		return
@@ -170,7 +170,7 @@ func (q *Quota) shareNow(owner string, tokens int64) error {
 	return q.share(context.Background(), owner, func(s *counted, now time.Time) error {
 		q.change(owner, func(o *own) {
 			o.isStale = false
-			s.set(q.boot, o)
+			s.set(q.Boot, o)
 		})
 		if tokens > 0 {
 			s.Tokens = s.used(store.Day(now), new(own)) + tokens

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -43,23 +42,13 @@ type known struct {
 
 // Tokens has the tokens of the store in use, of which it caches those that requests have.
 type Tokens struct {
-	log     *slog.Logger
-	store   func() *store.Store
-	grace   func() time.Duration
-	revoked func(id string)
+	Options
 	running *Running
 
 	mu     sync.Mutex
 	looked map[[sha256.Size]byte]known
 	change int                  // counts the changes made by this process; a lookup that began before a change isn't cached
 	used   map[string]time.Time // last use by id, not yet saved
-}
-
-func newTokens(o *Options, running *Running) *Tokens {
-	return &Tokens{
-		log: o.Log, store: o.Store, grace: o.Grace, revoked: o.Revoked, running: running,
-		looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{},
-	}
 }
 
 // maxLooked bounds the cache, which holds invalid tokens as well.
@@ -73,12 +62,11 @@ func (t *Tokens) Verify(ctx context.Context, secret string) (*Identity, error) {
 	}
 	sum := sha256.Sum256([]byte(secret))
 	now := time.Now()
-	k, isFresh := t.remembered(sum, now)
-	if isFresh {
-		return k.who, k.valid(now)
-	}
-	hasGrace := k.who != nil && now.Sub(k.at) <= t.grace()
-	if hasGrace && now.Before(k.rest) {
+	t.mu.Lock()
+	k, ok := t.looked[sum]
+	t.mu.Unlock()
+	hasGrace := k.who != nil && now.Sub(k.at) <= t.Grace()
+	if ok && now.Sub(k.at) <= tokenFresh || hasGrace && now.Before(k.rest) {
 		t.use(&k, now)
 		return k.who, k.valid(now)
 	}
@@ -91,6 +79,7 @@ func (t *Tokens) Verify(ctx context.Context, secret string) (*Identity, error) {
 	found, err := t.lookUp(asking, id, sum, now)
 	switch {
 	case err == nil:
+		t.use(&found, now)
 		return found.who, found.valid(now)
 	case !hasGrace || ctx.Err() != nil:
 		return nil, err
@@ -99,7 +88,7 @@ func (t *Tokens) Verify(ctx context.Context, secret string) (*Identity, error) {
 	if !t.extend(sum, k) {
 		return nil, err
 	}
-	t.log.WarnContext(ctx, "the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
+	t.Log.WarnContext(ctx, "the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
 	t.use(&k, now)
 	return k.who, k.valid(now)
 }
@@ -110,20 +99,6 @@ func (k *known) valid(now time.Time) error {
 		return &ExpiredError{k.expires}
 	}
 	return k.err
-}
-
-// remembered returns a cached token. If it is still fresh and valid, it counts as used.
-func (t *Tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFresh bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k, ok := t.looked[sum]
-	if !ok || now.Sub(k.at) > tokenFresh {
-		return k, false
-	}
-	if k.valid(now) == nil {
-		t.used[k.who.Token] = now
-	}
-	return k, true
 }
 
 // use records that a token was used, if it is valid.
@@ -154,7 +129,7 @@ func (t *Tokens) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, n
 	t.mu.Lock()
 	change := t.change
 	t.mu.Unlock()
-	stored, err := t.store().Token(ctx, id)
+	stored, err := t.Store().Token(ctx, id)
 	var missing *store.NotFound
 	switch {
 	case errors.As(err, &missing):
@@ -175,9 +150,6 @@ func (t *Tokens) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, n
 	if t.change == change {
 		t.looked[sum] = k
 	}
-	if k.valid(now) == nil {
-		t.used[id] = now
-	}
 	return k, nil
 }
 
@@ -192,7 +164,7 @@ func (t *Tokens) forget() {
 
 // SaveUse saves when tokens were last used. What can't be saved is lost: the next use is saved.
 func (t *Tokens) SaveUse(ctx context.Context) error {
-	s := t.store()
+	s := t.Store()
 	t.mu.Lock()
 	used := t.used
 	t.used = map[string]time.Time{}
@@ -205,33 +177,33 @@ func (t *Tokens) SaveUse(ctx context.Context) error {
 
 // Create creates a token, as [CreateToken] does.
 func (t *Tokens) Create(ctx context.Context, made Token) (secret string, _ Token, _ error) {
-	return CreateToken(ctx, t.store(), made)
+	return CreateToken(ctx, t.Store(), made)
 }
 
 // List returns the tokens, oldest first.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	_ = t.SaveUse(ctx) // so that LastUsed is up to date
-	return ListTokens(ctx, t.store())
+	return ListTokens(ctx, t.Store())
 }
 
 // Get returns the token with an id. The error is a [*store.NotFound] if there is none.
 func (t *Tokens) Get(ctx context.Context, id string) (Token, error) {
 	_ = t.SaveUse(ctx)
-	return TokenByID(ctx, t.store(), id)
+	return TokenByID(ctx, t.Store(), id)
 }
 
 // Update changes a token, as [UpdateToken] does, with immediate effect.
 func (t *Tokens) Update(ctx context.Context, changed Token) (Token, error) {
 	defer t.forget()
-	return UpdateToken(ctx, t.store(), changed)
+	return UpdateToken(ctx, t.Store(), changed)
 }
 
 // Revoke revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	defer t.forget()
-	err := t.store().DeleteToken(ctx, id)
+	err := t.Store().DeleteToken(ctx, id)
 	if err == nil {
-		t.revoked(id)
+		t.Revoked(id)
 	}
 	return err
 }

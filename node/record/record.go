@@ -8,6 +8,7 @@ package record
 import (
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/ring"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
@@ -25,7 +26,9 @@ type Record struct {
 func New(inUse func() *store.Store) *Record {
 	events := NewEvents()
 	return &Record{
-		Began: time.Now(), Events: events, Requests: newRequests(events), Inspections: new(Inspections), Traffic: NewTrafficCounter(),
-		Usage: newUsage(inUse),
+		Began: time.Now(), Events: events, Requests: &Requests{events: events, inFlight: map[*InFlight]struct{}{}, ended: ring.New[*Summary](mostEndedRequests, mostEndedBytes)}, Inspections: new(Inspections), Traffic: NewTrafficCounter(),
+		Usage: &Usage{
+			store: inUse, pending: map[store.HourKey]store.UsageCount{}, total: map[totalKey]store.UsageCount{}, saving: make(chan struct{}, 1),
+		},
 	}
 }

@@ -29,10 +29,6 @@ type InFlight struct {
 	start, end Event
 }
 
-func newRequests(events *Events) *Requests {
-	return &Requests{events: events, inFlight: map[*InFlight]struct{}{}, ended: ring.New[*Summary](mostEndedRequests, mostEndedBytes)}
-}
-
 // Begin notes that a request to a model has begun. It copies what is known of it. End has to be called.
 func (r *Requests) Begin(s *Summary) *InFlight {
 	u := &InFlight{begun: *s}

@@ -24,12 +24,6 @@ type Usage struct {
 
 type totalKey struct{ owner, model string }
 
-func newUsage(inUse func() *store.Store) *Usage {
-	return &Usage{
-		store: inUse, pending: map[store.HourKey]store.UsageCount{}, total: map[totalKey]store.UsageCount{}, saving: make(chan struct{}, 1),
-	}
-}
-
 // Add counts a request of an owner to a model at a time, and its tokens. No other usage is added, or read by TokensOn, until then has
 // returned.
 func (u *Usage) Add(now time.Time, owner, model string, used translate.Usage, then func()) {

@@ -162,13 +162,13 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 		_ = s.get(ctx, "/props", &props) // a router has none
 	}
 	models := make([]Model, 0, len(list.Data))
-	for _, told := range list.Data {
-		m := Model{ID: told.ID, Loaded: true, Context: cmp.Or(told.Context.tokens(), told.Meta.Context.tokens()), Slots: props.Slots}
-		m.MaxContextLength = cmp.Or(told.Meta.Trained.tokens(), m.Context)
-		m.SizeBytes, m.Parameters = int64(told.Meta.Size), int64(told.Meta.Elements)
+	for _, listed := range list.Data {
+		m := Model{ID: listed.ID, Loaded: true, Context: cmp.Or(listed.Context.tokens(), listed.Meta.Context.tokens()), Slots: props.Slots}
+		m.MaxContextLength = cmp.Or(listed.Meta.Trained.tokens(), m.Context)
+		m.SizeBytes, m.Parameters = int64(listed.Meta.Size), int64(listed.Meta.Elements)
 		m.ToolUse, m.Vision = kind != KindLlamaServer || props.Caps.Tools, props.Modalities.Vision
-		if told.Created > 0 {
-			m.Changed = time.Unix(int64(told.Created), 0)
+		if listed.Created > 0 {
+			m.Changed = time.Unix(int64(listed.Created), 0)
 		}
 		models = append(models, m)
 	}
@@ -184,30 +184,34 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		return nil, errors.New("it has no GET /api/v1/models: correct the option kind")
 	}
 	models := make([]Model, 0, len(list.Models))
-	for _, told := range list.Models {
-		m := Model{ID: told.Key, Loaded: len(told.Instances) > 0, Via: told.Via}
-		m.Publisher, m.DisplayName, m.Architecture = told.Publisher, told.DisplayName, told.Architecture
-		m.SizeBytes, m.MaxContextLength = max(0, told.SizeBytes), max(0, told.MaxContextLength)
-		if m.Type = catalog.TypeLLM; told.Type == string(catalog.TypeEmbedding) {
+	for _, listed := range list.Models {
+		m := Model{ID: listed.Key, Loaded: len(listed.Instances) > 0, Via: listed.Via}
+		m.Publisher, m.DisplayName, m.Architecture = listed.Publisher, listed.DisplayName, listed.Architecture
+		m.SizeBytes, m.MaxContextLength = max(0, listed.SizeBytes), max(0, listed.MaxContextLength)
+		if m.Type = catalog.TypeLLM; listed.Type == string(catalog.TypeEmbedding) {
 			m.Type = catalog.TypeEmbedding
 		}
-		if q := told.Quantization; q != nil {
+		if q := listed.Quantization; q != nil {
 			m.Quantization = catalog.Quantization{Name: valueOf(q.Name), BitsPerWeight: valueOf(q.Bits)}
 		}
-		m.SizeLabel, m.Format = valueOf(told.Params), catalog.Format(told.Format)
-		if c := told.Capabilities; c != nil {
+		m.SizeLabel, m.Format = valueOf(listed.Params), catalog.Format(listed.Format)
+		if c := listed.Capabilities; c != nil {
 			m.Vision, m.ToolUse = c.Vision, c.ToolUse
 			if c.Reasoning != nil {
 				m.Reasoning.Options, m.Reasoning.Default = c.Reasoning.Options, valueOf(c.Reasoning.Default)
 			}
 		}
-		for _, in := range told.Instances {
+		for _, in := range listed.Instances {
 			m.Instances = append(m.Instances, in.ID)
 			m.Context = max(m.Context, in.Config.ContextLength)
 		}
-		m.Context = cmp.Or(m.Context, min(max(0, told.ContextLength), maxContext))
+		m.Context = cmp.Or(m.Context, min(max(0, listed.ContextLength), maxContext))
 		if kind == KindLmcaddy && m.Type == catalog.TypeEmbedding {
-			m.Reranker = s.isReranker(ctx, told.Key)
+			var details struct {
+				Reranker bool `json:"reranker"`
+			}
+			err := s.get(ctx, "/api/v1/models/"+(&url.URL{Path: listed.Key}).EscapedPath(), &details)
+			m.Reranker = err == nil && details.Reranker
 		}
 		models = append(models, m)
 	}
@@ -217,14 +221,6 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		}
 	}
 	return models, nil
-}
-
-// isReranker asks another lmcaddy about a model, whose type doesn't tell.
-func (s *Server) isReranker(ctx context.Context, key string) bool {
-	var details struct {
-		Reranker bool `json:"reranker"`
-	}
-	return s.get(ctx, "/api/v1/models/"+(&url.URL{Path: key}).EscapedPath(), &details) == nil && details.Reranker
 }
 
 func (s *Server) ollama(ctx context.Context) ([]Model, error) {
@@ -252,12 +248,12 @@ func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 	}
 	_ = s.get(ctx, "/api/ps", &running)
 	models := make([]Model, 0, len(list.Models))
-	for _, told := range list.Models {
-		m := Model{ID: strings.TrimSuffix(told.Name, ":latest")} // which means the same
-		m.SizeBytes, m.Changed, m.Architecture, m.SizeLabel = max(0, told.Size), told.Changed, told.Details.Family, told.Details.Params
-		m.Quantization.Name, m.Format = told.Details.Quant, catalog.Format(told.Details.Format)
+	for _, listed := range list.Models {
+		m := Model{ID: strings.TrimSuffix(listed.Name, ":latest")} // which means the same
+		m.SizeBytes, m.Changed, m.Architecture, m.SizeLabel = max(0, listed.Size), listed.Changed, listed.Details.Family, listed.Details.Params
+		m.Quantization.Name, m.Format = listed.Details.Quant, catalog.Format(listed.Details.Format)
 		for _, in := range running.Models {
-			if in.Name == told.Name {
+			if in.Name == listed.Name {
 				m.Loaded, m.Context = true, in.Context
 			}
 		}

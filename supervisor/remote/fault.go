@@ -53,7 +53,11 @@ func explained(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it takes too long to answer"
 	case errors.As(err, &op):
-		return innermost(op.Err)
+		err = op.Err
+		for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+			err = next
+		}
+		return err.Error()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends the connection before its answer is complete"
 	case strings.Contains(err.Error(), "response headers exceeded"):
@@ -87,13 +91,6 @@ func explainedTLS(err error) string {
 	default:
 		return ""
 	}
-}
-
-func innermost(err error) string {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
-	}
-	return err.Error()
 }
 
 // statusError is an answer with another status than 200.

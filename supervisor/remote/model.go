@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -55,12 +56,7 @@ func (c *Config) describe(m *Model) {
 	if m.Changed.IsZero() {
 		m.Changed = time.Unix(0, 0) // what lists say of a time that isn't known
 	}
-	if m.Publisher == "" {
-		m.Publisher = publisher
-	}
-	if m.DisplayName == "" {
-		m.DisplayName = bare
-	}
+	m.Publisher, m.DisplayName = cmp.Or(m.Publisher, publisher), cmp.Or(m.DisplayName, bare)
 	if m.Type == "" {
 		m.Type = catalog.TypeLLM
 		if strings.Contains(m.Key, "embed") {
@@ -72,15 +68,9 @@ func (c *Config) describe(m *Model) {
 	} else if fits(c.Embeddings, m.Key) {
 		m.Type = catalog.TypeEmbedding
 	}
-	if fits(c.Vision, m.Key) {
-		m.Vision = true
-	}
-	if m.Context == 0 {
-		m.Context = c.ContextLength
-	}
-	if m.MaxContextLength == 0 {
-		m.MaxContextLength = m.Context
-	}
+	m.Vision = m.Vision || fits(c.Vision, m.Key)
+	m.Context = cmp.Or(m.Context, c.ContextLength)
+	m.MaxContextLength = cmp.Or(m.MaxContextLength, m.Context)
 	m.IsRemote = true
 }
 
