@@ -43,7 +43,7 @@ func (n *Node) enforce() {
 	}
 	for key, m := range s.Models {
 		if m.Preload {
-			n.preloading.begin(key) // at once, so that nobody takes the server for ready before
+			n.preloading.add(key, 1) // at once, so that nobody takes the server for ready before
 		}
 	}
 	n.background.Go(func() {
@@ -124,7 +124,7 @@ func (ld *Loads) catchUp(spec *schedule.Spec) {
 
 // preload loads a model unless it is loaded.
 func (n *Node) preload(key string) {
-	defer n.preloading.end(key)
+	defer n.preloading.add(key, -1)
 	target, err := n.Names.Find(n.ctx, key)
 	var spec *schedule.Spec
 	if err == nil {

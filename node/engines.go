@@ -57,25 +57,19 @@ type engine struct {
 	process process.Program
 }
 
-func (e *engine) choices(m *catalog.Model) process.Choices {
-	if e.Choices == nil {
-		return process.Choices{}
-	}
-	return e.Choices(m)
-}
+// An engine without one of these functions offers nothing, runs all models of its formats, and knows no arguments.
 
-func (e *engine) runs(m *catalog.Model) error {
-	if e.Runs == nil {
-		return nil
-	}
-	return e.Runs(m)
-}
+func (e *engine) choices(m *catalog.Model) process.Choices { return call(e.Choices, m) }
 
-func (e *engine) fixed(args []string) process.Fixed {
-	if e.Fixed == nil {
-		return process.Fixed{}
+func (e *engine) runs(m *catalog.Model) error { return call(e.Runs, m) }
+
+func (e *engine) fixed(args []string) process.Fixed { return call(e.Fixed, args) }
+
+func call[A, R any](f func(A) R, with A) (result R) {
+	if f != nil {
+		result = f(with)
 	}
-	return e.Fixed(args)
+	return result
 }
 
 // contextLength returns the context length that the engine uses for a requested one, in tokens.

@@ -119,19 +119,14 @@ type preloading struct {
 	names map[string]int
 }
 
-func (p *preloading) begin(name string) {
+// add adds to the loads of a model that haven't ended.
+func (p *preloading) add(name string, loads int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.names == nil {
 		p.names = map[string]int{}
 	}
-	p.names[name]++
-}
-
-func (p *preloading) end(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.names[name]--; p.names[name] <= 0 {
+	if p.names[name] += loads; p.names[name] == 0 {
 		delete(p.names, name)
 	}
 }

@@ -203,8 +203,9 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 		spec.OffloadKV = o.OffloadKV
 	}
 	if can.Experts {
-		if err := checkExperts(spec.Model, o.Experts); err != nil {
-			return err
+		if most := spec.Model.Experts; o.Experts != 0 && most > 0 && (o.Experts < 1 || o.Experts > most) {
+			return translate.Invalid("invalid_value", "num_experts",
+				fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, most, spec.Model.Key))
 		}
 		spec.Experts = o.Experts
 	}
@@ -257,12 +258,4 @@ func (ld *Loads) draft(ctx context.Context, m catalog.Model, name string) (*cata
 		return nil, &BrokenModelError{target.Model.Key, target.Model.Path, err}
 	}
 	return &target.Model, nil
-}
-
-func checkExperts(m catalog.Model, experts int) error {
-	if experts == 0 || m.Experts == 0 || (experts >= 1 && experts <= m.Experts) {
-		return nil
-	}
-	return translate.Invalid("invalid_value", "num_experts",
-		fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, m.Experts, m.Key))
 }

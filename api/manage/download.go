@@ -124,7 +124,10 @@ func listDownloads(c *endpoint.Call) error {
 		list.Jobs = append(list.Jobs, describeJob(c, job))
 	}
 	if others, silent := peerJobs(c); len(others)+len(silent) > 0 {
-		list.Jobs, list.Silent = append(list.Jobs, others...), silent
+		for _, job := range others {
+			list.Jobs = append(list.Jobs, asShown(c, job))
+		}
+		list.Silent = silent
 		slices.SortStableFunc(list.Jobs, func(a, b downloadJob) int {
 			return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(b.ID, a.ID))
 		})

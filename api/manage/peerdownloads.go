@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -18,13 +17,10 @@ import (
 // In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node tells another more of its jobs
 // than clients, by which that one decides who may see and change them.
 
-// isJobID keeps the other nodes from being asked about what can't be a job.
-var isJobID = regexp.MustCompile(`^job_[0-9a-f]{10}$`).MatchString
-
 // asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
 func asksPeers(c *endpoint.Call) bool { return c.Node.Cluster.Is() && !c.Identity.IsNode() }
 
-// peerJobs returns the jobs of the other nodes, and which nodes haven't told theirs.
+// peerJobs returns the jobs of the other nodes that the request's identity may see, and which nodes haven't told theirs.
 func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
 	if !asksPeers(c) {
 		return nil, nil
@@ -36,8 +32,8 @@ func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
 			continue
 		}
 		for _, j := range list.Jobs {
-			if j.Node = answer.Node; maySeePeers(c, &j) {
-				jobs = append(jobs, asShown(c, j))
+			if j.Node = answer.Node; !c.IsRestricted() || slices.ContainsFunc(j.Keys, c.Identity.MayUse) {
+				jobs = append(jobs, j)
 			}
 		}
 	}
@@ -46,21 +42,12 @@ func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
 
 // peerJob returns the job of another node with an id, which the request's identity may see.
 func peerJob(c *endpoint.Call, id string) (j downloadJob, ok bool) {
-	if !asksPeers(c) || !isJobID(id) {
-		return j, false
+	jobs, _ := peerJobs(c)
+	i := slices.IndexFunc(jobs, func(j downloadJob) bool { return j.ID == id })
+	if i < 0 {
+		return downloadJob{}, false
 	}
-	for _, answer := range c.Node.Remotes.AskPeers(c.Request.Context(), "/api/v1/models/download/"+id) {
-		if answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &j) == nil && j.ID == id {
-			j.Node = answer.Node
-			return j, maySeePeers(c, &j)
-		}
-	}
-	return downloadJob{}, false
-}
-
-// maySeePeers reports whether the request's identity may know of a job of another node.
-func maySeePeers(c *endpoint.Call, j *downloadJob) bool {
-	return !c.IsRestricted() || slices.ContainsFunc(j.Keys, c.Identity.MayUse)
+	return jobs[i], true
 }
 
 // asShown returns a job of another node as the client sees it.

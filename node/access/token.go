@@ -73,7 +73,12 @@ func (t Token) Identity() *Identity {
 	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
 }
 
+// stored checks a token and returns it as it is stored. The error may be a [*TokenError].
 func (t *Token) stored() (store.Token, error) {
+	t.normalize()
+	if err := t.check(); err != nil {
+		return store.Token{}, err
+	}
 	r, err := json.Marshal(rights{t.Scopes, t.Models, t.Limits})
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err
 }
@@ -81,10 +86,6 @@ func (t *Token) stored() (store.Token, error) {
 // CreateToken creates a token in a store. It returns the secret, which can't be obtained later. The ID, Created and LastUsed of t are
 // ignored. The error may be a [*TokenError].
 func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _ Token, _ error) {
-	t.normalize()
-	if err := t.check(); err != nil {
-		return "", t, err
-	}
 	t.ID, t.Created = randomText(idLength), time.Now()
 	secret = tokenPrefix + t.ID + ":" + randomText(secretLength)
 	sum := sha256.Sum256([]byte(secret))
@@ -181,10 +182,6 @@ func TokenByID(ctx context.Context, s *store.Store, id string) (Token, error) {
 // UpdateToken changes a token's name, rights and expiry in a store. It returns the changed token. The error may be a [*TokenError] or a
 // [*store.NotFound].
 func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
-	t.normalize()
-	if err := t.check(); err != nil {
-		return t, err
-	}
 	stored, err := t.stored()
 	if err != nil {
 		return t, err

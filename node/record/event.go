@@ -90,37 +90,28 @@ type jobEvent struct {
 
 // JobChanged adds the event of a change of a download, unless it is about its progress and follows another too soon.
 func (l *Events) JobChanged(j fetch.Job) {
-	kind := ""
-	switch j.State {
-	case fetch.Paused:
-		kind = EventDownloadPaused
-	case fetch.Completed:
-		kind = EventDownloadCompleted
-	case fetch.Failed:
-		kind = EventDownloadFailed
-		if j.Kind == hub.Cancelled {
-			kind = EventDownloadCancelled
-		}
-	default:
-	}
 	l.mu.Lock()
-	last, hasLast := l.jobs[j.ID]
-	if kind == "" {
-		switch {
-		case !hasLast || last.state != fetch.Downloading:
-			kind = EventDownloadStart
-		case time.Since(last.at) >= progressEvery:
-			kind = EventDownloadProgress
-		}
+	defer l.mu.Unlock()
+	var kind string
+	switch last, hasLast := l.jobs[j.ID]; {
+	case j.State == fetch.Paused:
+		kind = EventDownloadPaused
+	case j.State == fetch.Completed:
+		kind = EventDownloadCompleted
+	case j.State == fetch.Failed && j.Kind == hub.Cancelled:
+		kind = EventDownloadCancelled
+	case j.State == fetch.Failed:
+		kind = EventDownloadFailed
+	case !hasLast || last.state != fetch.Downloading:
+		kind = EventDownloadStart
+	case time.Since(last.at) >= progressEvery:
+		kind = EventDownloadProgress
+	default:
+		return
 	}
-	if kind != "" {
-		l.jobs[j.ID] = jobEvent{j.State, time.Now()}
-	}
+	l.jobs[j.ID] = jobEvent{j.State, time.Now()}
 	if j.Ended() {
 		delete(l.jobs, j.ID)
 	}
-	l.mu.Unlock()
-	if kind != "" {
-		l.add(&Event{Type: kind, Job: &j}, jobEventSize+64*len(j.Files)+len(j.Reason))
-	}
+	l.add(&Event{Type: kind, Job: &j}, jobEventSize+64*len(j.Files)+len(j.Reason))
 }

@@ -83,7 +83,7 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 
 func (s *Server) detect(ctx context.Context) (string, error) {
 	var native resource.Models
-	err := s.get(ctx, "/api/v1/models", &native)
+	err := s.ask(ctx, "/api/v1/models", nil, &native)
 	var status *statusError
 	if err != nil && !errors.As(err, &status) && !errors.Is(err, errNotJSON) {
 		return "", err // it can't be reached
@@ -92,14 +92,14 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 		var health struct {
 			Status string `json:"status"`
 		}
-		if err := s.get(ctx, "/api/v1/health", &health); err == nil && health.Status != "" ||
+		if err := s.ask(ctx, "/api/v1/health", nil, &health); err == nil && health.Status != "" ||
 			errors.As(err, &status) && status.status == http.StatusServiceUnavailable {
 			return KindLmcaddy, nil
 		}
 		return KindLMStudio, nil // it has status 200 for what it doesn't know
 	}
 	var list openAIList
-	if err := s.get(ctx, "/v1/models", &list); err != nil {
+	if err := s.ask(ctx, "/v1/models", nil, &list); err != nil {
 		return "", err
 	}
 	for _, m := range list.Data {
@@ -115,7 +115,7 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 	var version struct {
 		Version string `json:"version"`
 	}
-	if err := s.get(ctx, "/api/version", &version); err == nil && version.Version != "" {
+	if err := s.ask(ctx, "/api/version", nil, &version); err == nil && version.Version != "" {
 		return KindOllama, nil
 	}
 	return KindOpenAI, nil
@@ -135,7 +135,7 @@ func (s *Server) version(ctx context.Context, kind string) (version, id string) 
 		ID      string `json:"id"`
 		Build   string `json:"build_info"`
 	}
-	if s.get(ctx, path, &said) != nil {
+	if s.ask(ctx, path, nil, &said) != nil {
 		return "", ""
 	}
 	if kind != KindLmcaddy {
@@ -146,7 +146,7 @@ func (s *Server) version(ctx context.Context, kind string) (version, id string) 
 
 func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 	var list openAIList
-	if err := s.get(ctx, "/v1/models", &list); err != nil {
+	if err := s.ask(ctx, "/v1/models", nil, &list); err != nil {
 		return nil, err
 	}
 	var props struct {
@@ -159,7 +159,7 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 		} `json:"chat_template_caps"`
 	}
 	if kind == KindLlamaServer {
-		_ = s.get(ctx, "/props", &props) // a router has none
+		_ = s.ask(ctx, "/props", nil, &props) // a router has none
 	}
 	models := make([]Model, 0, len(list.Data))
 	for _, listed := range list.Data {
@@ -177,7 +177,7 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 
 func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 	var list resource.Models
-	if err := s.get(ctx, "/api/v1/models", &list); err != nil {
+	if err := s.ask(ctx, "/api/v1/models", nil, &list); err != nil {
 		return nil, err
 	}
 	if list.Models == nil {
@@ -210,7 +210,7 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 			var details struct {
 				Reranker bool `json:"reranker"`
 			}
-			err := s.get(ctx, "/api/v1/models/"+(&url.URL{Path: listed.Key}).EscapedPath(), &details)
+			err := s.ask(ctx, "/api/v1/models/"+(&url.URL{Path: listed.Key}).EscapedPath(), nil, &details)
 			m.Reranker = err == nil && details.Reranker
 		}
 		models = append(models, m)
@@ -243,10 +243,10 @@ func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 			Context int    `json:"context_length"`
 		} `json:"models"`
 	}
-	if err := s.get(ctx, "/api/tags", &list); err != nil {
+	if err := s.ask(ctx, "/api/tags", nil, &list); err != nil {
 		return nil, err
 	}
-	_ = s.get(ctx, "/api/ps", &running)
+	_ = s.ask(ctx, "/api/ps", nil, &running)
 	models := make([]Model, 0, len(list.Models))
 	for _, listed := range list.Models {
 		m := Model{ID: strings.TrimSuffix(listed.Name, ":latest")} // which means the same
@@ -268,7 +268,7 @@ func (s *Server) showOllama(ctx context.Context, m *Model) {
 		Capabilities []string       `json:"capabilities"`
 		Info         map[string]any `json:"model_info"`
 	}
-	if s.post(ctx, "/api/show", map[string]string{"model": m.ID}, &said) != nil {
+	if s.ask(ctx, "/api/show", map[string]string{"model": m.ID}, &said) != nil {
 		return
 	}
 	has := func(word string) bool { return slices.Contains(said.Capabilities, word) }
@@ -290,18 +290,18 @@ func (s *Server) Load(ctx context.Context, m *Model, contextLength int) (string,
 		body["context_length"] = contextLength
 	}
 	var said resource.Loaded
-	err := s.post(ctx, "/api/v1/models/load", body, &said)
+	err := s.ask(ctx, "/api/v1/models/load", body, &said)
 	return said.Instance, err
 }
 
 // Unload has the server unload an instance, by its own id.
 func (s *Server) Unload(ctx context.Context, instance string) error {
-	return s.post(ctx, "/api/v1/models/unload", map[string]string{"instance_id": instance}, nil)
+	return s.ask(ctx, "/api/v1/models/unload", map[string]string{"instance_id": instance}, nil)
 }
 
 // Pin has another node of the cluster pin an instance, or not any more, by its own id.
 func (s *Server) Pin(ctx context.Context, instance string, pinned bool) error {
-	return s.post(ctx, "/api/v1/models/pin", map[string]any{"instance_id": instance, "pinned": pinned}, nil)
+	return s.ask(ctx, "/api/v1/models/pin", map[string]any{"instance_id": instance, "pinned": pinned}, nil)
 }
 
 // Manages reports whether a kind of server loads and unloads models on demand.

@@ -56,7 +56,7 @@ func (s *Server) addLoaded(ctx context.Context, models []Model) error {
 			Pinned bool   `json:"pinned"`
 		} `json:"instances"`
 	}
-	if err := s.get(ctx, "/api/v1/ps", &said); err != nil {
+	if err := s.ask(ctx, "/api/v1/ps", nil, &said); err != nil {
 		return err
 	}
 	slots, pinned := map[string]int{}, map[string]bool{}

@@ -232,7 +232,7 @@ func (s *Server) Alive(ctx context.Context) error {
 	case KindOllama:
 		path = "/api/version"
 	}
-	err := s.get(ctx, path, nil)
+	err := s.ask(ctx, path, nil, nil)
 	if status, ok := errors.AsType[*statusError](err); ok {
 		switch {
 		case status.status == http.StatusServiceUnavailable && kind == KindLmcaddy:
@@ -244,45 +244,24 @@ func (s *Server) Alive(ctx context.Context) error {
 	return err
 }
 
-// get asks for a document. If into isn't nil, the answer is parsed.
-func (s *Server) get(ctx context.Context, path string, into any) error {
-	req, err := s.request(ctx, http.MethodGet, path)
+// ask asks for a document, by POST if a body is given. If into isn't nil, the answer is parsed.
+func (s *Server) ask(ctx context.Context, path string, body, into any) error {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	req, err := s.request(ctx, method, path)
 	if err != nil {
 		return err
 	}
-	return s.fetch(req, into)
-}
-
-// post sends a document to an endpoint that manages models.
-func (s *Server) post(ctx context.Context, path string, body, into any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		req.Header.Set("Content-Type", "application/json")
 	}
-	req, err := s.request(ctx, http.MethodPost, path)
-	if err != nil {
-		return err
-	}
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	req.Header.Set("Content-Type", "application/json")
-	return s.fetch(req, into)
-}
-
-// read sends a request, and returns the status and the body of the answer, which may have most bytes. The status is 0 without an answer.
-func (s *Server) read(req *http.Request, most int64) (status int, body []byte, err error) {
-	resp, err := s.do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
-	if err == nil && int64(len(body)) > most {
-		err = errors.New("its answer is too large")
-	}
-	return resp.StatusCode, body, s.withoutURL(err)
-}
-
-func (s *Server) fetch(req *http.Request, into any) error {
 	status, text, err := s.read(req, maxList)
 	switch {
 	case status != 0 && status != http.StatusOK:
@@ -298,4 +277,18 @@ func (s *Server) fetch(req *http.Request, into any) error {
 		return errNotJSON
 	}
 	return nil
+}
+
+// read sends a request, and returns the status and the body of the answer, which may have most bytes. The status is 0 without an answer.
+func (s *Server) read(req *http.Request, most int64) (status int, body []byte, err error) {
+	resp, err := s.do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = errors.New("its answer is too large")
+	}
+	return resp.StatusCode, body, s.withoutURL(err)
 }

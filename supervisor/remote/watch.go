@@ -103,9 +103,6 @@ func (w *Watch) Alive(ctx context.Context) error {
 	return err
 }
 
-// Config returns how it is reached.
-func (w *Watch) Config() Config { return w.config }
-
 // State returns what is known now. It is false before the first answer or failure.
 func (w *Watch) State() (State, bool) {
 	w.mu.Lock()
