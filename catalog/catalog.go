@@ -76,7 +76,6 @@ type Catalog struct {
 
 	scanning chan struct{} // a semaphore that is held during a scan
 	headers  map[string]header
-	folders  map[string]folderList
 	reported map[string]string // the files reported to the log, with the reasons
 	saved    summary
 	starved  error // of the current scan: something couldn't be read because no file descriptor was left
@@ -100,7 +99,7 @@ type config struct {
 func New(log *slog.Logger, formats ...Format) *Catalog {
 	c := &Catalog{
 		log: log, limits: defaultLimits, scanning: make(chan struct{}, 1),
-		headers: map[string]header{}, folders: map[string]folderList{}, reported: map[string]string{},
+		headers: map[string]header{}, reported: map[string]string{},
 	}
 	c.config.Store(&config{formats: formats})
 	return c

@@ -11,22 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/mlx"
 	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
-)
-
-// A folder is not read again while its modification time stays the same, except now and then, since some file systems don't
-// maintain that time. A folder that is slow to read is read less often. A folder that was modified shortly before it was read
-// is read again, because the clocks of file systems are coarse.
-const (
-	unreadFor   = 10 * time.Second
-	unreadRatio = 100
-	coarse      = 2 * time.Second
-	readAtOnce  = 4096 // entries
 )
 
 // limits bound the work of a scan in each root.
@@ -44,12 +33,10 @@ type entry struct {
 	kind fs.FileMode // its type
 }
 
-// folderList is the content of a folder when it was read.
+// folderList is the content of a folder.
 type folderList struct {
-	modified, read time.Time
-	took           time.Duration
-	entries        []entry // sorted by name
-	cut            bool    // there were more than the limit
+	entries []entry // sorted by name
+	cut     bool    // there were more than the limit
 }
 
 func (f folderList) holds(name string) bool {
@@ -70,58 +57,39 @@ func (f folderList) find(name string) (entry, bool) {
 	return f.entries[i], true
 }
 
-// list returns the content of a folder. It reads the folder only if it may have changed.
-func (w *walk) list(dir string) (folderList, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return folderList{}, err
-	}
-	now := time.Now()
-	known, ok := w.catalog.folders[dir]
-	if !ok || !known.modified.Equal(info.ModTime()) || known.read.Sub(known.modified) < coarse ||
-		now.Sub(known.read) > max(unreadFor, unreadRatio*known.took) {
-		known = folderList{modified: info.ModTime(), read: now}
-		known.entries, known.cut, err = w.readFolder(dir)
-		if err != nil {
-			return folderList{}, err
-		}
-		known.took = time.Since(now)
-	}
-	w.folders[dir] = known
-	return known, nil
-}
+// readAtOnce is how many entries of a folder are read at a time, since there may be millions.
+const readAtOnce = 4096
 
-// readFolder reads the relevant entries of a folder. It reads in batches, since there may be millions of entries.
-func (w *walk) readFolder(dir string) (entries []entry, cut bool, err error) {
+// list reads the relevant entries of a folder.
+func (w *walk) list(dir string) (list folderList, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, false, err
+		return list, err
 	}
 	defer f.Close()
-	for {
+	for !list.cut {
 		if err := w.ctx.Err(); err != nil {
-			return nil, false, err
+			return list, err
 		}
 		some, err := f.ReadDir(readAtOnce)
 		for _, e := range some {
 			if !w.matters(e.Name(), e.Type()) {
 				continue
 			}
-			if len(entries) == w.catalog.limits.entries {
-				cut = true
+			if list.cut = len(list.entries) == w.catalog.limits.entries; list.cut {
 				break
 			}
-			entries = append(entries, entry{e.Name(), e.Type()})
+			list.entries = append(list.entries, entry{e.Name(), e.Type()})
 		}
-		if cut || errors.Is(err, io.EOF) || err == nil && len(some) == 0 {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, false, err
+			return list, err
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
-	return entries, cut, nil
+	slices.SortFunc(list.entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	return list, nil
 }
 
 func (w *walk) matters(name string, kind fs.FileMode) bool {

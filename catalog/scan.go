@@ -30,7 +30,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	var reading sync.WaitGroup
 	reading.Go(func() { saved = c.saved.read(c.log) }) // in parallel, since both are slow if there are many models
 	c.starved = nil
-	walks, folders, err := c.walk(ctx, config)
+	walks, err := c.walk(ctx, config)
 	reading.Wait()
 	if saved != nil {
 		maps.Copy(saved, c.headers)
@@ -46,7 +46,6 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.folders = folders // forgets deleted ones
 	signature := signatureOf(walks)
 	l := c.last.Load()
 	if l != nil && !isNew && l.signature == signature && l.config == config {
@@ -65,17 +64,16 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	return l, nil
 }
 
-// walk reads the folders. It returns their content for the next scan.
-func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string]folderList, error) {
-	folders := make(map[string]folderList, len(c.folders))
+// walk reads the folders.
+func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, error) {
 	walks := make([]*walk, len(config.roots))
 	for i, root := range config.roots {
-		walks[i] = &walk{ctx: ctx, catalog: c, config: config, mlx: slices.Contains(config.formats, FormatMLX), folders: folders}
+		walks[i] = &walk{ctx: ctx, catalog: c, config: config, mlx: slices.Contains(config.formats, FormatMLX)}
 		if err := walks[i].below(root); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return walks, folders, nil
+	return walks, nil
 }
 
 // readHeaders reads the headers that aren't known, several in parallel. If the context ends, it keeps those that it has read.
@@ -93,22 +91,16 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 			}
 		}
 	}
-	files := sameFiles(todo)
 	var mu sync.Mutex
 	var next atomic.Int64
 	var readers sync.WaitGroup
-	for range min(maxReaders, runtime.GOMAXPROCS(0), len(files)) {
+	for range min(maxReaders, runtime.GOMAXPROCS(0), len(todo)) {
 		readers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				var h header
-				for n, f := range files[i] {
-					if n == 0 || h.err != nil { // an error may be about the name
-						h = readHeader(f)
-					}
-					mu.Lock()
-					c.headers[f.path], current[f.path] = h, h
-					mu.Unlock()
-				}
+			for i := int(next.Add(1)) - 1; i < len(todo) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				h, path := readHeader(todo[i]), todo[i].path
+				mu.Lock()
+				c.headers[path], current[path] = h, h
+				mu.Unlock()
 			}
 		})
 	}
@@ -121,32 +113,6 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 	}
 	c.headers = current // forgets deleted files
 	return len(todo) > 0, nil
-}
-
-// sameFiles groups the names of each file: those that link to a file of another folder need not be read again.
-func sameFiles(todo []*found) [][]*found {
-	const compared = 8 // as many different files of the same size and time
-	files := make([][]*found, 0, len(todo))
-	known := make(map[stamp][]int, len(todo))
-next:
-	for _, f := range todo {
-		if f.info == nil || f.parts != "" || f.format != FormatGGUF || f.read != nil {
-			files = append(files, []*found{f})
-			continue
-		}
-		s := stamp{f.size, f.changed.UnixNano()}
-		for _, i := range known[s] {
-			if os.SameFile(files[i][0].info, f.info) {
-				files[i] = append(files[i], f)
-				continue next
-			}
-		}
-		if len(known[s]) < compared {
-			known[s] = append(known[s], len(files))
-		}
-		files = append(files, []*found{f})
-	}
-	return files
 }
 
 // signatureOf returns the same number for two scans with the same result.

@@ -41,56 +41,6 @@ func TestScan_ThatFindsNothingNew(t *testing.T) {
 	}
 }
 
-// TestScan_ReadsFoldersAgain now and then, since some file systems don't maintain modification times. The test resets the time.
-func TestScan_ReadsFoldersAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, root := catalogOf(t, files{"p/a/x-f32.gguf": f32})
-		dir, old := filepath.Join(root, "p", "a"), time.Now().Add(-time.Hour)
-		touch(t, dir, old)
-		check := func(when string, want int) {
-			t.Helper()
-			if got := len(models(t, c)); got != want {
-				t.Errorf("%s: %d models, want %d", when, got, want)
-			}
-		}
-		check("at first", 1)
-		write(t, root, "p/a/x-f16.gguf", f16)
-		touch(t, dir, old)
-		aMomentLater()
-		check("behind the folder's time", 1)
-		time.Sleep(unreadFor)
-		check("later", 2)
-		write(t, root, "p/a/x-f64.gguf", f16)
-		touch(t, dir, old.Add(time.Minute))
-		aMomentLater()
-		check("with another time", 3)
-		if err := os.Remove(filepath.Join(dir, "x-f64.gguf")); err != nil {
-			t.Fatal(err)
-		}
-		touch(t, dir, old.Add(time.Minute))
-		aMomentLater()
-		check("a file that is gone is gone at once", 2)
-	})
-}
-
-// TestScan_ReadsFreshFoldersAgain: a change just before a folder is read may have the same time as one just after.
-func TestScan_ReadsFreshFoldersAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, root := catalogOf(t, files{"p/a/x-f32.gguf": f32})
-		dir, now := filepath.Join(root, "p", "a"), time.Now()
-		touch(t, dir, now)
-		models(t, c)
-		write(t, root, "p/a/x-f16.gguf", f16)
-		touch(t, dir, now)
-		aMomentLater()
-		if n := len(models(t, c)); n != 2 {
-			t.Errorf("%d models, want 2", n)
-		}
-	})
-}
-
 // TestLookup_SeesThatAFileHasChanged without a listing.
 func TestLookup_SeesThatAFileHasChanged(t *testing.T) {
 	t.Parallel()
@@ -202,7 +152,7 @@ func TestScan_KeepsWhatItHasRead(t *testing.T) {
 	if _, err := c.Models(endingContext{t.Context(), &asked}); err != nil {
 		t.Fatal(err)
 	}
-	c.headers, c.folders = map[string]header{}, map[string]folderList{}
+	c.headers = map[string]header{}
 	c.SetRoots([]string{root + "/."})
 	tries := 1
 	for ; ; tries++ {
@@ -304,46 +254,5 @@ func TestNotFoundError_IsShort(t *testing.T) {
 	}
 	if text := err.Error(); len(text) > 1000 || !strings.HasSuffix(text, "p/model-049, and 950 more.") {
 		t.Errorf("%d bytes: %s", len(text), text)
-	}
-}
-
-// TestScan_ReadsAFileOnce under all its names, and a file that is broken under each.
-func TestScan_ReadsAFileOnce(t *testing.T) {
-	t.Parallel()
-	c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/other/x.gguf": f32, "p/broken/x.gguf": nil})
-	for from, to := range map[string][]string{"p/a/x.gguf": {"p/b/x.gguf", "p/c/y.gguf"}, "p/broken/x.gguf": {"p/broken-too/x.gguf"}} {
-		for _, name := range to {
-			path := filepath.Join(root, filepath.FromSlash(name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Link(filepath.Join(root, filepath.FromSlash(from)), path); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	all := models(t, c)
-	if len(all) != 6 {
-		t.Fatalf("%d models", len(all))
-	}
-	for _, m := range all {
-		if isBroken := strings.Contains(m.Key, "broken"); isBroken != (m.Err != nil) || !isBroken && m.Quantization.Name != "F32" {
-			t.Errorf("%s: %+v", m.Key, m)
-		}
-	}
-	var todo []*found
-	w := &walk{ctx: t.Context(), catalog: c, config: c.config.Load(), folders: map[string]folderList{}}
-	if err := w.below(root); err != nil {
-		t.Fatal(err)
-	}
-	for i := range w.found {
-		todo = append(todo, &w.found[i])
-	}
-	var groups []int
-	for _, names := range sameFiles(todo) {
-		groups = append(groups, len(names))
-	}
-	if diff := cmp.Diff([]int{3, 2, 1}, groups); diff != "" {
-		t.Errorf("names of each file (-want +got):\n%s", diff)
 	}
 }

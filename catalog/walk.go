@@ -73,7 +73,6 @@ type walk struct {
 	config  *config
 	mlx     bool
 	found   []found
-	folders map[string]folderList
 	visits  map[string]int // by resolved path
 	left    limits
 }

@@ -125,9 +125,3 @@ func (r *ranges) most() int64 {
 
 // blocks are the buffers for copying.
 var blocks = sync.Pool{New: func() any { b := make([]byte, 512<<10); return &b }}
-
-// Interface guards.
-var (
-	_ getter.Getter = (*ranges)(nil)
-	_ io.ReaderAt   = (*os.File)(nil)
-)
