@@ -6,19 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
-
-// changedAt returns when a file was last changed, in nanoseconds by the clock of the system: other than the time of modification, nobody can
-// set it.
-func changedAt(path string) int64 {
-	var stat unix.Stat_t
-	if unix.Stat(path, &stat) != nil {
-		return 0
-	}
-	return stat.Ctim.Nano()
-}
 
 // plainly makes opening a symbolic link an error, and doesn't wait for the other end of a pipe.
 const plainly = syscall.O_NOFOLLOW | syscall.O_NONBLOCK

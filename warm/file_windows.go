@@ -2,9 +2,6 @@ package warm
 
 import "io/fs"
 
-// changedAt is unknown: the time of modification must do.
-func changedAt(string) int64 { return 0 }
-
 // plainly is nothing: [openPlain] looks at the file before and after it opens it.
 const plainly = 0
 

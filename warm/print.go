@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"os"
-	"sync"
 )
 
 const (
@@ -20,59 +18,19 @@ const (
 	sampleBytes = 64 << 10
 )
 
-// digests remembers what was read of the files of models, since a model that is loaded again waits for this.
-type digests struct {
-	mu sync.Mutex
-	of map[string]digest // by path
-}
-
-type digest struct {
-	info    fs.FileInfo
-	changed int64
-	sum     [sha256.Size]byte
-}
-
-// file returns the digest of a file: of its size, its beginning and samples of the rest. It is read again if the file was
-// changed or replaced.
-func (d *digests) file(path string) ([sha256.Size]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return [sha256.Size]byte{}, err
-	}
-	d.mu.Lock()
-	known, ok := d.of[path]
-	d.mu.Unlock()
-	// Tools that synchronize files set the time of modification, also when they have written into the file.
-	changed := changedAt(path)
-	if ok && os.SameFile(info, known.info) && info.Size() == known.info.Size() && info.ModTime().Equal(known.info.ModTime()) &&
-		changed == known.changed {
-		return known.sum, nil
-	}
-	known = digest{info: info, changed: changed}
-	sum := sha256.New()
-	if err := addFile(sum, path); err != nil {
-		return known.sum, err
-	}
-	sum.Sum(known.sum[:0])
-	d.mu.Lock()
-	d.of[path] = known
-	d.mu.Unlock()
-	return known.sum, nil
-}
-
 // name returns the name of the folder for the states of a Print. It reads the files.
-func (p *Print) name(d *digests) (string, error) {
+func (p *Print) name() (string, error) {
 	sum := sha256.New()
 	for _, word := range []string{"print 1", p.Model, p.Engine, p.Build, p.Architecture, p.Launch} {
 		addNumber(sum, int64(len(word)))
 		_, _ = io.WriteString(sum, word)
 	}
 	for _, path := range p.Files {
-		file, err := d.file(path)
-		if err != nil {
+		file := sha256.New()
+		if err := addFile(file, path); err != nil {
 			return "", fmt.Errorf("identifying a file of the model %s: %w", p.Model, err)
 		}
-		_, _ = sum.Write(file[:])
+		_, _ = sum.Write(file.Sum(nil))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:idBytes]), nil
 }

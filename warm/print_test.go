@@ -2,11 +2,9 @@ package warm
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // TestPrint_Content: a change anywhere that is looked at makes another print, in files of all sizes; a name and a time don't.
@@ -25,8 +23,7 @@ func TestPrint_Content(t *testing.T) {
 				if err := os.WriteFile(path, content, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				d := digests{of: map[string]digest{}}
-				name, err := (&Print{Files: []string{path}}).name(&d)
+				name, err := (&Print{Files: []string{path}}).name()
 				if err != nil || !isID(name) {
 					t.Fatalf("%q, %v", name, err)
 				}
@@ -63,7 +60,6 @@ func TestPrint_Samples(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(headBytes + 100*sampleBytes)
 	names := map[string]bool{}
-	d := digests{of: map[string]digest{}}
 	for i, tt := range []struct {
 		weight byte
 		size   int64
@@ -73,7 +69,7 @@ func TestPrint_Samples(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		name, err := (&Print{Files: []string{path}}).name(&d)
+		name, err := (&Print{Files: []string{path}}).name()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,36 +77,5 @@ func TestPrint_Samples(t *testing.T) {
 	}
 	if len(names) != 4 {
 		t.Errorf("%d prints of four models", len(names))
-	}
-}
-
-// TestPrint_IsReadAgain if the file was changed or replaced.
-func TestPrint_IsReadAgain(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "model.gguf")
-	d := digests{of: map[string]digest{}}
-	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	names := map[string]bool{}
-	for _, step := range []func() error{
-		func() error { return os.WriteFile(path, []byte("one"), 0o600) },
-		func() error { at = at.Add(time.Second); return os.WriteFile(path, []byte("two"), 0o600) },
-		func() error { return os.WriteFile(path, []byte("four"), 0o600) },
-		func() error {
-			return errors.Join(os.WriteFile(path+"2", []byte("five"), 0o600), os.Rename(path+"2", path))
-		},
-	} {
-		if err := errors.Join(step(), os.Chtimes(path, at, at)); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			name, err := (&Print{Files: []string{path}}).name(&d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names[name] = true
-		}
-	}
-	if len(names) != 4 {
-		t.Errorf("%d prints of four files", len(names))
 	}
 }

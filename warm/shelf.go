@@ -33,7 +33,7 @@ func (s *Store) Shelf(p Print) (*Shelf, error) {
 	if off {
 		return nil, ErrOff
 	}
-	name, err := p.name(&s.digests)
+	name, err := p.name()
 	if err != nil {
 		return nil, err
 	}

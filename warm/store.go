@@ -95,9 +95,8 @@ type Store struct {
 	usual int64      // the size, unless Settings have one
 	key   prefix.Key // of the folder's secret
 
-	digests digests // of the models' files
-	stop    chan struct{}
-	tender  sync.WaitGroup
+	stop   chan struct{}
+	tender sync.WaitGroup
 
 	mu         sync.Mutex
 	settings   Settings
@@ -144,7 +143,7 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 	}
 	s := &Store{
 		folder: &folder{dir: dir, log: log}, now: time.Now, stop: make(chan struct{}), index: newIndex(), shelves: map[*Shelf]bool{},
-		puts: map[*put]bool{}, digests: digests{of: map[string]digest{}}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{}, rates: map[string]Rates{},
+		puts: map[*put]bool{}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{}, rates: map[string]Rates{},
 		gone: gone{conversations: map[string]time.Time{}, owners: map[string]time.Time{}},
 	}
 	s.disk = func() (free, total int64, err error) {
