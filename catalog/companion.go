@@ -24,8 +24,8 @@ const roleOther = "other"
 var (
 	vocoders = []string{"wavtokenizer-dec", "snac-dec"}
 	others   = []string{
-		"diffusion", "flux", "sd1", "sd2", "sd3", "sdxl", "wan", "qwen_image", "lumina2", "aura", "hidream", "ltxv", "hyvid", "cosmos", "pig",
-		"whisper", "t5encoder",
+		"diffusion", "flux", "sd1", "sd2", "sd3", "sdxl", "wan", "qwen_image", "lumina2", "aura", "hidream", "ltxv", "hyvid", "cosmos",
+		"pig", "whisper", "t5encoder",
 	}
 )
 

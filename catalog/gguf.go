@@ -18,8 +18,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// parse reads the headers of a model's files: path, and the other parts of a split model. size is for error messages. The parser's own functions
-// then tell what they mean. Its reading isn't used, because it has no bounds but the size of a file, which may be sparse.
+// parse reads the headers of a model's files: path, and the other parts of a split model. size is for error messages. The parser's
+// own functions then tell what they mean. Its reading isn't used, because it has no bounds but the size of a file, which may be
+// sparse.
 func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of the parser
@@ -41,7 +42,8 @@ func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 		return nil, fmt.Errorf("its header can't be read: metadata key %q holds a %v, but it must hold a number", kv.Key, kv.ValueType)
 	}
 	if _, named := f.Header.MetadataKV.Index(projectorTypes); named == 0 && text(f, "general.architecture") == "clip" {
-		return nil, fmt.Errorf("its header can't be read: the projector declares no type under any of %v, and llama.cpp cannot load it", projectorTypes)
+		return nil, fmt.Errorf("its header can't be read: the projector declares no type under any of %v, and llama.cpp cannot load it",
+			projectorTypes)
 	}
 	if !holdsItsTensors(f) {
 		return nil, truncated(uint64(f.Size))
@@ -54,12 +56,17 @@ func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 }
 
 // projectorTypes are the keys under which a projector may say of what type it is.
-var projectorTypes = []string{"clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type", "clip.gen.audio.projector_type"}
+var projectorTypes = []string{
+	"clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type", "clip.gen.audio.projector_type",
+}
 
 var errNewType = errors.New("its weights are of a type that this lmcaddy doesn't know: a newer one may")
 
 // complete are the errors that say all by themselves.
-var complete = []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errTooManyPairs, errTooLongHeader, errNotUnderstood, errNewType, errEmpty, errNotGGUF}
+var complete = []error{
+	errTooManyTensors, errTooManyBlocks, errTooLongArray, errTooManyPairs, errTooLongHeader, errNotUnderstood, errNewType, errEmpty,
+	errNotGGUF,
+}
 
 // unreadable explains why a model of this size can't be read.
 func unreadable(err error, path string, size uint64) error {
@@ -183,7 +190,9 @@ func (m *metadata) tensor() (t gguf.GGUFTensorInfo, _ error) {
 }
 
 // keptLists are the ends of the keys of arrays whose items are kept, up to the number of layers.
-var keptLists = []string{".feed_forward_length", ".attention.head_count", ".attention.head_count_kv", ".attention.sliding_window_pattern", "general.tags"}
+var keptLists = []string{
+	".feed_forward_length", ".attention.head_count", ".attention.head_count_kv", ".attention.sliding_window_pattern", "general.tags",
+}
 
 func typeOf(kind uint64) gguf.GGUFMetadataValueType {
 	return gguf.GGUFMetadataValueType(kind) //nolint:gosec // it has four bytes

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// What a header may declare. A file of a few bytes could otherwise exhaust the memory and end the process: what is made of a header allocates memory
-// for as many layers as it declares.
+// What a header may declare. A file of a few bytes could otherwise exhaust the memory and end the process: what is made of a header
+// allocates memory for as many layers as it declares.
 const (
 	splitTensors = "split.tensors.count"
 	maxTensors   = 1 << 16 // the largest models have about ten thousand

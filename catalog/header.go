@@ -162,14 +162,14 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
 }
 
-// newFileTypes are the names of those that the parser doesn't know, by llama.cpp's numbers, and guessedType is the bit of one that a converter has
-// guessed.
+// newFileTypes are the names of those that the parser doesn't know, by llama.cpp's numbers, and guessedType is the bit of one that
+// a converter has guessed.
 var newFileTypes = map[uint32]string{39: "NVFP4", 40: "Q1_0", 41: "Q2_0"}
 
 const guessedType = 1024
 
-// quantizationName returns the quantization that the header names, or else the one in the file's name, or else what most tensors have; "" if
-// nothing tells.
+// quantizationName returns the quantization that the header names, or else the one in the file's name, or else what most tensors
+// have; "" if nothing tells.
 func quantizationName(f *gguf.GGUFFile, meta gguf.GGUFMetadata, path string) string {
 	said := strings.TrimPrefix(meta.FileTypeDescriptor, "Unknown")
 	if kv, ok := f.Header.MetadataKV.Get("general.file_type"); ok {
@@ -235,8 +235,9 @@ var (
 // diffusion are architectures whose tokens see each other, too, but that write.
 var diffusion = []string{"dream", "llada", "llada-moe", "rnd1"}
 
-// makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or, if it says nothing
-// of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that of others.
+// makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or,
+// if it says nothing of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that
+// of others.
 func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 	p, hasSome := pooling(f)
 	m.Pooling = p

@@ -81,8 +81,8 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	p = &plan{path: path, size: info.Size(), changed: info.ModTime(), file: f, arch: f.Architecture()}
 	p.encoder = slices.Contains(encoders, p.arch.Architecture)
 	if !p.encoder {
-		// The parser takes a pooling type as the sign of an encoder, which has no cache, but chat models made for embeddings have one as well,
-		// and the engine gives them a cache.
+		// The parser takes a pooling type as the sign of an encoder, which has no cache, but chat models made for embeddings have
+		// one as well, and the engine gives them a cache.
 		arch := p.arch.Architecture
 		f.Header.MetadataKV = slices.DeleteFunc(f.Header.MetadataKV, func(kv gguf.GGUFMetadataKV) bool {
 			return kv.Key == arch+".pooling_type" || kv.Key == arch+".attention.causal"

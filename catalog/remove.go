@@ -68,8 +68,8 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		dir := filepath.Join(models, link)
 		for _, o := range all {
 			if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
-				return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want "+
-					"neither", dir, o.Key)}
+				return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; "+
+					"remove the link by hand if you want neither", dir, o.Key)}
 			}
 		}
 		return []string{link}, nil

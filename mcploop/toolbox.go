@@ -108,7 +108,8 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps) (*Tool
 	}
 	if len(offers) > request.MaxTools {
 		return nil, translate.Invalid("invalid_value", "integrations",
-			"The integrations have "+strconv.Itoa(len(offers))+" tools; at most "+strconv.Itoa(request.MaxTools)+` are allowed. Choose some of them with "allowed_tools".`)
+			"The integrations have "+strconv.Itoa(len(offers))+" tools; at most "+strconv.Itoa(request.MaxTools)+` are allowed. `+
+				`Choose some of them with "allowed_tools".`)
 	}
 	b.add(offers)
 	return b, nil

@@ -225,10 +225,11 @@ func (s *sqliteFile) explain(err error) error {
 	var advice string
 	switch failure.Code() & 0xff { // the high bits are details
 	case lib.SQLITE_NOTADB:
-		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a backup " +
-			"in its place"
+		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a " +
+			"backup in its place"
 	case lib.SQLITE_CORRUPT:
-		advice = "The database is damaged. Stop lmcaddy, then put a backup in its place, or save what can be read with `sqlite3 FILE .recover`"
+		advice = "The database is damaged. Stop lmcaddy, then put a backup in its place, or save what can be read with " +
+			"`sqlite3 FILE .recover`"
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_CANTOPEN, lib.SQLITE_AUTH:
 		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file " +
 			"and its folder"

@@ -176,7 +176,9 @@ func (s *connection) exec(ctx context.Context, query string, args ...any) error 
 }
 
 // list returns the rows that a query finds, each scanned by a function.
-func list[T any](ctx context.Context, s *connection, query string, args []any, scan func(*T, func(...any) error) error) (all []T, err error) {
+func list[T any](
+	ctx context.Context, s *connection, query string, args []any, scan func(*T, func(...any) error) error,
+) (all []T, err error) {
 	err = s.read(ctx, func(t *tx) (err error) {
 		all, err = collect(t, query, args, scan)
 		return err

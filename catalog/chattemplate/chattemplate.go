@@ -12,7 +12,8 @@ import (
 
 var (
 	jinjaComment = regexp.MustCompile(`(?s)\{#.*?#\}`)
-	thinkingTag  = regexp.MustCompile(`(?i)<think>|\[THINK\]|<seed:think>|<\|START_THINKING\|>|<\|channel\|?>\s*(analysis|thought)|<thought>`)
+	thinkingTag  = regexp.MustCompile(`(?i)<think>|\[THINK\]|<seed:think>|<\|START_THINKING\|>|` +
+		`<\|channel\|?>\s*(analysis|thought)|<thought>`)
 )
 
 // Reasoning guesses the options from the words of a chat template: a hint, until an engine has rendered it.

@@ -3,10 +3,8 @@ package fetch
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"

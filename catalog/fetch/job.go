@@ -144,7 +144,8 @@ func (j *job) now() Job {
 	r := &j.record
 	s := Job{
 		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Hub: r.Hub, Repo: r.Repo,
-		Revision: r.Revision, Quantization: r.Quantization, Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
+		Revision: r.Revision, Quantization: r.Quantization, Dir: j.jobs.dir(r.Folder), Folder: r.Folder,
+		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
 	}
 	for _, f := range r.Files {
 		s.Files = append(s.Files, f.Local)

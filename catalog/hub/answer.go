@@ -132,7 +132,8 @@ func denied(h *Hub, status, repo string, response *http.Response) *Fault {
 	case h.token != "":
 		remedy = "the configured token has no access to it. Accept the model's terms at " + h.Page(repo) + ", or use another token."
 	case gated:
-		remedy = "it is gated. Accept its terms at " + h.Page(repo) + ", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
+		remedy = "it is gated. Accept its terms at " + h.Page(repo) +
+			", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
 	}
 	f := Permanent(Denied, "%s: %s", status, remedy)
 	f.Why.Param = "model"

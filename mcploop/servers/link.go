@@ -166,7 +166,7 @@ func (l *link) doubt() {
 		defer l.pinging.Store(false)
 		ctx, cancel := context.WithTimeout(l.life, l.patience)
 		defer cancel()
-		if l.client.Ping(ctx) != nil && ctx.Err() != nil { //nolint:staticcheck // the newest protocol has no ping, and this does nothing then
+		if l.client.Ping(ctx) != nil && ctx.Err() != nil { //nolint:staticcheck // the newest protocol has no ping
 			l.lose(errHung)
 		}
 	}()

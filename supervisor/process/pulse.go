@@ -210,7 +210,8 @@ func (u *pulse) arm(in time.Duration) {
 	u.armed, u.due = true, time.Now().Add(in)
 }
 
-// discountPause leaves out of account the time for which this process itself stood still, as the engine may have. The timer then fires late.
+// discountPause leaves out of account the time for which this process itself stood still, as the engine may have. The timer then
+// fires late.
 func (u *pulse) discountPause(now time.Time) {
 	late := now.Sub(u.due)
 	if late < leastLateness {

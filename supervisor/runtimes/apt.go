@@ -106,7 +106,8 @@ func (d *debian) configure(ctx context.Context, s *aptSuite, key, components str
 
 // list updates a suite's package lists, and notes the version of the server's package.
 func (d *debian) list(ctx context.Context, s *aptSuite) error {
-	_, s.listErr = d.run(ctx, s.folder, d.percent("reading the package lists of Debian's "+s.name), "apt-get", slices.Concat(s.options, []string{"update"})...)
+	progress := d.percent("reading the package lists of Debian's " + s.name)
+	_, s.listErr = d.run(ctx, s.folder, progress, "apt-get", slices.Concat(s.options, []string{"update"})...)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

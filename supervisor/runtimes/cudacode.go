@@ -24,8 +24,8 @@ func (c cudaCode) String() string {
 	return c.architecture.String()
 }
 
-// fits returns an error if this GPU and driver can run none of the codes. A driver compiles PTX of its own version of CUDA and older ones only,
-// but runs compiled code of any minor version.
+// fits returns an error if this GPU and driver can run none of the codes. A driver compiles PTX of its own version of CUDA and
+// older ones only, but runs compiled code of any minor version.
 func (n *nvidia) fits(codes []cudaCode, toolkit dotted) error {
 	if (n.capability == dotted{}) || len(codes) == 0 {
 		return nil // unknown
@@ -46,17 +46,19 @@ func (n *nvidia) fits(codes []cudaCode, toolkit dotted) error {
 		}
 	}
 	if needsCompiling {
-		return &unfitError{fmt.Errorf("its code for this GPU (compute capability %s) has to be compiled by a driver for CUDA %s or later, and this one supports CUDA %s: update the driver",
+		return &unfitError{fmt.Errorf("its code for this GPU (compute capability %s) has to be compiled "+
+			"by a driver for CUDA %s or later, and this one supports CUDA %s: update the driver",
 			n.capability, toolkit, n.cuda)}
 	}
-	return &unfitError{fmt.Errorf("it has no code for this GPU (compute capability %s), only for: %s", n.capability, strings.Join(names, ", "))}
+	return &unfitError{fmt.Errorf("it has no code for this GPU (compute capability %s), only for: %s",
+		n.capability, strings.Join(names, ", "))}
 }
 
 // Of a fat binary, of which a section of a library has many: its header, and that of each of its entries.
 const (
 	fatMagic   = 0xba55ed50
 	fatHeader  = 16 // magic, version (2 bytes), size of this header (2 bytes), size of the entries (8 bytes)
-	fatEntry   = 32 // kind (2 bytes), 2 bytes, size of this header (4 bytes), size of the code (8 bytes); the architecture (4 bytes) is at 28
+	fatEntry   = 32 // kind (2 bytes), 2 bytes, size of this header (4), size of the code (8); the architecture (4 bytes) is at 28
 	fatIsPTX   = 1
 	fatSection = ".nv_fatbin"
 )

@@ -88,7 +88,8 @@ func (d *debian) get(ctx context.Context, variant string) (staged, error) {
 	return staged{}, errors.Join(failures...)
 }
 
-// fetch downloads the packages of a variant. Those that every variant needs are downloaded once, when it is known that there are the others.
+// fetch downloads the packages of a variant. Those that every variant needs are downloaded once, when it is known that there are
+// the others.
 func (d *debian) fetch(ctx context.Context, suite *aptSuite, wanted debianVariant) error {
 	backend, err := d.backend(ctx, suite, wanted)
 	if err != nil {
@@ -149,7 +150,8 @@ func (d *debian) build(ctx context.Context, suite *aptSuite, variant string) (st
 		return staged{}, err
 	}
 	return staged{
-		root: root, executable: script, variant: variant, origin: "Debian's packages, " + suite.name, pkg: suite.pkg, toolkit: suite.toolkit,
+		root: root, executable: script, variant: variant,
+		origin: "Debian's packages, " + suite.name, pkg: suite.pkg, toolkit: suite.toolkit,
 	}, nil
 }
 
@@ -230,8 +232,8 @@ var debianVariants = map[string]debianVariant{
 	variantBLAS: {components: "main", packages: []string{"libggml0-backend-blas", "libopenblas0-pthread"}},
 }
 
-// isUnwanted reports whether a library isn't taken from the packages though something depends on it: the libraries of NVIDIA's driver, and a BLAS
-// that is slower than OpenBLAS.
+// isUnwanted reports whether a library isn't taken from the packages though something depends on it: the libraries of NVIDIA's
+// driver, and a BLAS that is slower than OpenBLAS.
 func isUnwanted(pkg string) bool {
 	return strings.HasPrefix(pkg, "libcuda1") || strings.HasPrefix(pkg, "libnvidia-") || strings.HasPrefix(pkg, "libblas3")
 }
@@ -243,7 +245,8 @@ func (h hardware) packageVariants(want string) ([]string, error) {
 		return []string{variantHIP}, nil
 	case want != "":
 		if _, ok := debianVariants[want]; !ok {
-			return nil, fmt.Errorf("they have no variant %q, they have: %s", want, strings.Join(slices.Sorted(maps.Keys(debianVariants)), ", "))
+			return nil, fmt.Errorf("they have no variant %q, they have: %s",
+				want, strings.Join(slices.Sorted(maps.Keys(debianVariants)), ", "))
 		}
 		return []string{want}, nil
 	}
@@ -263,7 +266,8 @@ func (d *debian) toolkit(ctx context.Context, s *aptSuite, packages []string) (d
 	}
 	toolkit := toolkitOf(version)
 	if d.gpu != nil && d.gpu.cuda != (dotted{}) && d.gpu.cuda.major < toolkit.major {
-		return toolkit, &unfitError{fmt.Errorf("they need CUDA %s, and this machine's driver supports CUDA %s at most: update the driver", toolkit, d.gpu.cuda)}
+		return toolkit, &unfitError{fmt.Errorf("they need CUDA %s, and this machine's driver supports CUDA %s at most: update the driver",
+			toolkit, d.gpu.cuda)}
 	}
 	return toolkit, nil
 }

@@ -22,9 +22,10 @@ export PATH
 exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/{program}" "$@"
 `
 
-// driverScript is the startScript of a program that computes on a GPU. A driver's libraries, and the ones they need, are the machine's: they
-// are found where the machine's own programs find them (LD_LIBRARY_PATH, the loader's cache, its default folders) and where drivers are put
-// in containers, on WSL and by their own installers. All that is in the tree is found there first, so no other C or C++ library is loaded.
+// driverScript is the startScript of a program that computes on a GPU. A driver's libraries, and the ones they need, are the
+// machine's: they are found where the machine's own programs find them (LD_LIBRARY_PATH, the loader's cache, its default folders)
+// and where drivers are put in containers, on WSL and by their own installers. All that is in the tree is found there first, so no
+// other C or C++ library is loaded.
 const driverScript = `#!/bin/sh
 root=$(readlink -f -- "$0") root=${root%/*/*}
 PATH=/dev/null
@@ -38,8 +39,8 @@ done
 exec "$root/{loader}" --library-path "$root/{libraries}:$root/{libraries}/llama$drivers:{drivers}" "$root/{program}" "$@"
 `
 
-// driverFolders are the folders of driverScript, where {triplet} is the architecture's folder. WSL's is before the distribution's, in which a driver
-// for real hardware may be.
+// driverFolders are the folders of driverScript, where {triplet} is the architecture's folder. WSL's is before the distribution's,
+// in which a driver for real hardware may be.
 var driverFolders = []string{
 	"/usr/lib/wsl/lib",
 	"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", // Kubernetes
@@ -71,7 +72,8 @@ func makeStartable(root, variant string) (string, error) {
 			return "", err
 		}
 	}
-	openBLAS, _ := filepath.Glob(filepath.Join(root, libraries, "openblas-*", "*.so.*")) // on a Debian system, a choice of the administrator's is linked
+	// On a Debian system, a choice of the administrator's is linked.
+	openBLAS, _ := filepath.Glob(filepath.Join(root, libraries, "openblas-*", "*.so.*"))
 	if err := linkBeside(root, libraries, append(openBLAS, backendsOf(root, libraries, "rpc")...)); err != nil {
 		return "", err
 	}
@@ -100,7 +102,9 @@ func writeScript(root, loader, program, script string) error {
 			text = strings.ReplaceAll(driverScript, "{drivers}", strings.Join(driverFolders, ":"))
 		}
 	}
-	text = strings.NewReplacer("{loader}", loader, "{libraries}", libraries, "{program}", program, "{triplet}", filepath.Base(libraries)).Replace(text)
+	text = strings.NewReplacer(
+		"{loader}", loader, "{libraries}", libraries, "{program}", program, "{triplet}", filepath.Base(libraries),
+	).Replace(text)
 	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(script)), 0o750); err != nil {
 		return fmt.Errorf("writing the start script: %w", err)
 	}

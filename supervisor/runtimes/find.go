@@ -16,9 +16,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// Find returns the runtime of an engine to use: the configured executable, or else the selected runtime, or else one that somebody has
-// made in the folder by hand, or else the first on PATH. It starts no process. If configured is empty and nothing is found, the error is or wraps ErrNone. If no file descriptor is
-// left, the error says so (see package openfiles).
+// Find returns the runtime of an engine to use: the configured executable, or else the selected runtime, or else one that somebody
+// has made in the folder by hand, or else the first on PATH. It starts no process. If configured is empty and nothing is found, the
+// error is or wraps ErrNone. If no file descriptor is left, the error says so (see package openfiles).
 func (s *Store) Find(engine, configured string) (Runtime, error) {
 	p, err := programOf(engine)
 	if err != nil {
@@ -138,8 +138,8 @@ func findServer(root string) (string, error) {
 	return found, nil
 }
 
-// TooOld says which runtime of an engine is in use, and what to do since it is too old for a model. configured is as in Find; version is what
-// the runtime reports, if that is known. It is a sentence without its full stop, and without a capital.
+// TooOld says which runtime of an engine is in use, and what to do since it is too old for a model. configured is as in Find;
+// version is what the runtime reports, if that is known. It is a sentence without its full stop, and without a capital.
 func (s *Store) TooOld(engine, configured, version string) string {
 	used, err := s.Find(engine, configured)
 	if err != nil {
@@ -184,8 +184,10 @@ type program struct {
 }
 
 var (
-	llamaCpp = program{engine: LlamaCpp, server: "llama-server", selection: "selected", setting: "path in `engine llama_server { path … }`"}
-	mlxLM    = program{
+	llamaCpp = program{
+		engine: LlamaCpp, server: "llama-server", selection: "selected", setting: "path in `engine llama_server { path … }`",
+	}
+	mlxLM = program{
 		engine: MLXLM, server: "mlx_lm.server", selection: "selected.mlx-lm", setting: "command in `engine mlx_lm { command … }`",
 		advice: ", or set `engine mlx_lm { command … }` in the Caddyfile", scripts: "bin",
 	}

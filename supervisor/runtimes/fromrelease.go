@@ -224,13 +224,14 @@ func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error)
 	return root, os.Remove(archive)
 }
 
-// insist returns an error that says that a variant can't be used here, or nil if that variant was asked for: then it is installed all the same, since
-// a machine may get its GPU or its driver later.
+// insist returns an error that says that a variant can't be used here, or nil if that variant was asked for: then it is installed
+// all the same, since a machine may get its GPU or its driver later.
 func (g *get) insist(variant string, err error) error {
 	if _, unfit := errors.AsType[*unfitError](err); !unfit || g.options.Variant == "" {
 		return err
 	}
-	g.store.log.Warn("this variant can't be used here as the machine is now; it is installed, since you asked for it", "variant", variant, "error", err)
+	g.store.log.Warn("this variant can't be used here as the machine is now; it is installed, since you asked for it",
+		"variant", variant, "error", err)
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 type GetOptions struct {
 	// Engine is LlamaCpp or MLXLM.
 	Engine string
-	// Variant is cpu, cuda, metal, or of llama.cpp vulkan or another one in the release or the distribution's packages; empty: the one that fits
-	// the hardware and can be used. One that is named is installed even where it finds no GPU, with a warning.
+	// Variant is cpu, cuda, metal, or of llama.cpp vulkan or another one in the release or the distribution's packages; empty: the
+	// one that fits the hardware and can be used. One that is named is installed even where it finds no GPU, with a warning.
 	Variant string
 	// Version is a build of llama.cpp like "b11669" or a release like "v0.7.0", or a version of mlx-lm like "0.31.3"; empty: the
 	// latest release of llama.cpp, or the version of mlx-lm that this program is made for.

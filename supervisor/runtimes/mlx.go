@@ -41,7 +41,8 @@ func (s *Store) mlxGetter(o GetOptions) (func(context.Context, *staging) (Runtim
 	if o.Releases != "" {
 		return nil, errors.New("mlx-lm is a Python package: give the address of a package index, not of releases")
 	}
-	if index, err := url.Parse(o.Index); o.Index != "" && (err != nil || index.Host == "" || (index.Scheme != "https" && index.Scheme != "http")) {
+	index, err := url.Parse(o.Index)
+	if o.Index != "" && (err != nil || index.Host == "" || (index.Scheme != "https" && index.Scheme != "http")) {
 		return nil, fmt.Errorf("%q is not the address of a package index: give a URL like https://packages.example/simple", o.Index)
 	}
 	return func(ctx context.Context, stage *staging) (Runtime, error) {

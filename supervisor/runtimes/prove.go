@@ -44,9 +44,10 @@ var withoutGPU = []string{variantCPU, variantBLAS, variantMetal}
 
 // gpuAdvice says what a variant needs of the machine. Where a library of the driver is missing, the engine itself says nothing.
 var gpuAdvice = map[string]string{
-	variantCUDA:   "it needs NVIDIA's driver, with libcuda.so.1; nvidia-smi shows whether that works",
-	variantVulkan: "it needs a Vulkan driver, such as mesa-vulkan-drivers for AMD's and Intel's GPUs on Debian; vulkaninfo shows whether that works",
-	variantHIP:    "it needs Linux's driver amdgpu, and to be allowed to use /dev/kfd and /dev/dri, as the group render is",
+	variantCUDA: "it needs NVIDIA's driver, with libcuda.so.1; nvidia-smi shows whether that works",
+	variantVulkan: "it needs a Vulkan driver, such as mesa-vulkan-drivers for AMD's and Intel's GPUs on " +
+		"Debian; vulkaninfo shows whether that works",
+	variantHIP: "it needs Linux's driver amdgpu, and to be allowed to use /dev/kfd and /dev/dri, as the group render is",
 }
 
 var (
@@ -55,7 +56,8 @@ var (
 	// onProcessor matches the names of devices that the processor itself has.
 	onProcessor = regexp.MustCompile(`^(CPU|BLAS|RPC)`)
 	// complains matches a line of the engine's log that says why it has no device.
-	complains = regexp.MustCompile(`(?mi)ggml_(?:cuda|vulkan|vk|hip|sycl|opencl)\w*: .*(?:fail|error|no devices|not found|no usable|cannot).*$`)
+	complains = regexp.MustCompile(`(?mi)ggml_(?:cuda|vulkan|vk|hip|sycl|opencl)\w*: .*` +
+		`(?:fail|error|no devices|not found|no usable|cannot).*$`)
 )
 
 // proveGPU returns an error if an engine of a variant lists no device besides the processor.

@@ -290,7 +290,8 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &sourceError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s", r.tag, strings.Join(names, ", "))}
+		return nil, &sourceError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s",
+			r.tag, strings.Join(names, ", "))}
 	}
 	return chosen, nil
 }

@@ -7,10 +7,10 @@
 //	.staging-1234567/        a running Get, or the remains of an interrupted one
 //	.lock                    held while a staging folder is created or removed
 //
-// A runtime comes from the engine's official release, or if that can't be reached, from packages of a Debian-family system,
-// which are unpacked into a folder of their own, without root and without using the host's libraries, except those of a GPU's driver. It is downloaded,
-// unpacked and tested (`llama-server --version`, and for a GPU `--list-devices`) in a staging folder and then renamed, so it is installed as a whole or not at
-// all. The lock of a staging folder tells a running Get from one that was killed.
+// A runtime comes from the engine's official release, or if that can't be reached, from packages of a Debian-family system, which
+// are unpacked into a folder of their own, without root and without using the host's libraries, except those of a GPU's driver. It
+// is downloaded, unpacked and tested (`llama-server --version`, and for a GPU `--list-devices`) in a staging folder and then
+// renamed, so it is installed as a whole or not at all. The lock of a staging folder tells a running Get from one that was killed.
 //
 // A Store has no state in memory: several processes may use the same folder. The goroutines of a Get have ended when it
 // returns.
@@ -55,7 +55,8 @@ type Runtime struct {
 	Engine string `json:"engine"`
 	// Version is the version that the engine reported when it was installed, such as "b11669"; empty for a runtime from elsewhere.
 	Version string `json:"version,omitempty"`
-	// Variant is what the engine computes on: cpu, blas, vulkan, cuda, hip, metal or another one of a release; empty for a runtime from elsewhere.
+	// Variant is what the engine computes on: cpu, blas, vulkan, cuda, hip, metal or another one of a release; empty for a runtime
+	// from elsewhere.
 	Variant string `json:"variant,omitempty"`
 	// Origin says where an installed runtime came from, for people.
 	Origin string `json:"origin,omitempty"`
@@ -90,8 +91,8 @@ func Open(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, hardware: detectHardware, packages: distributionPackages(), stall: stallTimeout}
 }
 
-// List returns the installed runtimes of all engines, each engine's newest first, then those made by hand and the engines on PATH. It also removes the
-// remains of interrupted Gets.
+// List returns the installed runtimes of all engines, each engine's newest first, then those made by hand and the engines on PATH.
+// It also removes the remains of interrupted Gets.
 func (s *Store) List() ([]Runtime, error) {
 	s.removeStale()
 	list, err := s.installed()

@@ -34,7 +34,8 @@ func unpack(ctx context.Context, archive, dir string) error {
 	}
 	// Every link is followed when all exist, because one may lead out by way of another. os.Root doesn't follow these, nor absolute ones.
 	for _, name := range u.links {
-		if _, bad := u.root.Stat(name); err == nil && bad != nil && !errors.Is(bad, fs.ErrNotExist) { // one that leads to nothing is harmless
+		// One that leads to nothing is harmless.
+		if _, bad := u.root.Stat(name); err == nil && bad != nil && !errors.Is(bad, fs.ErrNotExist) {
 			err = fmt.Errorf("refused, because the link %q leads outside the folder: %w", name, bad)
 		}
 	}

@@ -199,7 +199,8 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
-// out returns the first remote's instance that a waiter could use if it took requests, and the first that it could use if it were reachable.
+// out returns the first remote's instance that a waiter could use if it took requests, and the first that it could use if it were
+// reachable.
 func (st *State) out(w *Waiter) (held, away *Instance) {
 	choice := st.choice(w)
 	for _, in := range st.Instances {

@@ -68,8 +68,8 @@ func (o Options) tell(line string) {
 	}
 }
 
-// run runs a program with further variables, and calls line, unless it is nil, with each line of its output. An error has its last words. If ctx ends, run stops
-// the program and all that it has started, and returns ctx's cause.
+// run runs a program with further variables, and calls line, unless it is nil, with each line of its output. An error has its last
+// words. If ctx ends, run stops the program and all that it has started, and returns ctx's cause.
 func (o Options) run(ctx context.Context, variables []string, line func(string), command ...string) error {
 	var words []string
 	if line == nil {
@@ -113,6 +113,7 @@ func (o Options) run(ctx context.Context, variables []string, line func(string),
 func (o Options) environment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, "PYTHON") || strings.HasPrefix(name, "PIP_") || name == "VIRTUAL_ENV" || name == "__PYVENV_LAUNCHER__"
+		return strings.HasPrefix(name, "PYTHON") || strings.HasPrefix(name, "PIP_") ||
+			name == "VIRTUAL_ENV" || name == "__PYVENV_LAUNCHER__"
 	}), "TMPDIR="+o.Temp)
 }

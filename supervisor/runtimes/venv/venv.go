@@ -43,8 +43,8 @@ type Made struct {
 	Source      string // where the packages are from: a host
 }
 
-// Make makes an environment. On an error, the content of the folder is undefined. If ctx ends, the error is its cause; if there is neither uv
-// nor a suitable Python, it is [ErrNoPython].
+// Make makes an environment. On an error, the content of the folder is undefined. If ctx ends, the error is its cause; if there is
+// neither uv nor a suitable Python, it is [ErrNoPython].
 func Make(ctx context.Context, o Options) (Made, error) {
 	install := o.withPip
 	if uv, err := exec.LookPath("uv"); err == nil {
@@ -59,7 +59,8 @@ func Make(ctx context.Context, o Options) (Made, error) {
 		return Made{}, err
 	}
 	var version string
-	err = o.run(ctx, nil, func(line string) { version = line }, filepath.Join(o.Folder, interpreter), "-I", "-c", "import sys; print(*sys.version_info[:2], sep='.')")
+	err = o.run(ctx, nil, func(line string) { version = line },
+		filepath.Join(o.Folder, interpreter), "-I", "-c", "import sys; print(*sys.version_info[:2], sep='.')")
 	if err != nil {
 		return Made{}, err
 	}
@@ -84,7 +85,9 @@ func (o Options) withUV(ctx context.Context, uv string) (index string, _ error) 
 	if err := o.run(ctx, environment, nil, uv, "venv", "--no-project", "--python", versions, o.Folder); err != nil {
 		return "", fmt.Errorf("uv venv: %w", err)
 	}
-	if err := o.run(ctx, environment, nil, uv, "pip", "install", "--python", filepath.Join(o.Folder, interpreter), "--only-binary", ":all:", o.Requirement); err != nil {
+	err := o.run(ctx, environment, nil,
+		uv, "pip", "install", "--python", filepath.Join(o.Folder, interpreter), "--only-binary", ":all:", o.Requirement)
+	if err != nil {
 		return "", fmt.Errorf("uv pip install %s: %w", o.Requirement, err)
 	}
 	return index, nil
@@ -103,7 +106,8 @@ func (o Options) withPip(ctx context.Context) (index string, _ error) {
 }
 
 // sources are pip's settings about where packages come from. Of its configuration, only they are used: others may put packages elsewhere.
-const sources = "index-url|extra-index-url|find-links|no-index|trusted-host|cert|client-cert|keyring-provider|proxy|timeout|default-timeout|retries"
+const sources = "index-url|extra-index-url|find-links|no-index|trusted-host|cert|client-cert|keyring-provider|proxy|" +
+	"timeout|default-timeout|retries"
 
 // configured matches such a setting in the output of `pip config list`, which has values as literals of Python.
 var configured = regexp.MustCompile(`^(?:global|install)\.(` + sources + `)=['"](.*)['"]$`)
@@ -139,8 +143,9 @@ func (o Options) pipInstall(ctx context.Context) (index string, _ error) {
 		set("index-url", o.Index)
 	}
 	set("config-file", os.DevNull)
-	if err := o.run(ctx, environment, o.tell, append(pip, "install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-color",
-		"--no-warn-script-location", "--progress-bar", "off", "--only-binary", ":all:", o.Requirement)...); err != nil {
+	install := append(pip, "install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-color",
+		"--no-warn-script-location", "--progress-bar", "off", "--only-binary", ":all:", o.Requirement)
+	if err := o.run(ctx, environment, o.tell, install...); err != nil {
 		return "", fmt.Errorf("pip install %s: %w", o.Requirement, err)
 	}
 	return index, nil
