@@ -90,7 +90,10 @@ func startGuarded(o Options, shell string) (*Child, error) {
 		endThread()
 		pipes.closeOurs()
 		c.guard.End()
-		return nil, fmt.Errorf("starting %s: %w", o.Path, cause(err))
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err
+		}
+		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
 	c.PID, c.Stdin, c.Stdout = c.cmd.Process.Pid, pipes.stdin, pipes.stdout
 	if c.group, err = c.guard.Adopt(c.cmd.Process); err != nil {
@@ -99,14 +102,6 @@ func startGuarded(o Options, shell string) (*Child, error) {
 	c.record = c.mark.Record(c.PID, o.Log)
 	go c.wait(pipes.readLines(o.Line), endThread)
 	return c, nil
-}
-
-// cause returns the error of a start without the path, which callers name.
-func cause(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return path.Err
-	}
-	return err
 }
 
 // wait waits for the exit, kills what is left, and frees what belongs to the child, except for Stdout.
@@ -146,18 +141,16 @@ func (c *Child) Stop() {
 		if !c.exitsWithin(stopPatience) {
 			c.signal(func() { _ = c.group.Terminate() })
 			if !c.exitsWithin(stopPatience) {
-				c.signal(c.kill)
+				c.signal(func() {
+					c.group.Kill()
+					_ = c.cmd.Process.Kill() // it may have left the group
+				})
 			}
 		}
 		<-c.done
 		c.closeLater.Stop()
 		_ = c.Stdout.Close()
 	})
-}
-
-func (c *Child) kill() {
-	c.group.Kill()
-	_ = c.cmd.Process.Kill() // it may have left the group
 }
 
 // signal calls send unless the group is gone.
@@ -170,12 +163,10 @@ func (c *Child) signal(send func()) {
 }
 
 func (c *Child) exitsWithin(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-c.done:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -25,21 +25,17 @@ func (m Mark) Record(pid int, log *slog.Logger) Record {
 		return Record{}
 	}
 	r := Record{path: filepath.Join(m.journal, path.Base(m.run)+".json"), PID: pid, Created: created(pid)}
-	if err := r.save(); err != nil {
+	content, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(r.path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(r.path, content, 0o600)
+	}
+	if err != nil {
 		log.Warn("a process couldn't be recorded: if this server crashes, it may be left behind", "pid", pid, "error", err)
 	}
 	return r
-}
-
-func (r Record) save() error {
-	content, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(r.path, content, 0o600)
 }
 
 // Remove removes the record of an ended process.
@@ -55,10 +51,7 @@ func created(pid int) int64 {
 	if err != nil {
 		return 0
 	}
-	at, err := p.CreateTime()
-	if err != nil {
-		return 0
-	}
+	at, _ := p.CreateTime() // 0 with an error
 	return at
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
@@ -19,8 +18,8 @@ const mark = `Written by "lmcaddy service install"`
 
 // put writes a definition, unless there is one that somebody else has written.
 func put(path, text string, force bool) error {
-	if !isOurs(path) && !force {
-		return fmt.Errorf("%s was not written by \"lmcaddy service install\": move it away, or replace it with --force", path)
+	if err := checkOurs(path, force); err != nil {
+		return err
 	}
 	return write(path, text)
 }
@@ -34,9 +33,12 @@ func isOurs(path string) bool {
 	return strings.Contains(string(there), mark)
 }
 
-// notOurs is the error of an Uninstall of what somebody else has written.
-func notOurs(path string) error {
-	return fmt.Errorf("%s was not written by \"lmcaddy service install\": remove it yourself, or with --force", path)
+// checkOurs refuses to change what somebody else has written, unless that is forced.
+func checkOurs(path string, force bool) error {
+	if isOurs(path) || force {
+		return nil
+	}
+	return fmt.Errorf("%s was not written by \"lmcaddy service install\": move it away, or use --force", path)
 }
 
 func write(path, text string) error {
@@ -47,14 +49,6 @@ func write(path, text string) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
-}
-
-// remove deletes a definition, if there is one.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 func exists(path string) bool {
@@ -110,12 +104,8 @@ func (h Host) giveToUser(path string) error {
 	if err != nil {
 		return err
 	}
-	uid, err := strconv.Atoi(who.Uid)
-	if err != nil {
-		return err
-	}
-	gid, err := strconv.Atoi(who.Gid)
-	if err != nil {
+	var uid, gid int
+	if _, err := fmt.Sscan(who.Uid+" "+who.Gid, &uid, &gid); err != nil {
 		return err
 	}
 	return os.Lchown(path, uid, gid)

@@ -6,12 +6,11 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // launchd is the manager of macOS: an agent in the user's session, or a daemon that runs as the user who installs it, since the
@@ -108,13 +107,9 @@ func (m *launchd) Definition() string {
 }
 
 func (m *launchd) Check(context.Context) error {
-	for _, path := range []string{m.of.Program, m.of.Config, m.of.Home} {
-		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) { // XML can't have it
-			return fmt.Errorf("a job of launchd can't have the path %q, which has control characters in it, "+
-				"or isn't in UTF-8: choose another", path)
-		}
-	}
-	switch {
+	switch err := m.of.checkPaths(); {
+	case err != nil:
+		return err
 	case m.of.Scope == System && m.host.UID != 0:
 		return errors.New("a service that starts with the Mac is installed by root: use \"sudo lmcaddy service install --system\", " +
 			"or --user for one that starts when you log in")
@@ -154,13 +149,14 @@ func (m *launchd) Uninstall(ctx context.Context, force bool) error {
 		return notInstalled(m.of.Scope)
 	case m.of.Scope == System && m.host.UID != 0:
 		return errors.New("a service that starts with the Mac is removed by root: use \"sudo lmcaddy service uninstall --system\"")
-	case !isOurs(m.file()) && !force:
-		return notOurs(m.file())
+	}
+	if err := checkOurs(m.file(), force); err != nil {
+		return err
 	}
 	if err := m.unload(ctx); err != nil {
 		return err
 	}
-	return remove(m.file())
+	return os.Remove(m.file())
 }
 
 // unloadTime is more than the ExitTimeOut of the job, after which launchd kills it.

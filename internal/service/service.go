@@ -11,7 +11,10 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Name is the name of the unit, of the account and of the Windows service.
@@ -75,8 +78,6 @@ type Host struct {
 	UID      int
 	UserName string // for a service of macOS that is installed with sudo, the user who called it
 	UserHome string
-	// Programs are what a user's service starts by name, besides what every service may start.
-	Programs []string
 	// Run runs a program, and returns what it printed. The error has that as well.
 	Run func(ctx context.Context, program string, args ...string) (string, error)
 	// Show runs a program on this process's terminal.
@@ -113,6 +114,16 @@ func New(h Host, s Service) (Manager, error) {
 	}
 }
 
+// checkPaths refuses paths that a definition of a service can't have: in a unit of systemd, a newline would begin another setting.
+func (s Service) checkPaths() error {
+	for _, path := range []string{s.Program, s.Config, s.Home} {
+		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) {
+			return fmt.Errorf("a service can't have the path %q, which has control characters in it, or isn't in UTF-8: choose another", path)
+		}
+	}
+	return nil
+}
+
 // DefaultScope is the scope that a user has the rights to install.
 func (h Host) DefaultScope() Scope {
 	if h.OS == "windows" || h.UID == 0 {
@@ -135,9 +146,32 @@ func (h Host) Defaults(scope Scope, program, home string) Service {
 	}
 	s.Config = filepath.Join(s.Home, "Caddyfile")
 	if h.OS != "windows" {
-		s.Path = searchPath(os.Getenv("PATH"), h.Programs)
+		s.Path = searchPath(os.Getenv("PATH"))
 	}
 	return s
+}
+
+// searchPath returns what a service keeps of a user's search path, which has the folders of the engines and MCP servers that the server
+// starts by name: absolute folders of which not everybody can write, and that outlive the session.
+func searchPath(path string) string {
+	session := os.Getenv("XDG_RUNTIME_DIR")
+	var kept []string
+	for _, dir := range filepath.SplitList(path) {
+		if isBelow(dir, session) { // where managers of versions link to the one of this terminal
+			dir, _ = filepath.EvalSymlinks(dir)
+		}
+		info, err := os.Stat(dir)
+		if err == nil && info.IsDir() && info.Mode().Perm()&0o002 == 0 && filepath.IsAbs(dir) && !isBelow(dir, session) &&
+			!strings.ContainsFunc(dir, unicode.IsControl) && !slices.Contains(kept, dir) {
+			kept = append(kept, dir)
+		}
+	}
+	return strings.Join(kept, string(filepath.ListSeparator))
+}
+
+// isBelow reports whether a path is in a folder, which may be "".
+func isBelow(path, folder string) bool {
+	return folder != "" && strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // LogFile is where the default Caddyfile puts the log on systems whose services have none.

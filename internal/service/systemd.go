@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // systemd is the manager of Linux.
@@ -82,11 +79,8 @@ func (m *systemd) Install(ctx context.Context, force bool) ([]string, error) {
 
 // Check refuses what systemd would only fail at, and asks whether it answers.
 func (m *systemd) Check(ctx context.Context) error {
-	for _, path := range []string{m.of.Program, m.of.Config, m.of.Home} {
-		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) { // a newline would begin another setting
-			return fmt.Errorf("a unit of systemd can't have the path %q, which has control characters in it, "+
-				"or isn't in UTF-8: choose another", path)
-		}
+	if err := m.of.checkPaths(); err != nil {
+		return err
 	}
 	if at := strings.IndexAny(m.of.Program, "$'\"\\"); at >= 0 { // systemd takes none of them in a program's path, however it is written
 		return fmt.Errorf("systemd can't start %s, whose path has a %c in it: copy the program elsewhere, and run that", m.of.Program,
@@ -189,17 +183,18 @@ func (m *systemd) Uninstall(ctx context.Context, force bool) error {
 		return notInstalled(m.of.Scope)
 	case m.of.Scope == System && m.host.UID != 0:
 		return errors.New("the system's service is removed by root: use \"sudo lmcaddy service uninstall --system\"")
-	case !isOurs(m.file()) && !force:
-		return notOurs(m.file())
+	}
+	if err := checkOurs(m.file(), force); err != nil {
+		return err
 	}
 	if _, err := m.ctl(ctx, "disable", "--now", unitName); err != nil {
 		return err
 	}
-	if err := remove(m.file()); err != nil {
+	if err := os.Remove(m.file()); err != nil {
 		return err
 	}
-	if m.of.Scope == System && isOurs(m.sysusers()) {
-		if err := remove(m.sysusers()); err != nil {
+	if m.of.Scope == System && exists(m.sysusers()) && isOurs(m.sysusers()) {
+		if err := os.Remove(m.sysusers()); err != nil {
 			return err
 		}
 	}
@@ -263,22 +258,11 @@ func (m *systemd) Status(ctx context.Context) (Status, error) {
 	if text := got["StatusText"]; text != "" && !s.Running {
 		s.State += ": " + text
 	}
-	if program := programOf(got["ExecStart"]); program != "" && !s.Running {
-		if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-			s.Missing = program
-		}
+	_, start, _ := strings.Cut(got["ExecStart"], "{ path=") // "{ path=/usr/bin/lmcaddy ; argv[]=... }"
+	if program, _, ok := strings.Cut(start, " ; argv[]="); ok && !s.Running && !exists(program) {
+		s.Missing = program
 	}
 	return s, nil
-}
-
-// programOf returns the program of a command as systemctl shows it: "{ path=/usr/bin/lmcaddy ; argv[]=... }".
-func programOf(command string) string {
-	_, after, _ := strings.Cut(command, "{ path=")
-	program, _, ok := strings.Cut(after, " ; argv[]=")
-	if !ok {
-		return ""
-	}
-	return program
 }
 
 func (m *systemd) Logs(ctx context.Context, lines int, follow bool) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/service"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
-	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -79,24 +78,8 @@ func (of *serviceFlags) defaults() (service.Host, service.Service, error) {
 	if err != nil {
 		return host, service.Service{}, err
 	}
-	host.Programs = mcpPrograms(dir)
 	program, err := thisProgram()
 	return host, host.Defaults(of.scope(host), program, string(dir)), err
-}
-
-// mcpPrograms returns the programs that mcp.json starts by their names.
-func mcpPrograms(dir home.Dir) []string {
-	all, err := servers.Read(dir.MCP())
-	if err != nil {
-		return nil // the server says so
-	}
-	var names []string
-	for _, c := range all {
-		if c.Command != "" && filepath.Base(c.Command) == c.Command {
-			names = append(names, c.Command)
-		}
-	}
-	return names
 }
 
 // manager returns the manager of the chosen service. Without a choice, it is the user's service if that is installed, or else
@@ -216,7 +199,11 @@ func installService(ctx context.Context, cmd *cobra.Command, host service.Host, 
 		terminal.Println(cmd.ErrOrStderr(), note)
 	}
 	if entries, err := os.ReadDir(home.Dir(s.Home).Runtimes()); err != nil || len(entries) == 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. "+engineFor(host, s))
+		as := ""
+		if host.OS == "linux" && s.Scope == service.System {
+			as = "sudo -u lmcaddy LMCADDY_HOME=" + s.Home + " "
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. To get one: "+as+"lmcaddy runtime get llama.cpp")
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "The service is installed and running.")
 	return err
@@ -245,15 +232,6 @@ func checkStart(ctx context.Context, s service.Service, manager service.Manager)
 		}
 	}
 	return checkAddresses(config)
-}
-
-// engineFor says how a service gets an engine.
-func engineFor(host service.Host, s service.Service) string {
-	const get = "lmcaddy runtime get llama.cpp"
-	if host.OS == "linux" && s.Scope == service.System {
-		return "To get one: sudo -u lmcaddy LMCADDY_HOME=" + s.Home + " " + get
-	}
-	return "To get one: " + get
 }
 
 func serviceUninstall(of *serviceFlags) *cobra.Command {

@@ -3,6 +3,7 @@
 package child
 
 import (
+	"context"
 	"os"
 	"syscall"
 
@@ -36,3 +37,18 @@ func (g Group) Terminate() error { return syscall.Kill(-int(g), syscall.SIGTERM)
 
 // Kill kills what is left of the group.
 func (g Group) Kill() { _ = syscall.Kill(-int(g), syscall.SIGKILL) }
+
+// members returns the ids of the processes in the group.
+func (g Group) members(ctx context.Context, _ int) []int32 {
+	all, err := gopsutil.PidsWithContext(ctx)
+	if err != nil {
+		return nil
+	}
+	var members []int32
+	for _, pid := range all {
+		if id, err := syscall.Getpgid(int(pid)); err == nil && Group(id) == g {
+			members = append(members, pid)
+		}
+	}
+	return members
+}

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -67,3 +68,37 @@ func (g Group) Kill() {
 		_ = windows.CloseHandle(job.(windows.Handle))
 	}
 }
+
+// HasEnded reports whether a process has exited, even if it hasn't been waited for.
+func HasEnded(p *os.Process) bool {
+	ended := false
+	err := p.WithHandle(func(handle uintptr) {
+		state, _ := windows.WaitForSingleObject(windows.Handle(handle), 0)
+		ended = state == windows.WAIT_OBJECT_0
+	})
+	return ended || err != nil
+}
+
+// members returns only the child itself: a job object isn't asked what is in it.
+func (g Group) members(_ context.Context, pid int) []int32 {
+	return []int32{int32(pid)} //nolint:gosec // process ids fit
+}
+
+const guardShell = ""
+
+// Guard is always nil: the system itself ends a job object with this process.
+type Guard struct{}
+
+// NewGuard returns nil.
+func NewGuard(Mark) (*Guard, error) { return nil, nil }
+
+func newGuard(string, Mark) (*Guard, error) { return nil, nil }
+
+// Attributes are those of a child that is to be in a job object.
+func (*Guard) Attributes() *syscall.SysProcAttr { return OwnGroup() }
+
+// Adopt returns the group of a child that was started with Attributes.
+func (*Guard) Adopt(p *os.Process) (Group, error) { return Adopt(p) }
+
+// End does nothing.
+func (*Guard) End() {}
