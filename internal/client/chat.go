@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -78,11 +77,7 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 	var result ChatResult
 	var fault *ChatEvent
 	ended := false
-	err := c.Stream(ctx, http.MethodPost, "/api/v1/chat", request, func(data []byte) error {
-		var event ChatEvent
-		if err := json.Unmarshal(data, &event); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
+	err := c.Stream(ctx, http.MethodPost, "/api/v1/chat", request, decoded(func(event ChatEvent) error {
 		if event.Type == "chat.end" {
 			ended, result = true, event.Result
 			return ErrStop
@@ -100,7 +95,7 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 			return nil
 		}
 		return each(event)
-	})
+	}))
 	switch {
 	case err != nil:
 		return result, err
@@ -115,14 +110,10 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 // ChatWhole sends a message to a model, and returns the JSON of the answer.
 func (c *Client) ChatWhole(ctx context.Context, request ChatRequest) (json.RawMessage, error) {
 	request.Stream = false
-	var answer json.RawMessage
-	err := c.Post(ctx, "/api/v1/chat", request, &answer)
-	return answer, err
+	return post[json.RawMessage](ctx, c, "/api/v1/chat", request)
 }
 
 // Response returns a stored response of the native chat.
 func (c *Client) Response(ctx context.Context, id string) (resource.Response, error) {
-	var found resource.Response
-	err := c.Get(ctx, "/api/v1/responses/"+url.PathEscape(id), &found)
-	return found, err
+	return get[resource.Response](ctx, c, "/api/v1/responses/"+url.PathEscape(id))
 }

@@ -27,10 +27,7 @@ const connectWithin = 15 * time.Second
 const maxAnswer = 256 << 20
 
 // Client is a client of one server. Its methods may be called from any goroutine.
-type Client struct{ *connection }
-
-// connection makes requests to one server.
-type connection struct {
+type Client struct {
 	base   string // without a trailing slash
 	token  string
 	socket string // empty for TCP
@@ -41,11 +38,11 @@ type connection struct {
 
 // OnSocket returns a client of the server with a Unix socket.
 func OnSocket(path string) *Client {
-	return &Client{&connection{base: "http://localhost", socket: path, silence: silence, http: &http.Client{Transport: &http.Transport{
+	return &Client{base: "http://localhost", socket: path, silence: silence, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: connectWithin}).DialContext(ctx, "unix", path)
 		},
-	}}}}
+	}}}
 }
 
 // OnHost returns a client of the server at a URL, or at a host and port. The token may be empty.
@@ -60,11 +57,11 @@ func OnHost(host, token string) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // uses the proxies in the environment
 	transport.DialContext = (&net.Dialer{Timeout: connectWithin}).DialContext
 	base := strings.TrimRight(u.String(), "/")
-	return &Client{&connection{base: base, token: token, silence: silence, http: &http.Client{Transport: transport}}}, nil
+	return &Client{base: base, token: token, silence: silence, http: &http.Client{Transport: transport}}, nil
 }
 
 // Address returns the server's address, for messages.
-func (c *connection) Address() string {
+func (c *Client) Address() string {
 	if c.socket != "" {
 		return c.socket
 	}
@@ -72,19 +69,19 @@ func (c *connection) Address() string {
 }
 
 // Close closes idle connections.
-func (c *connection) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // silence bounds the time of a request that the server answers by itself. One that hangs accepts connections, too.
 const silence = time.Minute
 
 // Get requests a path, and decodes the response into a value, which may be nil. The error is a [*SilentError] if the server doesn't
 // answer.
-func (c *connection) Get(ctx context.Context, path string, into any) error {
+func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.GetWithin(ctx, c.silence, path, into)
 }
 
 // GetWithin is like Get for a question that takes no longer than that.
-func (c *connection) GetWithin(ctx context.Context, longest time.Duration, path string, into any) error {
+func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path string, into any) error {
 	bounded, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	err := c.ask(bounded, http.MethodGet, path, nil, into)
@@ -95,21 +92,33 @@ func (c *connection) GetWithin(ctx context.Context, longest time.Duration, path 
 }
 
 // Post sends a value as JSON, unless it is nil, and decodes the response as Get does.
-func (c *connection) Post(ctx context.Context, path string, body, into any) error {
+func (c *Client) Post(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPost, path, body, into)
 }
 
 // Patch is like Post with another method.
-func (c *connection) Patch(ctx context.Context, path string, body, into any) error {
+func (c *Client) Patch(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPatch, path, body, into)
 }
 
 // Delete is like Get with another method.
-func (c *connection) Delete(ctx context.Context, path string, into any) error {
+func (c *Client) Delete(ctx context.Context, path string, into any) error {
 	return c.ask(ctx, http.MethodDelete, path, nil, into)
 }
 
-func (c *connection) ask(ctx context.Context, method, path string, body, into any) error {
+// get requests a path whose answer is a T.
+func get[T any](ctx context.Context, c *Client, path string) (answer T, err error) {
+	err = c.Get(ctx, path, &answer)
+	return answer, err
+}
+
+// post sends a value to a path whose answer is a T.
+func post[T any](ctx context.Context, c *Client, path string, body any) (answer T, err error) {
+	err = c.Post(ctx, path, body, &answer)
+	return answer, err
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
 	resp, err := c.send(ctx, method, path, "", body)
 	if err != nil {
 		return err
@@ -119,7 +128,7 @@ func (c *connection) ask(ctx context.Context, method, path string, body, into an
 }
 
 // decode reads a response that isn't a stream.
-func (c *connection) decode(resp *http.Response, into any) error {
+func (c *Client) decode(resp *http.Response, into any) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("the answer of the server at %s was cut off: %w", c.Address(), err)
@@ -137,7 +146,7 @@ func (c *connection) decode(resp *http.Response, into any) error {
 }
 
 // send returns a response with a success status. The caller must close its body. The media type that it accepts may be empty.
-func (c *connection) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -171,7 +180,7 @@ func (c *connection) send(ctx context.Context, method, path, accept string, body
 }
 
 // explain describes why a request got no response.
-func (c *connection) explain(req *http.Request, err error) error {
+func (c *Client) explain(req *http.Request, err error) error {
 	var failed *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	var wrapped *url.Error
@@ -190,7 +199,7 @@ func (c *connection) explain(req *http.Request, err error) error {
 }
 
 // proxyOf returns the host of the proxy that a request goes through; empty: none.
-func (c *connection) proxyOf(req *http.Request) string {
+func (c *Client) proxyOf(req *http.Request) string {
 	transport, ok := c.http.Transport.(*http.Transport)
 	if !ok || transport.Proxy == nil {
 		return ""

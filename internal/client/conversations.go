@@ -19,18 +19,14 @@ func (c *Client) Conversations(ctx context.Context, owner *string, cursor string
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}
-	var list resource.Conversations
-	err := c.Get(ctx, conversations+"?"+query.Encode(), &list)
-	return list, err
+	return get[resource.Conversations](ctx, c, conversations+"?"+query.Encode())
 }
 
 // Conversation returns a conversation by its id, or the beginning of it, with its responses or without them.
 func (c *Client) Conversation(ctx context.Context, owner *string, id string, withResponses bool) (resource.Conversation, error) {
 	query := ownedBy(owner)
 	query.Set("responses", strconv.FormatBool(withResponses))
-	var found resource.Conversation
-	err := c.Get(ctx, conversations+"/"+url.PathEscape(id)+"?"+query.Encode(), &found)
-	return found, err
+	return get[resource.Conversation](ctx, c, conversations+"/"+url.PathEscape(id)+"?"+query.Encode())
 }
 
 // DeleteConversation deletes a conversation.

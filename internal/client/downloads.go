@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -43,25 +41,18 @@ type Jobs struct {
 }
 
 // Jobs returns the downloads.
-func (c *Client) Jobs(ctx context.Context) (list Jobs, err error) {
-	err = c.Get(ctx, downloads, &list)
-	return list, err
-}
+func (c *Client) Jobs(ctx context.Context) (Jobs, error) { return get[Jobs](ctx, c, downloads) }
 
 // Download starts a download, or joins a running one. The quantization may be empty.
 func (c *Client) Download(ctx context.Context, model, quantization string) (Job, error) {
-	var job Job
-	err := c.Post(ctx, downloads, downloadRequest(model, quantization), &job)
-	return job, err
+	return post[Job](ctx, c, downloads, downloadRequest(model, quantization))
 }
 
 // Preview returns what Download would fetch.
 func (c *Client) Preview(ctx context.Context, model, quantization string) (resource.Preview, error) {
-	var p resource.Preview
 	request := downloadRequest(model, quantization)
 	request["estimate_only"] = true
-	err := c.Post(ctx, downloads, request, &p)
-	return p, err
+	return post[resource.Preview](ctx, c, downloads, request)
 }
 
 func downloadRequest(model, quantization string) map[string]any {
@@ -74,23 +65,16 @@ func downloadRequest(model, quantization string) map[string]any {
 
 // Change pauses, resumes or cancels a job; what is that word.
 func (c *Client) Change(ctx context.Context, id, what string) (Job, error) {
-	var job Job
-	err := c.Post(ctx, downloads+"/"+url.PathEscape(id)+"/"+what, nil, &job)
-	return job, err
+	return post[Job](ctx, c, downloads+"/"+url.PathEscape(id)+"/"+what, nil)
 }
 
 // Follow calls each when a job's state changes, until it is completed, failed or paused, and returns the last state.
 func (c *Client) Follow(ctx context.Context, id string, each func(Job)) (Job, error) {
 	var last Job
 	ended := false
-	err := c.Stream(ctx, http.MethodGet, downloads+"/"+url.PathEscape(id)+"/events", nil, func(data []byte) error {
-		var event struct {
-			Type string `json:"type"`
-			Job  Job    `json:"job"`
-		}
-		if err := json.Unmarshal(data, &event); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
+	err := c.Stream(ctx, http.MethodGet, downloads+"/"+url.PathEscape(id)+"/events", nil, decoded(func(event struct {
+		Job Job `json:"job"`
+	}) error {
 		last = event.Job
 		if last.Status != JobDownloading {
 			ended = true
@@ -98,7 +82,7 @@ func (c *Client) Follow(ctx context.Context, id string, each func(Job)) (Job, er
 		}
 		each(last)
 		return nil
-	})
+	}))
 	if err == nil && !ended {
 		err = ErrCut
 	}

@@ -96,7 +96,7 @@ type Fault struct {
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 
 // refusal converts an error response.
-func (c *connection) refusal(resp *http.Response) error {
+func (c *Client) refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // a part of the body will do
 	var answer struct {
 		Error Fault `json:"error"`
@@ -117,7 +117,7 @@ func (c *connection) refusal(resp *http.Response) error {
 }
 
 // foreign is the message about an answer that isn't from the API, but from another server, or from a proxy before it.
-func (c *connection) foreign(status int, body []byte) string {
+func (c *Client) foreign(status int, body []byte) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	if strings.HasPrefix(text, "Client sent an HTTP request to an HTTPS server") {
 		return fmt.Sprintf("the server at %s speaks TLS: begin its address with https://", c.Address())

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 )
 
@@ -20,16 +19,12 @@ func (c *Client) Load(ctx context.Context, request any, each func(progress float
 		err := c.decode(resp, &result)
 		return result, err
 	}
-	err = follow(ctx, resp, func(data []byte) error {
-		var event struct {
-			Type     string          `json:"type"`
-			Progress float64         `json:"progress"`
-			Result   json.RawMessage `json:"result"`
-			Error    Fault           `json:"error"`
-		}
-		if err := json.Unmarshal(data, &event); err != nil {
-			return fmt.Errorf("the server's answer can't be read: %w", err)
-		}
+	err = follow(ctx, resp, decoded(func(event struct {
+		Type     string          `json:"type"`
+		Progress float64         `json:"progress"`
+		Result   json.RawMessage `json:"result"`
+		Error    Fault           `json:"error"`
+	}) error {
 		switch event.Type {
 		case "error":
 			return event.Error.Err()
@@ -39,7 +34,7 @@ func (c *Client) Load(ctx context.Context, request any, each func(progress float
 		}
 		each(event.Progress)
 		return nil
-	})
+	}))
 	if err == nil && result == nil {
 		err = ErrCut
 	}

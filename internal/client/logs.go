@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,18 +40,10 @@ func (q LogQuery) path(isFollowed bool) string {
 
 // Logs returns the newest records, oldest first.
 func (c *Client) Logs(ctx context.Context, q LogQuery) (resource.Logs, error) {
-	var logs resource.Logs
-	err := c.Get(ctx, q.path(false), &logs)
-	return logs, err
+	return get[resource.Logs](ctx, c, q.path(false))
 }
 
 // FollowLogs calls each with the newest records, and with every further one. It returns nil when the server ends.
 func (c *Client) FollowLogs(ctx context.Context, q LogQuery, each func(resource.LogRecord) error) error {
-	return c.Stream(ctx, http.MethodGet, q.path(true), nil, func(data []byte) error {
-		var r resource.LogRecord
-		if err := json.Unmarshal(data, &r); err != nil {
-			return err
-		}
-		return each(r)
-	})
+	return c.Stream(ctx, http.MethodGet, q.path(true), nil, decoded(each))
 }

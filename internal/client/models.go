@@ -11,16 +11,12 @@ import (
 
 // Models returns the models, and those that can't be used.
 func (c *Client) Models(ctx context.Context) (resource.Models, error) {
-	var m resource.Models
-	err := c.Get(ctx, "/api/v1/models", &m)
-	return m, err
+	return get[resource.Models](ctx, c, "/api/v1/models")
 }
 
 // Companions returns the files that belong to models and are none themselves.
 func (c *Client) Companions(ctx context.Context) (resource.Companions, error) {
-	var all resource.Companions
-	err := c.Get(ctx, "/api/v1/models/companions", &all)
-	return all, err
+	return get[resource.Companions](ctx, c, "/api/v1/models/companions")
 }
 
 // Unload unloads an instance, and returns its id, which differs from the name if that is an alias.
@@ -34,9 +30,7 @@ func (c *Client) Unload(ctx context.Context, name string) (id string, _ error) {
 
 // Overview returns what is loaded or about to be.
 func (c *Client) Overview(ctx context.Context) (resource.Overview, error) {
-	var o resource.Overview
-	err := c.Get(ctx, "/api/v1/ps", &o)
-	return o, err
+	return get[resource.Overview](ctx, c, "/api/v1/ps")
 }
 
 // Remove deletes a model's files.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ var ErrCut = errors.New("the server's answer was cut off")
 
 // Stream sends a request and calls each with the data of every server-sent event, which is valid until each returns. It returns
 // when the stream ends, or with the first error; [ErrStop] makes it return nil.
-func (c *connection) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
+func (c *Client) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
 	resp, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (c *connection) Stream(ctx context.Context, method, path string, body any, 
 }
 
 // open sends the request of a stream. One that only asks waits for the beginning of the answer no longer than other questions.
-func (c *connection) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
+func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	if method != http.MethodGet { // it may wait for a model
 		return c.send(ctx, method, path, eventStream, body)
 	}
@@ -49,6 +50,17 @@ func (c *connection) open(ctx context.Context, method, path string, body any) (*
 		return nil, silent
 	}
 	return resp, err
+}
+
+// decoded calls each with the decoded data of an event.
+func decoded[T any](each func(T) error) func(data []byte) error {
+	return func(data []byte) error {
+		var event T
+		if err := json.Unmarshal(data, &event); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		return each(event)
+	}
 }
 
 // eventStream is the media type of server-sent events.

@@ -30,9 +30,7 @@ func (c *Client) Tokens(ctx context.Context) ([]resource.Token, error) {
 
 // CreateToken creates a token.
 func (c *Client) CreateToken(ctx context.Context, e TokenEdit) (resource.Token, error) {
-	var t resource.Token
-	err := c.Post(ctx, tokens, e, &t)
-	return t, err
+	return post[resource.Token](ctx, c, tokens, e)
 }
 
 // EditToken changes a token.

@@ -11,9 +11,7 @@ const warm = "/api/v1/warm"
 
 // Warm returns the saved states of conversations.
 func (c *Client) Warm(ctx context.Context) (resource.Warm, error) {
-	var w resource.Warm
-	err := c.Get(ctx, warm, &w)
-	return w, err
+	return get[resource.Warm](ctx, c, warm)
 }
 
 // ClearWarm deletes the saved states of a model, or all of them if the name is empty.
