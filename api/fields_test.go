@@ -212,6 +212,7 @@ var families = []family{
 			{"stream", "true", `"x"`},
 			{"store", "false", `"x"`},
 			{"store_partial", "true", `"x"`},
+			{"background", "true", `"x"`},
 			{"previous_response_id", `"resp_nowhere"`, "1"},
 			{"max_output_tokens", "5", `"x"`},
 			{"context_length", "4096", `"x"`},
@@ -250,6 +251,9 @@ func (s *server) becomes(path, body string) becomes {
 	}
 	if id := gjson.Get(got.body, "id").Str; gjson.Get(got.body, "background").Bool() {
 		eventually(s.t, "the response in the background is completed", func() bool { return s.status(path+"/"+id) == "completed" })
+	}
+	if id := gjson.Get(got.body, "response_id").Str; gjson.Get(got.body, "status").Str == "in_progress" {
+		eventually(s.t, "the chat in the background is completed", func() bool { return s.status("/api/v1/responses/"+id) == "completed" })
 	}
 	for _, ev := range s.fake.Events()[before:] {
 		if ev.Method == http.MethodPost {

@@ -3,12 +3,14 @@ package native
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
+	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -40,6 +42,16 @@ func chat(c *endpoint.Call) error {
 		return err
 	}
 	rq.Demand.ContextLength = chat.ContextLength
+	r.owner, r.model = c.Owner(), rq.Target.Model.Key
+	rq.Counting = func(resp *text.Response, ev translate.Prompt) { // the engine then has the prompt cached
+		r.Send(func(dst []byte) []byte {
+			dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
+			return r.Append(dst, ev)
+		})
+	}
+	if chat.Background {
+		return r.inBackground(c, rq)
+	}
 	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
 	defer r.Close()
 	if chat.StorePartial {
@@ -49,13 +61,8 @@ func chat(c *endpoint.Call) error {
 			defer r.WithdrawBeginning()
 		}
 	}
-	if r.Stream != nil {
-		rq.Counting = func(resp *text.Response, ev translate.Prompt) { // the engine then has the prompt cached
-			r.Send(func(dst []byte) []byte {
-				dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
-				return r.Append(dst, ev)
-			})
-		}
+	if r.Stream == nil {
+		rq.Counting = nil
 	}
 	return r.Respond(r.generate)
 }
@@ -68,6 +75,8 @@ type run struct {
 
 	chat *native.Chat
 	id   string // of the response, if it is stored
+
+	owner, model string // of the response
 
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
@@ -178,7 +187,7 @@ func (r *run) storeTurn(status store.Status) error {
 
 func (r *run) turn(status store.Status) *store.Turn {
 	return &store.Turn{
-		ID: r.id, Parent: r.chat.Previous, Owner: r.Call.Owner(), Model: r.Request.Target.Model.Key, Dialect: resource.DialectNative,
+		ID: r.id, Parent: r.chat.Previous, Owner: r.owner, Model: r.model, Dialect: resource.DialectNative,
 		Status: status, In: translate.Settled(r.said), Created: time.Now(),
 	}
 }
@@ -186,8 +195,11 @@ func (r *run) turn(status store.Status) *store.Turn {
 // Complete stores the turn.
 func (r *run) Complete() error { return r.storeTurn(store.Completed) }
 
-// Interrupted stores what was generated for a client that has disconnected, if the request asks for it.
+// Interrupted stores what was generated for a client that has disconnected, if the request asks for it, or that has cancelled the answer.
 func (r *run) Interrupted(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), runs.ErrCancelled) {
+		return r.cancelled()
+	}
 	if r.chat.StorePartial && !r.out.Answer.IsEmpty() {
 		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
 	}
@@ -250,11 +262,16 @@ func (r *run) sendLoading(loading <-chan supervisor.Progress) (end func()) {
 	}
 }
 
+// expectedInstance is the instance that is told of before one is chosen.
+func expectedInstance(rq *text.Request) string {
+	return cmp.Or(rq.Target.Instance, rq.Target.Model.Key)
+}
+
 // AppendEnd appends the end of the stream. Until the model is being loaded, or an engine has begun to answer, an error has a status instead.
 func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
 	if !r.out.Begun() { // but the header has been sent, with a comment
 		r.out.Announced = "" // it isn't stored
-		dst = r.out.Begin(dst, cmp.Or(r.Request.Target.Instance, r.Request.Target.Model.Key))
+		dst = r.out.Begin(dst, expectedInstance(r.Request))
 	}
 	if e != nil {
 		dst = r.out.Append(dst, translate.Fault{Err: e})

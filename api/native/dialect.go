@@ -24,8 +24,9 @@ var Dialect = &endpoint.Dialect{
 	},
 	Routes: []endpoint.Route{
 		endpoint.Post("/api/v1/chat", access.ScopeInference, chat),
-		endpoint.Get("/api/v1/responses/*", access.ScopeInference, getResponse),
+		endpoint.Get("/api/v1/responses/*", access.ScopeInference, getResponse, "stream"),
 		endpoint.Delete("/api/v1/responses/*", access.ScopeInference, deleteResponse),
+		endpoint.Post("/api/v1/responses/*/cancel", access.ScopeInference, cancelResponse),
 	},
 }
 
@@ -34,8 +35,25 @@ type deletedResponse struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// getResponse is GET /api/v1/responses/{id}.
+// getResponse is GET /api/v1/responses/{id}. With ?stream=true, it is the stream of an answer in the background.
 func getResponse(c *endpoint.Call) error {
+	isStream, err := endpoint.QueryBool(c, "stream")
+	if err != nil {
+		return err
+	}
+	if isStream {
+		turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), c.Param)
+		if err == nil && isOther(turn) {
+			err = &store.NotFound{ID: c.Param}
+		}
+		if err != nil {
+			return err
+		}
+		if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil && c.Request.Method != http.MethodHead {
+			return follow(c, run)
+		}
+		return noStream()
+	}
 	turn, err := nativeTurn(c, c.Param)
 	if err != nil {
 		return err
@@ -71,8 +89,11 @@ func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
 	if err == nil {
 		turn, err = text.Refreshed(c, turn)
 	}
-	if err == nil && (responses.IsEcho(turn.Request) || turn.Status == store.InProgress) {
+	if err == nil && (isOther(turn) || turn.Status == store.InProgress) {
 		err = &store.NotFound{ID: id}
 	}
 	return turn, err
 }
+
+// isOther reports whether a turn is one of the Responses API.
+func isOther(turn *store.Turn) bool { return responses.IsEcho(turn.Request) }

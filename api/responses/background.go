@@ -1,9 +1,7 @@
 package responses
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -22,58 +20,20 @@ import (
 // response, or the stream.
 func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	follows := rq.Streams
-	rq.Streams = true // to the log
 	turn := r.turn(store.InProgress, c.Owner())
 	begun := *turn
-	d := c.Detach()
-	run, err := c.Node.Runs.Start(c.Request.Context(), turn, func(ctx context.Context, run *runs.Run) {
-		defer d.End()
-		defer d.Client.Close()
-		d.Attach(ctx, run)
-		r.detached(d, rq)
-	})
-	if err != nil {
-		c.TakeBack(d)
-		return r.notStarted(c, err)
-	}
-	if follows {
+	r.Loop = &text.Loop{Writer: r, Fields: fieldNames}
+	run, err := r.InBackground(c, rq, turn, func(dst []byte) []byte { return r.out.Begin(dst, true) }, r.generate)
+	switch _, isDeleted := errors.AsType[*store.NotFound](err); {
+	case isDeleted: // in the meantime
+		return noPrevious(c, r.ask.Previous, err)
+	case err != nil:
+		return text.NotBegun(c, err)
+	case follows:
 		return followRun(c, run, 0)
 	}
 	c.WriteJSON(http.StatusOK, appendStored(c, &begun))
 	return nil
-}
-
-func (r *run) notStarted(c *endpoint.Call, err error) error {
-	_, isLimit := errors.AsType[*access.LimitError](err)
-	_, isDeleted := errors.AsType[*store.NotFound](err)
-	switch {
-	case isLimit, errors.Is(err, runs.ErrShutDown):
-		return err
-	case isDeleted: // in the meantime
-		return noPrevious(c, r.ask.Previous, err)
-	default:
-		return text.NotStored(c, err)
-	}
-}
-
-// detached makes the response. However it ends, the log and the store say so.
-func (r *run) detached(c *endpoint.Call, rq *text.Request) {
-	rq.Call = c
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
-	defer r.Close()
-	var err error
-	func() {
-		defer func() {
-			if fault := recover(); fault != nil {
-				err = c.Panicked(fault)
-			}
-		}()
-		r.Send(func(dst []byte) []byte { return r.out.Begin(dst, true) })
-		err = r.Respond(r.generate)
-	}()
-	if err != nil {
-		r.End(err)
-	}
 }
 
 // resume is GET /v1/responses/{id}?stream=true&starting_after=N: the stream of a background response from its beginning, or after the
@@ -103,30 +63,12 @@ func noLog() *translate.Error {
 		`The events of this response are no longer kept: they are for 10 minutes after its end, as long as they aren't too many. Leave out "stream" to get the response.`)
 }
 
-// followRun streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run.
+// followRun streams the log of a run, from an event on.
 func followRun(c *endpoint.Call, run *runs.Run, from int) error {
-	stream := c.NewStream()
-	defer stream.Close()
-	stream.Await()
-	buf := endpoint.Buffers.Get().(*[]byte)
-	defer c.Client.PutBuffer(buf)
-	ctx := c.Request.Context()
-	for isFirst := true; ; isFirst = false {
-		frames, next, err := run.Follow(ctx, (*buf)[:0], from)
-		*buf = frames[:cap(frames)]
-		switch {
-		case errors.Is(err, io.EOF):
-			if isFirst { // the client has every event already
-				stream.Send(jsonbody.AppendFrame(nil, jsonbody.DoneMark))
-			}
-			return nil
-		case err != nil:
-			stream.Close() // from here on nobody else writes
-			return breakOff(c, run, from, err)
-		}
-		stream.Send(frames)
-		from = next
+	if next, err := text.Follow(c, run, from, jsonbody.AppendFrame(nil, jsonbody.DoneMark)); err != nil {
+		return breakOff(c, run, next, err)
 	}
+	return nil
 }
 
 // breakOff ends a stream that can't be followed any further. next is the number of its next event.

@@ -22,6 +22,7 @@ type Chat struct {
 	Previous      string         // id of the response to continue; empty if there is none
 	Store         bool
 	StorePartial  bool // also what was generated before the client disconnected
+	Background    bool // the answer is made whether or not the client waits for it
 	ContextLength int  // in tokens, if the request loads the model; 0 if not given
 	Integrations  []request.MCPServer
 	Chat          request.Chat // for the wire of the engine
@@ -88,6 +89,13 @@ func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
 	partial, err := body.Bool("store_partial")
 	c.StorePartial = partial && c.Store
+	if err != nil {
+		return err
+	}
+	const background = "background"
+	if c.Background, err = body.Bool(background); err == nil && c.Background && !c.Store {
+		err = translate.Invalid("invalid_value", background, `An answer in the background has to be stored: leave out "store", or "background".`)
+	}
 	return err
 }
 

@@ -565,7 +565,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Returns a stored response
+         * Returns a stored response, or the stream of one in the background
          * @description Needs the scope `inference`.
          */
         get: operations["getResponse"];
@@ -576,6 +576,26 @@ export interface paths {
          * @description Responses that continue it stay. Needs the scope `inference`.
          */
         delete: operations["deleteResponse"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/responses/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancels an answer in the background, and returns what there is of it
+         * @description What was generated is stored with the status incomplete; if nothing was, the response is discarded, and the answer is 404. Needs the scope `inference`.
+         */
+        post: operations["cancelResponse"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -733,7 +753,7 @@ export interface components {
         /** @description The data of an event of a stream. Its type is the event's name, too. */
         ChatEvent: {
             model_instance_id: string;
-            /** @description Only with store_partial. */
+            /** @description Only with store_partial or background. */
             response_id?: string;
             /** @constant */
             type: "chat.start";
@@ -810,6 +830,11 @@ export interface components {
         };
         ChatOutputItem: components["schemas"]["TextItem"] | components["schemas"]["ToolCall"] | components["schemas"]["InvalidToolCall"];
         ChatRequest: {
+            /**
+             * @description Whether the answer is made whether or not the client waits for it. Its stream can be had again, and it can be cancelled.
+             * @default false
+             */
+            background: boolean | null;
             /** @description In tokens; used if the request loads the model. */
             context_length?: number | null;
             /** @description The model that drafts for this one. */
@@ -2219,7 +2244,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ChatResponse"];
+                    "application/json": components["schemas"]["ChatResponse"] | components["schemas"]["StoredResponse"];
                     "text/event-stream": components["schemas"]["ChatEvent"];
                 };
             };
@@ -2983,7 +3008,10 @@ export interface operations {
     };
     getResponse: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to return the events of an answer in the background, from the first one on. They are kept for 10 minutes after its end. */
+                stream?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The id of a response. */
@@ -2993,13 +3021,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The response. */
+            /** @description The response, or its events. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["StoredResponse"];
+                    "text/event-stream": components["schemas"]["ChatEvent"];
                 };
             };
             default: components["responses"]["Error"];
@@ -3024,6 +3053,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeletedResponse"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    cancelResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a response. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response as it has ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredResponse"];
                 };
             };
             default: components["responses"]["Error"];
