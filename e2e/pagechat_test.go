@@ -174,7 +174,7 @@ func TestPageChat_Settings(t *testing.T) {
 	sent := gjson.Parse(lastRequest(t, admin).Get("request.body").Str)
 	for path, want := range map[string]string{
 		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`, "preset": "careful",
-		"reasoning": "off", "store": "false", "store_partial": "", "model": harness.Model, "input": capital, "stream": "true",
+		"reasoning": "off", "store": "false", "background": "", "model": harness.Model, "input": capital, "stream": "true",
 	} {
 		if got := sent.Get(path).String(); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -191,7 +191,7 @@ func TestPageChat_Settings(t *testing.T) {
 	}
 	tab.Press("Enter")
 	tab.answer(2)
-	if sent := lastRequest(t, admin).Get("request.body").Str; strings.Contains(sent, "Be brief") || !strings.Contains(sent, `"store_partial":true`) {
+	if sent := lastRequest(t, admin).Get("request.body").Str; strings.Contains(sent, "Be brief") || !strings.Contains(sent, `"background":true`) {
 		t.Errorf("%s", sent)
 	}
 	tab.Eval(`URL.createObjectURL = ((make) => (blob) => (globalThis.saved = blob, make.call(URL, blob)))(URL.createObjectURL), true`, nil)

@@ -85,7 +85,47 @@ func TestPageChat_Scroll(t *testing.T) {
 	tab.Wait("it is where its reader was", paragraphs(240)+" && Math.round(scrollY) === 300")
 }
 
-// TestPageChat_Retry: an error is shown where the answer would be, and its question can be asked again. It outlives a reload.
+// TestPageChat_Joins: a reload and another tab join an answer that is being made, also while its model is loaded; each can stop it.
+func TestPageChat_Joins(t *testing.T) {
+	t.Parallel()
+	rule := harness.Fields{"Answer": harness.Fields{"Text": "one two three four"}, "Cues": []harness.Fields{{"After": 2, "Gate": "half"}}}
+	s, engine := withFake(t, nil)
+	engine.Set(t, harness.Fields{"Rules": []harness.Fields{rule}, "Load": harness.Fields{"Steps": 4, "Gate": "load"}})
+	tab := openChat(t, s)
+	tab.ask("Count")
+	tab.WaitText("Loading " + harness.Model)
+	tab.Wait("it has an address", `location.hash.startsWith("#/chat/resp_")`)
+	tab.Do(chromedp.Reload())
+	tab.WaitText("Loading " + harness.Model)
+	if got := tab.Value("Question"); got != "" {
+		t.Errorf("the question is in the composer: %q", got)
+	}
+	var hash string
+	tab.Eval(`location.hash`, &hash)
+	other := chatTab{harness.OpenPage(t, s.Base, harness.View{Path: hash})}
+	engine.Release(t, "load")
+	const isHalf = `document.querySelector(".md")?.innerText.trim() === "one two"`
+	tab.Wait("half of it is there", isHalf)
+	other.Wait("half of it is there", isHalf)
+	engine.Release(t, "half")
+	for _, tab := range []chatTab{tab, other} {
+		if got := tab.answer(1); got != "one two three four" {
+			t.Errorf("%q", got)
+		}
+	}
+	engine.Set(t, harness.Fields{"Rules": []harness.Fields{{"Answer": harness.Fields{"Text": "five six seven"}, "Cues": []harness.Fields{{"After": 2, "Gate": "never"}}}}})
+	tab.ask("And then?")
+	tab.Wait("it is being answered", `document.querySelectorAll(".md")[1]?.innerText.trim() === "five six"`)
+	tab.Do(chromedp.Reload())
+	tab.Wait("it is joined", `document.querySelectorAll(".md")[1]?.innerText.trim() === "five six"`)
+	tab.Press("Escape")
+	tab.WaitText("Stopped.")
+	if got := tab.stored(s).Get("responses.1"); got.Get("status").Str != "incomplete" || got.Get("output.0.content").Str != "five six" {
+		t.Errorf("%s", got.Raw)
+	}
+}
+
+// TestPageChat_Retry: an error is shown where the answer would be, and its question can be asked again. After a reload, too.
 func TestPageChat_Retry(t *testing.T) {
 	t.Parallel()
 	s, engine := withFake(t, nil, harness.Fields{"Cues": []harness.Fields{{"After": 1, "Do": "fault", "Message": "Out of luck."}}})
@@ -97,14 +137,13 @@ func TestPageChat_Retry(t *testing.T) {
 	tab.Click("button", "Retry")
 	tab.WaitText("No such thing.")
 	tab.Do(chromedp.Reload())
-	if got := tab.Value("Question"); got != "Hello" {
-		t.Errorf("the question is lost: %q", got)
-	}
 	engine.Set(t, harness.Fields{})
-	tab.WaitText("The answer failed before it was complete.") // the first one, of which a part is stored
-	tab.Eval(`document.querySelector(".composer textarea").focus(), true`, nil)
-	tab.Press("Enter")
-	if got := tab.answer(2); got != "Hello from the fake engine." {
+	tab.WaitText("The answer failed before it was complete.")
+	if got := tab.Value("Question"); got != "" {
+		t.Errorf("the question is in the composer, too: %q", got)
+	}
+	tab.Click("button", "Ask again")
+	if got := tab.answer(1); got != "Hello from the fake engine." {
 		t.Errorf("%q", got)
 	}
 	s.Kill()

@@ -17,7 +17,7 @@ import { views, type ViewEntry } from "./views";
 
 export function App() {
 	const { generation, settings } = useStore(session);
-	const { view: name, rest } = useRoute();
+	const { view: name, rest, visits } = useRoute();
 	const [error, setError] = useState<Error | null>(null);
 	const [attempt, setAttempt] = useState(0);
 	const [isMenuOpen, setMenuOpen] = useState(false);
@@ -38,7 +38,7 @@ export function App() {
 			focusMain();
 		}
 		isFirst.current = false;
-	}, [name, rest]);
+	}, [name, visits]);
 
 	if (!entry) return null;
 	return (

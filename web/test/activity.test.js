@@ -69,7 +69,7 @@ test("numbers are checked as the server checks them", () => {
 
 test("a request has what was chosen, and nothing else", () => {
 	const none = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {} };
-	assert.deepEqual(fieldsOf(none), { store_partial: true });
+	assert.deepEqual(fieldsOf(none), { background: true });
 	assert.deepEqual(
 		fieldsOf({
 			...none,

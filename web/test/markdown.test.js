@@ -33,7 +33,7 @@ const html = (blocks) => marked.parser(blocks.flatMap((b) => (b.kind === "code" 
 test("wherever a text is cut on its way, it becomes what marked makes of all of it", () => {
 	let seed = 1;
 	const random = (n) => Math.floor(((seed = (seed * 48271) % 0x7fffffff) / 0x7fffffff) * n);
-	for (let i = 0; i < 3000; i++) {
+	for (let i = 0; i < 1000; i++) {
 		const text = Array.from({ length: 1 + random(7) }, () => pieces[random(pieces.length)]).join("");
 		const blocks = new Blocks();
 		for (let at = 0; at < text.length; ) {
@@ -148,11 +148,12 @@ const hostile = {
 for (const [name, piece] of Object.entries(hostile)) {
 	test("a megabyte of " + name + " is parsed in bounds", () => {
 		const text = piece.repeat(Math.ceil((1 << 20) / piece.length));
-		const began = performance.now();
+		const began = process.cpuUsage(); // others may keep the machine busy
 		const blocks = new Blocks();
 		for (let to = 1 << 14; to < text.length; to += 1 << 14) blocks.feed(text.slice(0, to));
 		blocks.end(text);
-		const parsing = performance.now() - began;
+		const { user, system } = process.cpuUsage(began);
+		const parsing = (user + system) / 1000;
 		assert.ok(parsing < 10 * bounds.milliseconds, `${parsing} ms`);
 		const tokens = blocks.closed.filter((b) => b.kind === "tokens").length;
 		assert.ok(tokens <= bounds.blocks + 1, `${tokens} blocks`);

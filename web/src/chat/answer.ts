@@ -134,8 +134,8 @@ export function failed(a: Answer, failure: Failure): Answer {
 }
 
 function ended(a: Answer, result: Record<string, unknown>): Answer {
-	const fatal = a.failures.find((f) => !isOfServer(f));
 	const items = Array.isArray(result.output) ? result.output : null;
+	const fatal = a.failures.find((f) => !isOfServer(f) || items?.length === 0);
 	return {
 		...a,
 		phase: fatal ? "failed" : "done",

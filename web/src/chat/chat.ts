@@ -1,16 +1,17 @@
 // The chat that the page holds. It goes on while other views are shown.
 
-import { ApiError, get, isAbort, messageOf, segment, send } from "../core/http";
+import { call, get, segment } from "../core/http";
 import { inTab } from "../core/keep";
+import { currentView, replace } from "../core/router";
 import { session } from "../core/session";
-import { readEvents } from "../core/sse";
 import { Store } from "../core/store";
 import { announce } from "../ui/toast";
-import { cut, failed, isRunning, newAnswer, step } from "./answer";
+import { isRunning, newAnswer } from "./answer";
 import type { Answer } from "./answer";
 import { clearDraft, draft, edit, keepAsked } from "./draft";
+import { Live } from "./live";
 import { changeOptions, fieldsOf, options, resetOptions } from "./options";
-import { choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "./tree";
+import { branches, choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "./tree";
 import type { Question, StoredResponse, Tree, Turn } from "./tree";
 
 export interface Chat {
@@ -28,8 +29,7 @@ const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: 
 
 export const chat = new Store<Chat>(empty);
 
-let running: { stop: () => void } | null = null;
-let settling: Promise<void> = Promise.resolve(); // until it is known whether a stopped answer was stored
+let live: Live | null = null; // the answer that is shown as it grows
 let lastTurn = 0;
 
 const change = (changes: Partial<Chat>): void => chat.set({ ...chat.value, ...changes });
@@ -41,9 +41,10 @@ export function setModel(model: string): void {
 
 /** Begins a new conversation. */
 export function newChat(): void {
-	stop();
+	leave();
 	edit.set(null);
 	chat.set({ ...empty, model: chat.value.model, opened: chat.value.opened + 1 });
+	if (currentView() === "chat") replace("chat");
 }
 
 // Whoever signs out leaves nothing behind.
@@ -68,14 +69,17 @@ export async function openConversation(id: string, owner: string | null, signal?
 	const query: Record<string, string | boolean> = { branches: true };
 	if (owner !== null) query["owner"] = owner;
 	const stored = await get<StoredConversation>("/api/v1/conversations/" + segment(id), { query, signal });
-	stop();
+	leave();
 	edit.set(null);
 	const tree = treeOf(stored.responses ?? []);
 	let isReadOnly = "";
 	if (owner !== null) isReadOnly = "This is another owner's conversation. You can read it here.";
 	else if (stored.dialect !== "native") isReadOnly = "This conversation was held with /v1/responses, which alone can continue it.";
 	chat.set({ ...empty, tree, conversation: stored.id, isReadOnly, model: chat.value.model || stored.model, opened: chat.value.opened + 1 });
-	if (!isReadOnly) changeOptions({ systemPrompt: systemPromptOf(tree, path(tree).at(-1)?.id ?? "") });
+	if (isReadOnly) return;
+	const last = path(tree).at(-1);
+	changeOptions({ systemPrompt: systemPromptOf(tree, last?.id ?? "") });
+	if (last && isRunning(last.answer)) void makeAnswer(last, true, (l) => l.join());
 }
 
 /** Returns the system prompt that applies after a turn. */
@@ -98,7 +102,11 @@ export function askDraft(): void {
 export function askAgain(turn: Turn, question = turn.question): void {
 	if (chat.value.running) return;
 	// A turn that failed isn't worth a branch.
-	if (turn.answer.phase === "failed" && turn.answer.parts.length === 0) change({ tree: without(chat.value.tree, turn.id) });
+	const { phase, parts, responseId } = turn.answer;
+	if (phase === "failed" && parts.length === 0 && !branches(chat.value.tree).has(turn.id)) {
+		change({ tree: without(chat.value.tree, turn.id) });
+		if (responseId) void call("DELETE", "/api/v1/responses/" + segment(responseId)).catch(() => undefined); // then it stays
+	}
 	void ask(question, turn.parent);
 }
 
@@ -115,77 +123,52 @@ export function showBranch(turn: Turn): void {
 
 /** Stops the answer. What there is of it is stored, if it is to be. */
 export function stop(): void {
-	running?.stop();
+	live?.stop();
+}
+
+/** Looks no more at the answer, which goes on if it is stored. */
+function leave(): void {
+	live?.leave();
+	live = null;
 }
 
 async function ask(question: Question, parent: string): Promise<void> {
-	const requestId = randomId();
-	const turn: Turn = { id: "turn-" + ++lastTurn, parent, question, answer: newAnswer(requestId), model: chat.value.model };
-	const ending = new AbortController();
-	const writing = new Writing(turn.id, turn.answer);
-	running = { stop: () => ending.abort() };
-	change({ tree: withTurn(chat.value.tree, turn), running: turn.id });
+	const turn: Turn = { id: "turn-" + ++lastTurn, parent, question, answer: newAnswer(randomId()), model: chat.value.model };
+	const body = requestOf(question, parent, turn);
+	change({ tree: withTurn(chat.value.tree, turn) });
 	keepAsked(question);
-	try {
-		await settling;
-		ending.signal.throwIfAborted();
-		const body = requestOf(question, parent, turn);
-		const response = await send("POST", "/api/v1/chat", { body, headers: { "X-Request-Id": requestId }, signal: ending.signal });
-		for await (const event of readEvents(response)) writing.change((a) => step(a, event));
-		writing.change((a) => cut(a, false));
-	} catch (error) {
-		const isStopped = ending.signal.aborted && (isAbort(error) || error === ending.signal.reason);
-		writing.change((a) => (isStopped ? cut(a, true) : failed(a, failureFrom(error))));
-	}
-	writing.publish();
-	running = null;
-	if (writing.answer.phase !== "failed") keepAsked(null);
-	if (writing.answer.phase === "stopped") settling = settle(turn.id, writing.answer);
-	else void addFigures(turn.id, requestId);
-	finish(turn.id, writing.answer);
+	const answer = await makeAnswer(turn, options.value.isStored, (l) => l.ask(body));
+	if (answer.phase !== "failed" || answer.responseId) keepAsked(null);
+	if (answer.phase !== "stopped") void addFigures(turn.id, answer.requestId);
 }
 
-/** The answer that is being received. It is shown once for each frame at most. */
-class Writing {
-	answer: Answer;
-	readonly #turn: string;
-	#isDue = false;
-
-	constructor(turn: string, answer: Answer) {
-		this.#turn = turn;
-		this.answer = answer;
-	}
-
-	change(by: (a: Answer) => Answer): void {
-		this.answer = by(this.answer);
-		if (this.#isDue) return;
-		this.#isDue = true;
-		const publish = () => this.#isDue && this.publish();
-		if (document.visibilityState === "visible") requestAnimationFrame(publish);
-		setTimeout(publish, 250); // pages that can't be seen have no frames
-	}
-
-	publish(): void {
-		this.#isDue = false;
-		change({ tree: withAnswer(chat.value.tree, this.#turn, () => this.answer) });
-	}
-}
-
-function finish(id: string, answer: Answer): void {
-	const { tree } = chat.value;
-	if (!tree.turns.has(id)) return; // another conversation was opened
+/** Shows the answer of a turn as it is made, until it has ended or another conversation is shown. */
+async function makeAnswer({ id, answer }: Turn, isStored: boolean, make: (l: Live) => Promise<Answer>): Promise<Answer> {
+	const mine = new Live(answer, isStored, (a) => {
+		if (live !== mine) return;
+		const isKnown = chat.value.tree.turns.get(id)?.answer.responseId !== "";
+		const tree = withAnswer(chat.value.tree, id, () => a);
+		if (isKnown || !a.responseId || !isStored) return change({ tree });
+		keepAsked(null); // it is on the server
+		show(tree);
+	});
+	live = mine;
+	change({ running: id });
+	const made = await make(mine);
+	if (live !== mine) return made;
+	live = null;
 	change({ running: "" });
-	if (answer.phase !== "stopped") show(tree); // otherwise settle finds out what is stored
-	const said = answer.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
-	if (answer.phase === "done") announce("The answer is complete. " + said.slice(0, 2000));
-	else if (answer.phase === "stopped") announce("The answer was stopped.");
-	else announce("The answer failed. " + (answer.failures.at(-1)?.message ?? ""));
+	show(chat.value.tree);
+	const said = made.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
+	if (made.phase === "done") announce("The answer is complete. " + said.slice(0, 2000));
+	else if (made.phase === "stopped") announce("The answer was stopped.");
+	else announce("The answer failed. " + (made.failures.at(-1)?.message ?? ""));
+	return made;
 }
 
 /** Shows a conversation. Its id is that of its first response: a branch of the first question is a conversation of its own. */
 function show(tree: Tree): void {
-	const first = path(tree).find((t) => t.answer.responseId && !isRunning(t.answer));
-	change({ tree, conversation: first?.answer.responseId ?? "" });
+	change({ tree, conversation: path(tree).find((t) => t.answer.responseId)?.answer.responseId ?? "" });
 }
 
 function requestOf(question: Question, parent: string, turn: Turn): Record<string, unknown> {
@@ -208,38 +191,16 @@ function requestOf(question: Question, parent: string, turn: Turn): Record<strin
 	return body;
 }
 
-function failureFrom(error: unknown) {
-	if (!(error instanceof ApiError))
-		return { message: error instanceof TypeError ? "The connection was lost before the answer was complete." : messageOf(error) };
-	const message = error.code === lostConversation ? whyLost() : error.message;
-	return { message, code: error.code, param: error.param, status: error.status };
-}
-
 /** The code of the error of an answer that can't be continued, because the server doesn't have it for this token. */
 export const lostConversation = "previous_response_not_found";
 
-function whyLost(): string {
+export function whyLost(): string {
 	return session.value.settings?.authentication
 		? "This conversation can't be continued: it was deleted, or it belongs to another token than the one you use now."
 		: "This conversation can't be continued: it was deleted.";
 }
 
-const tries = 12;
 const between = 250; // milliseconds
-
-/** Finds out whether a stopped answer was stored: the chat can only go on from one that was. */
-async function settle(id: string, answer: Answer): Promise<void> {
-	let stored: StoredResponse | null = null;
-	for (let i = 0; answer.responseId && !stored && i < tries; i++) {
-		if (i > 0) await pause();
-		stored = await get<StoredResponse>("/api/v1/responses/" + segment(answer.responseId)).catch(() => null);
-	}
-	const kept = stored && treeOf([stored]).turns.get(stored.response_id)?.answer;
-	const responseId = stored?.response_id ?? "";
-	const found = { responseId, status: stored?.status ?? "discarded", stats: kept?.stats ?? null, cachedTokens: kept?.cachedTokens ?? null };
-	const tree = withAnswer(chat.value.tree, id, (a) => ({ ...a, ...found }));
-	show(tree);
-}
 
 interface Figures {
 	id: string;
@@ -268,5 +229,3 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, between));
 function randomId(): string {
 	return "page-" + [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
-
-export { isRunning };

@@ -87,7 +87,7 @@ export function fieldsOf(o: Options): Record<string, unknown> {
 	if (servers.length > 0) {
 		fields["integrations"] = servers.map(([label, tools]) => ({ type: "plugin", id: "mcp/" + label, ...(tools && { allowed_tools: tools }) }));
 	}
-	if (o.isStored) fields["store_partial"] = true;
+	if (o.isStored) fields["background"] = true;
 	else fields["store"] = false;
 	return fields;
 }

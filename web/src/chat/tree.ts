@@ -89,7 +89,8 @@ export function without(tree: Tree, id: string): Tree {
  */
 export function continues(tree: Tree, after: string): string {
 	for (let turn = tree.turns.get(after); turn; turn = tree.turns.get(turn.parent)) {
-		if (turn.answer.responseId && !isRunning(turn.answer)) return turn.answer.responseId;
+		const { answer } = turn;
+		if (answer.responseId && !isRunning(answer) && (answer.phase !== "failed" || answer.parts.length > 0)) return answer.responseId;
 	}
 	return "";
 }
@@ -113,25 +114,7 @@ export function treeOf(responses: StoredResponse[]): Tree {
 	const known = new Set(responses.map((r) => r.response_id));
 	for (const r of responses) {
 		const parent = r.previous_response_id && known.has(r.previous_response_id) ? r.previous_response_id : "";
-		const answer: Answer = {
-			...newAnswer(),
-			phase: phaseOf(r.status),
-			status: r.status,
-			instance: r.model,
-			responseId: r.response_id,
-			parts: partsOf(r.output),
-			cachedTokens: r.usage?.cached_input_tokens ?? null,
-			stats: r.usage
-				? {
-						input_tokens: r.usage.input_tokens ?? 0,
-						total_output_tokens: r.usage.output_tokens ?? 0,
-						reasoning_output_tokens: r.usage.reasoning_output_tokens ?? 0,
-						tokens_per_second: 0,
-						time_to_first_token_seconds: 0,
-					}
-				: null,
-		};
-		const turn: Turn = { id: r.response_id, parent, question: questionOf(r.input), answer, model: r.model };
+		const turn: Turn = { id: r.response_id, parent, question: questionOf(r.input), answer: answerOf(r), model: r.model };
 		if (r.system_prompt !== undefined) turn.systemPrompt = r.system_prompt;
 		turns.set(turn.id, turn);
 	}
@@ -146,6 +129,28 @@ export function treeOf(responses: StoredResponse[]): Tree {
 	return { turns, chosen };
 }
 
+/** Returns the answer of a stored response. One that is in progress has none yet. */
+export function answerOf(r: StoredResponse): Answer {
+	return {
+		...newAnswer(),
+		phase: phaseOf(r.status),
+		status: r.status,
+		instance: r.model,
+		responseId: r.response_id,
+		parts: partsOf(r.output),
+		cachedTokens: r.usage?.cached_input_tokens ?? null,
+		stats: r.usage
+			? {
+					input_tokens: r.usage.input_tokens ?? 0,
+					total_output_tokens: r.usage.output_tokens ?? 0,
+					reasoning_output_tokens: r.usage.reasoning_output_tokens ?? 0,
+					tokens_per_second: 0,
+					time_to_first_token_seconds: 0,
+				}
+			: null,
+	};
+}
+
 function phaseOf(status: string): Answer["phase"] {
 	switch (status) {
 		case "incomplete":
@@ -153,6 +158,9 @@ function phaseOf(status: string): Answer["phase"] {
 			return "stopped";
 		case "failed":
 			return "failed";
+		case "in_progress":
+		case "queued":
+			return "waiting";
 		default:
 			return "done";
 	}

@@ -8,7 +8,7 @@ import { focusMain } from "../ui/focus";
 import { isRunning } from "./answer";
 import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
-import { askAgain, askAnew, chat, lostConversation, showBranch } from "./chat";
+import { askAgain, askAnew, chat, lostConversation, showBranch, whyLost } from "./chat";
 import { edit } from "./draft";
 import { Plain } from "./markdown";
 import type { Turn } from "./tree";
@@ -184,7 +184,7 @@ function FailureNote({ failure, turn, isReadOnly }: { failure: Failure; turn: Tu
 	return (
 		<div class={"note " + (isFinal ? "error" : "warning")}>
 			<span>
-				{failure.message}
+				{failure.code === lostConversation ? whyLost() : failure.message}
 				{failure.code && <span class="muted mono"> {failure.code}</span>}
 			</span>
 			<span class="actions">

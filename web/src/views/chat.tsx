@@ -8,7 +8,7 @@ import { path } from "../chat/tree";
 import { Turns } from "../chat/turns";
 import { isAbort } from "../core/http";
 import { useResource } from "../core/resource";
-import { href, setQuery, useRoute } from "../core/router";
+import { replace, setQuery, useRoute } from "../core/router";
 import { useStore } from "../core/store";
 import type { Model, Models } from "../core/types";
 import { Button } from "../ui/Button";
@@ -80,7 +80,6 @@ function refusal(isKnown: boolean, number: number, model: string): string | null
 
 function begin(): void {
 	newChat();
-	history.replaceState(null, "", href("chat"));
 	focusMain();
 }
 
@@ -132,10 +131,11 @@ function useModel(all: Model[] | null, model: Model | undefined): void {
 }
 
 /** Puts the stored conversation into the address, so that it is found after a reload. */
-function useAddress({ conversation, isReadOnly }: Chat): void {
+function useAddress({ conversation, isReadOnly, tree, opened }: Chat): void {
+	const isEmpty = tree.turns.size === 0;
 	useEffect(() => {
-		if (conversation && !isReadOnly) history.replaceState(null, "", href("chat", conversation));
-	}, [conversation, isReadOnly]);
+		if (!isReadOnly && !isEmpty) replace("chat", conversation);
+	}, [conversation, isReadOnly, isEmpty, opened]);
 }
 
 /** Escape stops the answer. */
