@@ -307,3 +307,30 @@ func loadEventsOf(t *testing.T, got answer) (names []string, data []gjson.Result
 	}
 	return names, data
 }
+
+// TestConversations_Edited: a conversation is found by its texts, named and pinned.
+func TestConversations_Edited(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id := gjson.Get(s.native("about cats", "").body, "response_id").Str
+	s.native("about dogs", "")
+	titles := func(query string) []string {
+		return eachOf(s.do("GET", conversationsPath+"?"+query, "").body, "conversations", "title")
+	}
+	if got := s.do("PATCH", conversationsPath+"/"+id, `{"title":"Felines","pinned":true}`); got.status != 200 || gjson.Get(got.body, "title").Str != "Felines" || !gjson.Get(got.body, "pinned").Bool() {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	for query, want := range map[string][]string{"query=CATS": {"Felines"}, "query=feline": {"Felines"}, "pinned=true": {"Felines"}, "query=about": {"about dogs", "Felines"}, "query=nothing": nil} {
+		if diff := cmp.Diff(want, titles(query)); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	for body, param := range map[string]string{`{"title":1}`: "title", `{"pinned":"x"}`: "pinned"} {
+		if got := s.do("PATCH", conversationsPath+"/"+id, body); got.status != 400 || gjson.Get(got.body, "error.param").Str != param {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+	if got := s.do("PATCH", conversationsPath+"/resp_000000", `{"pinned":true}`); got.status != 404 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}

@@ -19,7 +19,8 @@ type Conversation struct {
 	ID      string // that of its first turn
 	Owner   string
 	Dialect string // of its first turn
-	Title   string // the beginning of the first message of the user; empty if it has none
+	Title   string // that it was given, or the beginning of the first message of the user; empty if it has none
+	Pinned  bool
 	Created time.Time
 	Updated time.Time // when its newest turn was made
 
@@ -52,9 +53,10 @@ func (e *NoConversation) Error() string {
 
 // selectConversations takes a condition. The newest turn is the one with the family's time. It is found in the index turns_family, in a
 // time that depends on the number of the family's turns.
-const selectConversations = `SELECT c.id, c.owner, c.dialect, c.title, c.newest, c.created, c.last,
+const selectConversations = `SELECT c.id, c.owner, c.dialect, CASE WHEN c.name = '' THEN c.title ELSE c.name END, c.pinned, c.newest, c.created, c.last,
 		coalesce(e.model, ''), coalesce(e.status, ''), coalesce(e.depth, 0)
-	FROM (SELECT f.id AS id, f.owner AS owner, f.dialect AS dialect, f.title AS title, f.newest AS newest,
+	FROM (SELECT f.id AS id, f.owner AS owner, f.dialect AS dialect, f.title AS title, f.name AS name, f.pinned AS pinned,
+			f.newest AS newest,
 			coalesce((SELECT r.created FROM turns r WHERE r.id = f.id), 0) AS created,
 			coalesce((SELECT min(t.id) FROM turns t WHERE t.family = f.id AND t.created = f.newest AND NOT t.hidden), '') AS last
 		FROM families f WHERE f.newest > 0 AND %s) c
@@ -146,7 +148,7 @@ func (s *Store) conversations(ctx context.Context, condition string, args ...any
 	err = s.read(ctx, func(t *tx) error {
 		all, err := collect(t, fmt.Sprintf(selectConversations, condition), args, func(c *Conversation, scan func(...any) error) error {
 			var updated, created int64
-			err := scan(&c.ID, &c.Owner, &c.Dialect, &c.Title, &updated, &created, &c.Last, &c.Model, &c.Status, &c.Turns)
+			err := scan(&c.ID, &c.Owner, &c.Dialect, &c.Title, &c.Pinned, &updated, &created, &c.Last, &c.Model, &c.Status, &c.Turns)
 			c.Updated, c.Created = time.Unix(0, updated), time.Unix(0, created)
 			c.Turns++ // it was the depth
 			return err

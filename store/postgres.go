@@ -249,7 +249,8 @@ func (p *postgres) lock(t *tx) error {
 // postgresDialect has the words for placeholders. IDs are compared bytewise: that is faster, and a change of the system's collations
 // can't corrupt an index.
 var postgresDialect = strings.NewReplacer("{now}", "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000000)::BIGINT",
-	"{lock}", " FOR UPDATE SKIP LOCKED", "{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "")
+	"{lock}", " FOR UPDATE SKIP LOCKED", "{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "",
+	"{in}", "strpos", "{text}", "convert_from(", "{/text}", ", 'UTF8')")
 
 func (p *postgres) reader(ctx context.Context) *tx {
 	return &tx{ctx: ctx, q: p.db, dialect: postgresDialect}

@@ -273,7 +273,8 @@ func (s *sqliteFile) name() string            { return s.path }
 
 // sqliteDialect has the words for placeholders.
 var sqliteDialect = strings.NewReplacer("{now}", "CAST(unixepoch('subsec') * 1000000000 AS INTEGER)", "{lock}", "",
-	"{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID")
+	"{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID",
+	"{in}", "instr", "{text}", "CAST(", "{/text}", " AS TEXT)")
 
 // close closes the connections. The last one moves the write-ahead log into the file.
 func (s *sqliteFile) close() error {

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // defaultConversations and maxConversations are how many conversations are listed at a time.
@@ -25,10 +28,11 @@ func listConversations(c *endpoint.Call) error {
 	}
 	query := parametersOf(c)
 	limit, after := query.number("limit", 1, maxConversations, defaultConversations), query.position()
+	filter := store.Filter{Text: query.Get("query"), Pinned: query.bool("pinned", false)}
 	if query.err != nil {
 		return query.err
 	}
-	found, err := c.Node.Stores.Get().Conversations(c.Request.Context(), owner, after, limit+1)
+	found, err := c.Node.Stores.Get().Search(c.Request.Context(), owner, filter, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (p *parameters) position() (at store.Position) {
 
 func describeConversation(stored *store.Conversation) resource.Conversation {
 	return resource.Conversation{
-		ID: stored.ID, Title: stored.Title, Dialect: stored.Dialect, Model: stored.Model, Status: string(stored.Status), Turns: stored.Turns,
+		ID: stored.ID, Title: stored.Title, Pinned: stored.Pinned, Dialect: stored.Dialect, Model: stored.Model, Status: string(stored.Status), Turns: stored.Turns,
 		Last: stored.Last, Owner: stored.Owner, Created: resource.At(stored.Created), Updated: resource.At(stored.Updated),
 	}
 }
@@ -120,6 +124,40 @@ func getConversation(c *endpoint.Call) error {
 		described.Responses = append(described.Responses, native.DescribeResponse(turn))
 	}
 	return c.Answer(described)
+}
+
+// editConversation is PATCH /api/v1/conversations/{id}: fields that are absent stay as they are.
+func editConversation(c *endpoint.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	var title *string
+	if given := body.Get("title"); given.Exists() {
+		if given.Type != gjson.String {
+			return jsonbody.WrongType("title", "a string", given)
+		}
+		title = &given.Str
+	}
+	var pinned *bool
+	if jsonbody.IsGiven(body.Value("pinned")) {
+		is, bad := body.Bool("pinned")
+		if bad != nil {
+			return bad
+		}
+		pinned = &is
+	}
+	stored, err := conversation(c)
+	if err == nil {
+		err = c.Node.Stores.Get().Edit(c.Request.Context(), stored.Owner, stored.ID, title, pinned)
+	}
+	if err == nil {
+		stored, err = conversation(c)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Answer(describeConversation(&stored))
 }
 
 // deleteConversation is DELETE /api/v1/conversations/{id}.

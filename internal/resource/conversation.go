@@ -21,6 +21,7 @@ type Conversations struct {
 type Conversation struct {
 	ID      string `json:"id"` // that of its first response
 	Title   string `json:"title"`
+	Pinned  bool   `json:"pinned"`
 	Dialect string `json:"dialect"`
 	Model   string `json:"model"`
 	Status  string `json:"status"`

@@ -66,7 +66,11 @@ export interface paths {
         delete: operations["deleteConversation"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Changes a conversation's title, or pins it
+         * @description Fields that are absent stay as they are. Needs the scope `inference`.
+         */
+        patch: operations["editConversation"];
         trace?: never;
     };
     "/api/v1/events": {
@@ -941,6 +945,7 @@ export interface components {
             model: string;
             /** @description A token's id, or a user of another authentication; empty: anybody. */
             owner: string;
+            pinned: boolean;
             /** @description Those on the way to the newest. */
             responses?: components["schemas"]["StoredResponse"][];
             /**
@@ -2260,6 +2265,10 @@ export interface operations {
                 limit?: number;
                 /** @description Whose conversations; for administrators. Default: one's own. */
                 owner?: string;
+                /** @description Whether only pinned conversations are returned. */
+                pinned?: boolean;
+                /** @description A text in the title, or in a message, thought or call of any branch. Upper and lower case are the same. */
+                query?: string;
             };
             header?: never;
             path?: never;
@@ -2358,6 +2367,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeletedConversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    editConversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a conversation, or its beginning. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    pinned?: boolean | null;
+                    /** @description At most 80 characters are kept. Empty: the beginning of the first message again. */
+                    title?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The conversation, without its responses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
                 };
             };
             default: components["responses"]["Error"];
