@@ -1,4 +1,7 @@
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatNumber } from "../core/format";
+import { Button } from "./Button";
 
 export interface Column<T> {
 	title: string;
@@ -24,7 +27,11 @@ export interface TableProps<T> {
 	empty?: ComponentChildren;
 }
 
+const atFirst = 50; // rows; others follow as one comes to them
+
 export function Table<T>({ label, columns, rows, rowKey, rowClass, empty }: TableProps<T>) {
+	const [most, setMost] = useState(atFirst);
+	useEffect(() => setMost(atFirst), [rows.length === 0]);
 	if (rows.length === 0 && empty) return <>{empty}</>;
 	const classOf = (c: Column<T>) => [c.numeric && "numeric", c.name && "name", c.minor && (c.minor === "phone" ? "minor-phone" : "minor")].filter(Boolean).join(" ") || undefined;
 	return (
@@ -47,7 +54,7 @@ export function Table<T>({ label, columns, rows, rowKey, rowClass, empty }: Tabl
 					</tr>
 				</thead>
 				<tbody>
-					{rows.map((row) => (
+					{rows.slice(0, most).map((row) => (
 						<tr key={rowKey(row)} class={rowClass?.(row)}>
 							{columns.map((c) => (
 								<td key={c.title} class={classOf(c)}>
@@ -58,6 +65,26 @@ export function Table<T>({ label, columns, rows, rowKey, rowClass, empty }: Tabl
 					))}
 				</tbody>
 			</table>
+			{rows.length > most && <More rest={rows.length - most} onMore={() => setMost(most + atFirst)} />}
+		</div>
+	);
+}
+
+/** The end of what is shown of a table: when it is seen, more is shown. */
+function More({ rest, onMore }: { rest: number; onMore: () => void }) {
+	const at = useRef<HTMLDivElement>(null);
+	const latest = useRef(onMore);
+	latest.current = onMore;
+	useEffect(() => {
+		const seen = new IntersectionObserver(([e]) => e?.isIntersecting && latest.current(), { rootMargin: "300px" });
+		if (at.current) seen.observe(at.current);
+		return () => seen.disconnect();
+	}, [rest]);
+	return (
+		<div class="more" ref={at}>
+			<Button kind="quiet" onClick={onMore}>
+				{formatNumber(rest)} more
+			</Button>
 		</div>
 	);
 }
