@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -130,10 +129,7 @@ func readPart(f *gguf.GGUFFile, path string, isFirst bool, left *allowance) erro
 
 // readGGUF adds the header of a file, and returns its length in bytes.
 func readGGUF(f *gguf.GGUFFile, from io.Reader, left *allowance) (end int64, _ error) {
-	buffer := headerReaders.Get().(*bufio.Reader)
-	defer headerReaders.Put(buffer)
-	defer buffer.Reset(nil)
-	m := newMetadata(buffer, from, left)
+	m := newMetadata(from, left)
 	m.visit = func(m *metadata, key string, kind uint64) (bool, error) {
 		value, err := m.value(key, kind)
 		if err == nil && key != "split.no" {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 )
 
 // What a header may declare. A file of a few bytes could otherwise exhaust the memory and end the process: what is made of a header
@@ -85,14 +84,9 @@ type metadata struct {
 	visit func(m *metadata, key string, kind uint64) (done bool, err error)
 }
 
-// headerReaders are readers of the first start, which may check thousands of headers.
-var headerReaders = sync.Pool{New: func() any { return newHeaderReader() }}
-
-func newHeaderReader() *bufio.Reader { return bufio.NewReaderSize(nil, metadataBuffer) }
-
-func newMetadata(buffer *bufio.Reader, f io.Reader, left *allowance) *metadata {
-	buffer.Reset(allowed{f, left})
-	return &metadata{Reader: buffer, left: left, order: binary.LittleEndian, wide: 8, begin: left.bytes}
+func newMetadata(f io.Reader, left *allowance) *metadata {
+	buffered := bufio.NewReaderSize(allowed{f, left}, metadataBuffer)
+	return &metadata{Reader: buffered, left: left, order: binary.LittleEndian, wide: 8, begin: left.bytes}
 }
 
 // The types of values in the format.

@@ -126,7 +126,7 @@ func readVocabulary(m Model) (v vocabulary, err error) {
 	}
 	defer f.Close()
 	v.says = map[string]any{}
-	meta := newMetadata(newHeaderReader(), f, newAllowance())
+	meta := newMetadata(f, newAllowance())
 	meta.visit = func(m *metadata, key string, kind uint64) (bool, error) {
 		name, isOfTokenizer := strings.CutPrefix(key, "tokenizer.ggml.")
 		switch {

@@ -137,7 +137,7 @@ func (st *Stores) sweepConversations(ctx context.Context, s *store.Store, states
 // ClearWarm deletes the saved states of the models and owners that match. It returns how many they were, and their bytes. What engines
 // hold in their slots is saved again after the next request for it.
 func (st *Stores) ClearWarm(match func(key, owner string) bool) (states int, bytes int64) {
-	states, bytes = st.warm.ClearSome(func(s warm.Listed) bool { return match(s.Model, s.Owner) })
+	states, bytes = st.warm.Clear(func(s *warm.Listed) bool { return match(s.Model, s.Owner) })
 	st.supervisor.Cleared(match)
 	return states, bytes
 }

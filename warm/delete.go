@@ -45,7 +45,7 @@ func (s *Store) DeleteConversation(id string) {
 	}
 	s.mu.Lock()
 	s.gone.add(s.gone.conversations, id, s.now())
-	s.deleteAll(func(r *record) bool { return r.Conversation == id })
+	s.deleteAll(func(r *Listed) bool { return r.Conversation == id })
 }
 
 // DeleteOwner deletes the states of an owner, also those that are being saved: none are kept for some minutes.
@@ -55,7 +55,7 @@ func (s *Store) DeleteOwner(owner string) {
 	}
 	s.mu.Lock()
 	s.gone.add(s.gone.owners, owner, s.now())
-	s.deleteAll(func(r *record) bool { return r.Owner == owner })
+	s.deleteAll(func(r *Listed) bool { return r.Owner == owner })
 }
 
 // DeleteModel deletes the states of a model, and what they have cost. The shelves of its launches keep and find nothing more.
@@ -68,36 +68,28 @@ func (s *Store) DeleteModel(key string) {
 		delete(s.rates, key)
 		s.learnt = true
 	}
-	s.deleteAll(func(r *record) bool { return r.Model == key })
+	s.deleteAll(func(r *Listed) bool { return r.Model == key })
 }
 
-// Clear deletes the states of a model, or all if model is empty. It returns how many they were, and their bytes.
-func (s *Store) Clear(model string) (n int, bytes int64) {
-	s.mu.Lock()
-	return s.deleteAll(func(r *record) bool { return model == "" || r.Model == model })
-}
-
-// ClearSome deletes the states that match, also those that are being saved. It returns how many they were, and their bytes. match must not
+// Clear deletes the states that match, also those that are being saved. It returns how many they were, and their bytes. match must not
 // use the store.
-func (s *Store) ClearSome(match func(Listed) bool) (n int, bytes int64) {
+func (s *Store) Clear(match func(*Listed) bool) (n int, bytes int64) {
 	s.mu.Lock()
-	return s.deleteAll(func(r *record) bool {
-		return match(Listed{r.Model, r.Owner, r.Conversation, r.Tokens, r.Bytes, r.Created, r.Used})
-	})
+	return s.deleteAll(match)
 }
 
 // deleteAll deletes the states that match, and those that are just being put. The caller holds mu, which it releases.
-func (s *Store) deleteAll(match func(*record) bool) (n int, bytes int64) {
+func (s *Store) deleteAll(match func(*Listed) bool) (n int, bytes int64) {
 	var waits []*put
 	for p := range s.puts {
-		if !match(&p.meta) {
+		if !match(&p.meta.Listed) {
 			continue
 		}
 		if p.dropped = true; p.described {
 			waits = append(waits, p)
 		}
 	}
-	entries := s.all(func(e *entry) bool { return match(&e.record) })
+	entries := s.all(func(e *entry) bool { return match(&e.record.Listed) })
 	s.forget(entries)
 	s.mu.Unlock()
 	s.discard(entries)
@@ -121,11 +113,10 @@ func (s *Store) deleteAll(match func(*record) bool) (n int, bytes int64) {
 
 // Listed is a state that is kept.
 type Listed struct {
-	Model, Owner  string
-	Conversation  string // see prefix.State
-	Tokens        int
-	Bytes         int64
-	Created, Used time.Time
+	Model string `json:"model"`
+	prefix.State
+	Created time.Time `json:"created"`
+	Used    time.Time `json:"used"`
 }
 
 // Counts are what was done for a model since the store was opened, and what it keeps of it.
@@ -148,8 +139,7 @@ func (s *Store) List() []Listed {
 	defer s.mu.Unlock()
 	list := []Listed{}
 	for _, e := range s.all(func(*entry) bool { return true }) {
-		r := &e.record
-		list = append(list, Listed{r.Model, r.Owner, r.Conversation, r.Tokens, r.Bytes, r.Created, r.Used})
+		list = append(list, e.record.Listed)
 	}
 	slices.SortFunc(list, func(a, b Listed) int {
 		return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Model, b.Model), cmp.Compare(b.Tokens, a.Tokens))

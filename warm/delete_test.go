@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // full returns a store with four states: of two owners, two models and two conversations.
@@ -137,12 +139,16 @@ func TestList(t *testing.T) {
 	w.must(w.lay(w.shelf(), chain("a")))
 	at := func(second int) time.Time { return time.Date(2026, 11, 22, 12, 0, second, 0, time.UTC) }
 	want := []Listed{
-		{Model: "ann/model", Owner: "ann", Conversation: "resp_1", Tokens: 110, Bytes: 1000, Created: at(0), Used: at(4)},
-		{Model: "bob/model", Owner: "bob", Tokens: 110, Bytes: 1003, Created: at(3), Used: at(3)},
-		{Model: "bob/model", Owner: "ann", Conversation: "resp_1", Tokens: 110, Bytes: 1002, Created: at(2), Used: at(2)},
-		{Model: "ann/model", Owner: "bob", Conversation: "resp_2", Tokens: 110, Bytes: 1001, Created: at(1), Used: at(1)},
+		{Model: "ann/model", State: prefix.State{Owner: "ann", Conversation: "resp_1", Tokens: 110, Bytes: 1000}, Created: at(0), Used: at(4)},
+		{Model: "bob/model", State: prefix.State{Owner: "bob", Tokens: 110, Bytes: 1003}, Created: at(3), Used: at(3)},
+		{Model: "bob/model", State: prefix.State{Owner: "ann", Conversation: "resp_1", Tokens: 110, Bytes: 1002}, Created: at(2), Used: at(2)},
+		{Model: "ann/model", State: prefix.State{Owner: "bob", Conversation: "resp_2", Tokens: 110, Bytes: 1001}, Created: at(1), Used: at(1)},
 	}
-	if diff := cmp.Diff(want, w.List()); diff != "" {
+	got := w.List()
+	for i := range got {
+		got[i].Prompt, got[i].PromptTokens = nil, 0
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

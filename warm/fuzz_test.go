@@ -44,9 +44,9 @@ func FuzzDecode(f *testing.F) {
 }
 
 func sample() *record {
-	return &record{Model: "a/b", State: prefix.State{
+	return &record{Listed{Model: "a/b", State: prefix.State{
 		Owner: "ann", Conversation: "resp_1", Prompt: chain("a", "b"), PromptTokens: 5, Tokens: 7, Bytes: 3,
-	}, Checksum: 9}
+	}}, 9}
 }
 
 // FuzzRecord reads descriptions with the right authentication, as if an older version had written them. What is accepted makes sense, and is

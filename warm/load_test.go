@@ -225,7 +225,7 @@ func TestOpen_OfThousands(t *testing.T) {
 		long[0] = fmt.Sprint(i)
 		c := chain(long...)
 		id := fmt.Sprintf("%032x", i)
-		r := record{Model: "ann/model", State: prefix.State{Prompt: c, PromptTokens: 1, Tokens: 1, Bytes: 1}}
+		r := record{Listed: Listed{Model: "ann/model", State: prefix.State{Prompt: c, PromptTokens: 1, Tokens: 1, Bytes: 1}}}
 		content, err := r.encode(&w.secret, h.group.place(id))
 		w.must(err, os.WriteFile(filepath.Join(folder, id+recordSuffix), content, 0o600))
 		w.must(os.WriteFile(filepath.Join(folder, id+stateSuffix), []byte("x"), 0o600))

@@ -65,7 +65,7 @@ func (h *Shelf) begin(from string, st prefix.State) (*put, error) {
 	_, _ = rand.Read(id[:]) // never fails
 	s := h.store
 	p := &put{shelf: h, from: from, id: hex.EncodeToString(id[:]), now: s.now(), done: make(chan struct{})}
-	p.meta = record{Model: h.model, State: st, Created: p.now, Used: p.now}
+	p.meta = record{Listed: Listed{h.model, st, p.now, p.now}}
 	if err := p.meta.check(); err != nil {
 		return nil, err
 	}

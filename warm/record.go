@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
@@ -23,11 +22,8 @@ const (
 
 // record is the description of a state, as it is in its file.
 type record struct {
-	Model string `json:"model"`
-	prefix.State
-	Checksum uint32    `json:"crc32c"`
-	Created  time.Time `json:"created"`
-	Used     time.Time `json:"used"`
+	Listed
+	Checksum uint32 `json:"crc32c"`
 }
 
 // signed is a record in its envelope.

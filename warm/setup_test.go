@@ -205,3 +205,8 @@ func (w *world) logged(text string, times int) {
 		w.t.Errorf("the log has %q %d times, want %d:\n%s", text, got, times, w.log)
 	}
 }
+
+// Clear deletes the states of a model; "": all.
+func (w *world) Clear(model string) (n int, bytes int64) {
+	return w.Store.Clear(func(s *Listed) bool { return model == "" || s.Model == model })
+}

@@ -186,7 +186,7 @@ func (s *Store) Configure(settings Settings) {
 	s.mu.Unlock()
 	switch {
 	case settings.Off:
-		s.Clear("")
+		s.Clear(func(*Listed) bool { return true })
 	case s.broken != nil:
 		s.log.Error("states of prompts aren't kept, because their folder can't be used: make it a folder that belongs to the user who "+
 			"runs the server and that this user can write, then restart; or switch them off (warm off)", "folder", s.dir, "error", s.broken)

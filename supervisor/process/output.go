@@ -83,18 +83,13 @@ func closeAll(files []*os.File) {
 type logRing struct {
 	mu    sync.Mutex
 	lines []string
-	next  int
 }
 
 func (r *logRing) add(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.lines) < ringLines {
-		r.lines = append(r.lines, line)
-		return
-	}
-	r.lines[r.next] = line
-	r.next = (r.next + 1) % ringLines
+	r.lines = append(r.lines, line)
+	r.lines = r.lines[max(0, len(r.lines)-ringLines):]
 }
 
 func (r *logRing) contains(pattern *regexp.Regexp) bool {
@@ -108,8 +103,8 @@ func (r *logRing) last(n int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var words []string
-	for i := max(0, len(r.lines)-n); i < len(r.lines); i++ {
-		words = append(words, strings.TrimSpace(r.lines[(r.next+i)%len(r.lines)]))
+	for _, line := range r.lines[max(0, len(r.lines)-n):] {
+		words = append(words, strings.TrimSpace(line))
 	}
 	return strings.Join(words, " | ")
 }

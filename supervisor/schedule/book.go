@@ -116,13 +116,7 @@ func (b *slotBook) continues(prompt prefix.Chain) bool {
 	if len(prompt) == 0 {
 		return false
 	}
-	var begins [256]bool // the first bytes of the recent ends, which rule out most of a long prompt's links
-	for _, end := range b.recent {
-		begins[end[0]] = true
-	}
-	isNext := slices.ContainsFunc(prompt[:len(prompt)-1], func(l prefix.Link) bool {
-		return begins[l.Sum[0]] && slices.Contains(b.recent, l.Sum)
-	})
+	isNext := slices.ContainsFunc(prompt[:len(prompt)-1], func(l prefix.Link) bool { return slices.Contains(b.recent, l.Sum) })
 	if len(b.recent) == maxDisplaced {
 		b.recent = slices.Delete(b.recent, 0, 1)
 	}

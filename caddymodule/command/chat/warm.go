@@ -114,7 +114,7 @@ func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {
 }
 
 func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCleared, error) {
-	n, bytes := h.store.ClearSome(func(s warm.Listed) bool { return model == "" || kit.GoesBy(s.Model, model) })
+	n, bytes := h.store.Clear(func(s *warm.Listed) bool { return model == "" || kit.GoesBy(s.Model, model) })
 	if n == 0 && model != "" {
 		return resource.WarmCleared{}, fmt.Errorf(`there are no states of %s: "lmcaddy warm ls" lists them`, model)
 	}
