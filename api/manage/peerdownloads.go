@@ -68,7 +68,7 @@ func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
 	if change == "" {
 		return true, c.Answer(asShown(c, j))
 	}
-	if !c.Identity.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
+	if !c.Identity.MayChangeJob(fetch.Job{Download: fetch.Download{ID: j.ID, Owner: j.Owner}}) {
 		return true, endpoint.NotYourJob(j.ID)
 	}
 	answer := c.Node.Remotes.AskPeer(c.Request.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)

@@ -25,28 +25,31 @@ const (
 	AlreadyDownloaded State = "already_downloaded"
 )
 
+// Download says what is downloaded, and how far that is.
+type Download struct {
+	ID    string `json:"id"` // "job_" and 10 hex digits; empty when the state is AlreadyDownloaded
+	State State  `json:"state"`
+	// Reason says why a job failed and what to do next, or why a request is being retried. It may be empty.
+	Reason       string    `json:"reason,omitempty"`
+	Kind         hub.Kind  `json:"kind,omitempty"`         // of the failure; 0 if it hasn't failed
+	Model        string    `json:"model"`                  // as requested
+	Owner        string    `json:"owner,omitempty"`        // who requested it first; may be empty
+	Hub          string    `json:"hub"`                    // its base URL
+	Repo         string    `json:"repo"`                   // publisher/repository on the hub
+	Revision     string    `json:"revision"`               // to request files by; empty if the model was on disk already
+	Quantization string    `json:"quantization,omitempty"` // of the chosen files; empty if unknown
+	Folder       string    `json:"folder"`                 // below the models folder, as publisher/name; it determines the key
+	StartedAt    time.Time `json:"started_at"`
+	CompletedAt  time.Time `json:"completed_at,omitzero"`
+}
+
 // Job is a snapshot of a download.
 type Job struct {
-	ID    string // "job_" and 10 hex digits; empty when the state is AlreadyDownloaded
-	State State
-	// Reason says why a job failed and what to do next, or why a request is being retried. It may be empty.
-	Reason string
-	Kind   hub.Kind // of the failure; 0 if it hasn't failed
-
-	Model        string   // as requested
-	Owner        string   // who requested it first; may be empty
-	Hub          string   // its base URL
-	Repo         string   // publisher/repository on the hub
-	Revision     string   // of the repository; empty for a model that was on disk already
-	Quantization string   // of the chosen files; empty if unknown
-	Dir          string   // the destination; absolute
-	Folder       string   // the destination below the models folder, as publisher/name; it determines the model's key
-	Files        []string // below the models folder, with slashes; the last one completes the model
-
+	Download
+	Dir             string   // the destination; absolute
+	Files           []string // below the models folder, with slashes; the last one completes the model
 	TotalBytes      int64
 	DownloadedBytes int64 // on disk; verified when the job is completed
-	StartedAt       time.Time
-	CompletedAt     time.Time // zero unless completed
 
 	// While downloading:
 	Waiting             bool      // for its turn, since others are downloaded before it
@@ -84,22 +87,10 @@ func (f file) name() string { return filepath.FromSlash(f.Local) }
 
 // record is the part of a job that is saved.
 type record struct {
-	ID           string    `json:"id"`
-	State        State     `json:"state"`
-	Reason       string    `json:"reason,omitempty"`
-	Kind         hub.Kind  `json:"kind,omitempty"`
-	Model        string    `json:"model"`
-	Asked        string    `json:"asked_quantization,omitempty"`
-	Owner        string    `json:"owner,omitempty"`
-	Hub          string    `json:"hub"` // its base URL
-	Repo         string    `json:"repo"`
-	Revision     string    `json:"revision"` // to request files by
-	Branch       string    `json:"branch,omitempty"`
-	Quantization string    `json:"quantization,omitempty"`
-	Folder       string    `json:"folder"` // below the models folder, with slashes
-	Files        []file    `json:"files"`
-	StartedAt    time.Time `json:"started_at"`
-	CompletedAt  time.Time `json:"completed_at,omitzero"`
+	Download
+	Asked  string `json:"asked_quantization,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Files  []file `json:"files"`
 
 	elsewhere string         // another folder that has the files; may be empty
 	mayResume func(Job) bool // see [Request]; used until the job starts
@@ -142,11 +133,7 @@ func (j *job) snapshot() Job {
 // now returns the current state. j.mu is held.
 func (j *job) now() Job {
 	r := &j.record
-	s := Job{
-		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Hub: r.Hub, Repo: r.Repo,
-		Revision: r.Revision, Quantization: r.Quantization, Dir: j.jobs.dir(r.Folder), Folder: r.Folder,
-		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
-	}
+	s := Job{Download: r.Download, Dir: j.jobs.dir(r.Folder)}
 	for _, f := range r.Files {
 		s.Files = append(s.Files, f.Local)
 		s.TotalBytes += f.Size

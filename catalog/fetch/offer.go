@@ -82,7 +82,8 @@ func (s *Jobs) variantOf(c *hub.Offered, folders []string, repo string, m hub.Ma
 	v.FitsMemory = m.Memory <= 0 || hub.MemoryFor(v.SizeBytes) <= m.Memory
 	v.Downloaded = s.hasElsewhere(repo, c.Files) != "" ||
 		slices.ContainsFunc(folders, func(folder string) bool { return s.areThere(filesIn(folder, c.Files)) })
-	v.FitsDisk = v.Downloaded || s.roomFor(s.planned(&record{Folder: folders[0], Files: filesIn(folders[0], c.Files)})).isEnough()
+	plan := &record{Download: Download{Folder: folders[0]}, Files: filesIn(folders[0], c.Files)}
+	v.FitsDisk = v.Downloaded || s.roomFor(s.planned(plan)).isEnough()
 	return v
 }
 

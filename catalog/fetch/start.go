@@ -112,17 +112,16 @@ func (s *Jobs) isHere(ctx context.Context, request Request, r hub.Ref) (Job, boo
 	}
 	for _, folder := range folders {
 		if dir, is, ok := s.options.Here(ctx, folder, request.Quantization, r.File); ok {
-			return Job{State: AlreadyDownloaded, Model: request.Model, Repo: r.Repo, Quantization: is, Folder: folder, Dir: dir}, true
+			there := Download{State: AlreadyDownloaded, Model: request.Model, Repo: r.Repo, Quantization: is, Folder: folder}
+			return Job{Download: there, Dir: dir}, true
 		}
 	}
 	return Job{}, false
 }
 
 func (s *Jobs) already(r *record) Job {
-	job := Job{
-		State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder,
-		Dir: cmp.Or(r.elsewhere, s.dir(r.Folder)),
-	}
+	there := Download{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder}
+	job := Job{Download: there, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
 	for _, f := range r.Files {
 		job.Files = append(job.Files, f.Local)
 	}
@@ -149,9 +148,11 @@ func (s *Jobs) plan(request Request, r hub.Ref, l hub.Listing) (*record, error) 
 	}
 	m.Have(chosen.Files)
 	rec := &record{
-		Model: request.Model, Asked: request.Quantization, Owner: request.Owner, Hub: r.Hub.String(), Repo: l.Repo, Revision: l.Revision,
-		Branch: r.Revision, Quantization: chosen.Quantization, Folder: folder, Files: filesIn(folder, chosen.Files), State: Downloading,
-		elsewhere: elsewhere,
+		Download: Download{
+			State: Downloading, Model: request.Model, Owner: request.Owner, Hub: r.Hub.String(), Repo: l.Repo, Revision: l.Revision,
+			Quantization: chosen.Quantization, Folder: folder,
+		},
+		Asked: request.Quantization, Branch: r.Revision, Files: filesIn(folder, chosen.Files), elsewhere: elsewhere,
 	}
 	if err := rec.check(r.Hub); err != nil {
 		return nil, err

@@ -36,7 +36,9 @@ func TestEvents_Downloads(t *testing.T) {
 	t.Parallel()
 	l := NewEvents()
 	const job = "job_0123456789"
-	tell := func(state fetch.State, kind hub.Kind) { l.JobChanged(fetch.Job{ID: job, State: state, Kind: kind}) }
+	tell := func(state fetch.State, kind hub.Kind) {
+		l.JobChanged(fetch.Job{Download: fetch.Download{ID: job, State: state, Kind: kind}})
+	}
 	tell(fetch.Downloading, 0)
 	for range 50 {
 		tell(fetch.Downloading, 0)
@@ -49,7 +51,7 @@ func TestEvents_Downloads(t *testing.T) {
 	tell(fetch.Failed, hub.NoSpace)
 	tell(fetch.Downloading, 0)
 	tell(fetch.Failed, hub.Cancelled)
-	l.JobChanged(fetch.Job{ID: "job_other", State: fetch.Downloading})
+	l.JobChanged(fetch.Job{Download: fetch.Download{ID: "job_other", State: fetch.Downloading}})
 	tell(fetch.Completed, 0)
 	var got []string
 	events, next, lost := l.Some(0, 100)
