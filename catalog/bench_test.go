@@ -125,8 +125,8 @@ func BenchmarkHeader(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if h := readHeader(fileAt(path, info)); h.err != nil {
-			b.Fatal(h.err)
+		if h := readHeader(fileAt(path, info)); h.model.Err != nil {
+			b.Fatal(h.model.Err)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 			s.companions = append(s.companions, companion{f, h.model.Vision})
 		case role != "":
 			perhaps[f] = role
-		case f.problem == nil && h.err == nil:
+		case f.problem == nil && h.model.Err == nil:
 			s.labels = append(s.labels, f.label)
 		}
 	}
@@ -129,7 +129,7 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 
 // roleByName returns the role that the name of a file gives it, if that isn't for its header to say.
 func (f *found) roleByName(h *header) string {
-	if f.format != FormatGGUF || f.layout == LayoutOllama || h.err != nil || f.problem != nil {
+	if f.format != FormatGGUF || f.layout == LayoutOllama || h.model.Err != nil || f.problem != nil {
 		return ""
 	}
 	role, isSure := filename.Companion(f.path)

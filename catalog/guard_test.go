@@ -82,8 +82,8 @@ func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := readHeader(fileAt(path, info)); h.err != want { //nolint:errorlint // the very error
-			t.Errorf("error %v, want %v", h.err, want)
+		if h := readHeader(fileAt(path, info)); h.model.Err != want { //nolint:errorlint // the very error
+			t.Errorf("error %v, want %v", h.model.Err, want)
 		}
 	}
 }

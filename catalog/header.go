@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
@@ -19,41 +18,36 @@ import (
 
 // header is the description of a file, valid for one size and modification time.
 type header struct {
-	size    int64
-	changed time.Time
-	parts   string // state of its other files
-	model   Model  // without what depends on the file's location
-	err     error
-	unread  bool // it couldn't be opened, which may change without a change of the file
+	size   int64
+	parts  string // state of its other files
+	model  Model  // without what depends on the file's location
+	unread bool   // it couldn't be opened, which may change without a change of the file
 }
 
 func (h header) describes(f *found) bool {
-	return !h.unread && h.size == f.size && h.changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
+	return !h.unread && h.size == f.size && h.model.Changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
 }
 
 func brokenHeader(f *found, reason error) header {
-	h := header{size: f.size, changed: f.changed, parts: f.parts, err: reason}
-	h.model = Model{Format: f.format, SizeBytes: f.size, Changed: f.changed, Err: reason}
-	return h
+	m := Model{Format: f.format, SizeBytes: f.size, Changed: f.changed, Err: reason}
+	return header{size: f.size, parts: f.parts, model: m}
 }
 
 // readHeader reads the description of a file. An error becomes part of the description.
 func readHeader(f *found) header {
 	h := brokenHeader(f, nil)
+	var err error
 	switch {
 	case f.read != nil:
-		var m Model
-		m, h.err = f.read(f.path)
-		m.Format, m.SizeBytes, m.Changed = f.format, f.size, f.changed
-		h.model = m
+		h.model, err = f.read(f.path)
+		h.model.Format, h.model.SizeBytes, h.model.Changed = f.format, f.size, f.changed
 	case f.format == FormatMLX:
-		h.err = h.readMLX(f)
+		err = h.readMLX(f)
 	default:
-		h.err = h.read(f.path)
+		err = h.read(f.path)
 	}
-	var unreadable *fs.PathError
-	h.unread = errors.As(h.err, &unreadable)
-	h.model.Err = h.err
+	_, h.unread = errors.AsType[*fs.PathError](err)
+	h.model.Err = err
 	return h
 }
 

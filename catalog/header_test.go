@@ -281,7 +281,7 @@ func TestHeader_AnyCutIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := readHeader(fileAt(path, info)); h.err == nil {
+		if h := readHeader(fileAt(path, info)); h.model.Err == nil {
 			t.Fatalf("the first %d of %d bytes are a model", n, len(whole))
 		}
 	}

@@ -150,10 +150,10 @@ func importable(source string) ([]string, header, error) {
 		paths = append(paths, path)
 	}
 	h := readHeader(&found{path: source, size: info.Size(), changed: info.ModTime(), format: FormatGGUF})
-	if role := h.model.Role; h.err == nil && role != "" && role != filename.Projector && role != filename.Drafter {
-		h.err = errors.New("it is neither a model, nor a projector or a drafter of one")
+	if role := h.model.Role; h.model.Err == nil && role != "" && role != filename.Projector && role != filename.Drafter {
+		h.model.Err = errors.New("it is neither a model, nor a projector or a drafter of one")
 	}
-	return paths, h, h.err
+	return paths, h, h.model.Err
 }
 
 // bring puts all files into a folder, or none.

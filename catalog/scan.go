@@ -225,7 +225,7 @@ func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats 
 			r.good = append(r.good, m)
 			continue
 		}
-		c.report(f.path, h.err)
+		c.report(f.path, h.model.Err)
 		r.broken = append(r.broken, m)
 	}
 	for _, key := range keys {

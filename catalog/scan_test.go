@@ -216,12 +216,12 @@ func TestHeader_IsReadAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.gguf")
 	f := &found{path: path, format: FormatGGUF}
-	if h := readHeader(f); h.err == nil || h.describes(f) {
-		t.Errorf("error %v is kept", h.err)
+	if h := readHeader(f); h.model.Err == nil || h.describes(f) {
+		t.Errorf("error %v is kept", h.model.Err)
 	}
 	write(t, filepath.Dir(path), "x.gguf", nil)
-	if h := readHeader(f); h.err == nil || !h.describes(f) {
-		t.Errorf("error %v is not kept", h.err)
+	if h := readHeader(f); h.model.Err == nil || !h.describes(f) {
+		t.Errorf("error %v is not kept", h.model.Err)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestScan_ThatReadsAHeaderAgain(t *testing.T) {
 	before := *c.last.Load()
 	path, reason := filepath.Join(root, "p", "a", "x.gguf"), errors.New("it can't be opened")
 	h := c.headers[path]
-	h.unread, h.err = true, reason
+	h.unread, h.model.Err = true, reason
 	c.headers[path] = h
 	before.models = []Model{{Key: "p/a", Path: path, Err: reason}}
 	c.last.Store(&before)

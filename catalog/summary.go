@@ -93,13 +93,10 @@ func readSummary(f io.Reader) (map[string]header, error) {
 		case err != nil:
 			return nil, err
 		}
-		h := header{
-			size: line.Size, changed: time.Unix(0, line.Changed), parts: line.Parts, model: line.Model,
-		}
-		h.model.Changed = h.changed
+		h := header{size: line.Size, parts: line.Parts, model: line.Model}
+		h.model.Changed = time.Unix(0, line.Changed)
 		if line.Reason != "" {
-			h.err = errors.New(line.Reason)
-			h.model.Err = h.err
+			h.model.Err = errors.New(line.Reason)
 		}
 		headers[line.Path] = h
 	}
@@ -128,9 +125,9 @@ func writeSummary(w io.Writer, headers map[string]header) error {
 		if h.unread {
 			continue
 		}
-		line := summaryLine{Path: path, Size: h.size, Changed: h.changed.UnixNano(), Parts: h.parts, Model: h.model}
-		if h.err != nil {
-			line.Reason = h.err.Error()
+		line := summaryLine{Path: path, Size: h.size, Changed: h.model.Changed.UnixNano(), Parts: h.parts, Model: h.model}
+		if h.model.Err != nil {
+			line.Reason = h.model.Err.Error()
 		}
 		if err := e.Encode(line); err != nil {
 			return err
