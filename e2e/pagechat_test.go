@@ -27,6 +27,16 @@ func openChat(t *testing.T, s *harness.Server) chatTab {
 	return tab
 }
 
+// choose chooses the model that is asked.
+func (c chatTab) choose(model string) {
+	c.T.Helper()
+	c.Click("button", "Model: ")
+	c.Has("heading", "Choose a model")
+	c.Fill("Search", model)
+	c.Press("Enter")
+	c.Wait("it is chosen", fmt.Sprintf(`document.querySelector(".model-picker").value === %q`, model))
+}
+
 // signIn has the tab use a token, as after it was typed in.
 func signIn(tab *harness.Tab, token string) {
 	tab.T.Helper()
@@ -234,14 +244,14 @@ func TestPageChat_Images(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(withVision(t), harness.Config{})
 	tab := openChat(t, s)
-	choose := func(name, content string) {
+	upload := func(name, content string) {
 		tab.Do(chromedp.SetUploadFiles(`input[type=file]`, []string{s.WriteFile(name, content)}, chromedp.ByQuery))
 	}
-	tab.Choose("Model", harness.Model)
+	tab.choose(harness.Model)
 	tab.Wait("images can't be added", `document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled") === "true"`)
-	tab.Choose("Model", visionModel)
+	tab.choose(visionModel)
 	tab.Wait("images can be added", `!document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled")`)
-	choose("large.png", redPicture(t, 3000, 1500))
+	upload("large.png", redPicture(t, 3000, 1500))
 	tab.Has("button", "Remove image 1")
 	tab.Eval(bringImage+`("paste")`, nil)
 	tab.Has("button", "Remove image 2")
@@ -265,7 +275,7 @@ func TestPageChat_Images(t *testing.T) {
 	if err != nil || config.Width != 2048 || config.Height != 1024 {
 		t.Errorf("%v: %s of %d by %d", err, kind, config.Width, config.Height)
 	}
-	choose("no.png", "this is no image")
+	upload("no.png", "this is no image")
 	tab.WaitText("isn't an image that this browser can read")
 }
 

@@ -1,7 +1,7 @@
 // The chat that the page holds. It goes on while other views are shown.
 
 import { call, get, segment } from "../core/http";
-import { inTab } from "../core/keep";
+import { inBrowser } from "../core/keep";
 import { currentView, replace } from "../core/router";
 import { session } from "../core/session";
 import { Store } from "../core/store";
@@ -25,7 +25,7 @@ export interface Chat {
 	opened: number; // changes when another conversation is shown
 }
 
-const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inTab.get("chat.model") ?? "", running: "", opened: 0 };
+const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inBrowser.get("chat.model") ?? "", running: "", opened: 0 };
 
 export const chat = new Store<Chat>(empty);
 
@@ -35,7 +35,7 @@ let lastTurn = 0;
 const change = (changes: Partial<Chat>): void => chat.set({ ...chat.value, ...changes });
 
 export function setModel(model: string): void {
-	inTab.set("chat.model", model);
+	inBrowser.set("chat.model", model);
 	change({ model });
 }
 
@@ -55,6 +55,7 @@ session.follow((s) => {
 	keepAsked(null);
 	announce(""); // it may have said an answer
 	resetOptions();
+	inBrowser.set("chat.model", null);
 });
 
 interface StoredConversation {

@@ -1,6 +1,6 @@
 // What a chat asks with besides the question.
 
-import { inTab } from "../core/keep";
+import { inBrowser } from "../core/keep";
 import { Store } from "../core/store";
 
 export interface Options {
@@ -45,11 +45,11 @@ const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers
 
 export const options = new Store<Options>(kept());
 
-options.follow((o) => inTab.set("chat.options", JSON.stringify(o)));
+options.follow((o) => inBrowser.set("chat.options", JSON.stringify(o)));
 
 function kept(): Options {
 	try {
-		return { ...defaults, ...(JSON.parse(inTab.get("chat.options") ?? "{}") as Partial<Options>) };
+		return { ...defaults, ...(JSON.parse(inBrowser.get("chat.options") ?? "{}") as Partial<Options>) };
 	} catch {
 		return defaults;
 	}

@@ -1,7 +1,7 @@
 /** What is kept in this tab only, as text. It falls back to memory where the browser allows no storage. */
 export const inTab = keeper(() => sessionStorage);
 
-/** What is kept in this browser: looks, nothing secret. */
+/** What is kept in this browser: looks, and what a chat asks with until one signs out; nothing secret. */
 export const inBrowser = keeper(() => localStorage);
 
 function keeper(storage: () => Storage) {

@@ -30,6 +30,8 @@ export type Health = Schemas["Health"];
 export type Configuration = Schemas["Configuration"];
 export type Setting = Schemas["Setting"];
 export type Token = Schemas["Token"];
+export type Conversation = Schemas["Conversation"];
+export type Conversations = Schemas["Conversations"];
 export type LogRecord = Schemas["LogRecord"];
 
 export type MCPServers = Schemas["MCPServers"];

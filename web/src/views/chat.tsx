@@ -3,7 +3,9 @@ import { chat, newChat, openConversation, setModel, stop, type Chat } from "../c
 import { Composer } from "../chat/composer";
 import { asJSON, asMarkdown, save } from "../chat/export";
 import { changeOptions, numberNames, options, type Options } from "../chat/options";
+import { ModelPicker } from "../chat/modelpicker";
 import { ChatSettings } from "../chat/settings";
+import { Sidebar } from "../chat/sidebar";
 import { path } from "../chat/tree";
 import { Turns } from "../chat/turns";
 import { isAbort } from "../core/http";
@@ -15,7 +17,7 @@ import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { focusMain, focusMainLater } from "../ui/focus";
 import { Failure, Loading, Note } from "../ui/states";
-import { View } from "../ui/View";
+import { useMedia } from "../ui/useMedia";
 
 export function ChatView({ rest }: { rest: string }) {
 	const state = useStore(chat);
@@ -23,6 +25,8 @@ export function ChatView({ rest }: { rest: string }) {
 	const models = useResource<Models>("/api/v1/models", { events: ["model_*", "models.changed"] });
 	const opening = useOpening(rest);
 	const [isSettingUp, setSettingUp] = useState(false);
+	const [isListing, setListing] = useState(false);
+	const isWide = useMedia("(min-width: 1100px)");
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
 	const model = all.find((m) => isCalled(m, state.model));
 	useModel(models.data ? all : null, model);
@@ -32,26 +36,30 @@ export function ChatView({ rest }: { rest: string }) {
 	const shown = path(state.tree);
 
 	return (
-		<div class="chat">
-			<View
-				title="Chat"
-				actions={
-					<>
-						<ModelPicker models={all} value={state.model} isKnown={model !== undefined} />
-						<Button icon="settings" onClick={() => setSettingUp(true)}>
-							Settings
+		<div class="chat-layout">
+			{isWide && (
+				<aside aria-label="Conversations">
+					<Sidebar />
+				</aside>
+			)}
+			<div class="chat">
+				<header class="chat-header">
+					<h1 tabIndex={-1} class="visually-hidden">
+						Chat
+					</h1>
+					{!isWide && <Button icon="conversations" label="Show conversations" onClick={() => setListing(true)} />}
+					<ModelPicker models={all} value={state.model} onChoose={setModel} />
+					<span class="spring" />
+					{shown.length > 0 && <Export state={state} />}
+					<Button icon="settings" onClick={() => setSettingUp(true)}>
+						<span class="wide-only">Settings</span>
+					</Button>
+					{shown.length > 0 && (
+						<Button icon="plus" onClick={begin}>
+							<span class="wide-only">New chat</span>
 						</Button>
-						{shown.length > 0 && (
-							<>
-								<Export state={state} />
-								<Button icon="plus" onClick={begin}>
-									New chat
-								</Button>
-							</>
-						)}
-					</>
-				}
-			>
+					)}
+				</header>
 				{models.error && <Failure error={models.error} retry={models.reload} />}
 				{opening.error && <Failure error={opening.error} retry={opening.retry} />}
 				{opening.isLoading ? <Loading /> : <Turns state={state} hasModels={models.data === null || all.length > 0} />}
@@ -65,8 +73,13 @@ export function ChatView({ rest }: { rest: string }) {
 						chips={chipsOf(o)}
 					/>
 				)}
-			</View>
+			</div>
 			{isSettingUp && <ChatSettings model={model} onClose={() => setSettingUp(false)} />}
+			{isListing && !isWide && (
+				<Dialog title="Conversations" onClose={() => setListing(false)}>
+					<Sidebar onLeave={() => setListing(false)} />
+				</Dialog>
+			)}
 		</div>
 	);
 }
@@ -150,23 +163,6 @@ function useStopKey(isRunning: boolean): void {
 	}, [isRunning]);
 }
 
-function ModelPicker({ models, value, isKnown }: { models: Model[]; value: string; isKnown: boolean }) {
-	const loaded = models.filter((m) => m.loaded_instances.length > 0);
-	const others = models.filter((m) => m.loaded_instances.length === 0);
-	const option = (m: Model) => (
-		<option key={m.key} value={m.key} selected={isCalled(m, value)}>
-			{m.key}
-		</option>
-	);
-	return (
-		<select class="model-picker" aria-label="Model" value={value} onChange={(e) => setModel(e.currentTarget.value)}>
-			{!isKnown && <option value={value}>{value || "Choose a model"}</option>}
-			{loaded.length > 0 && <optgroup label="Loaded">{loaded.map(option)}</optgroup>}
-			{others.length > 0 && <optgroup label="Loaded when asked">{others.map(option)}</optgroup>}
-		</select>
-	);
-}
-
 function Export({ state }: { state: Chat }) {
 	const [isOpen, setOpen] = useState(false);
 	const name = `chat-${(state.conversation || "new").replace(/^resp_/, "").slice(0, 12)}`;
@@ -177,7 +173,7 @@ function Export({ state }: { state: Chat }) {
 	return (
 		<>
 			<Button icon="downloads" onClick={() => setOpen(true)}>
-				Export
+				<span class="wide-only">Export</span>
 			</Button>
 			{isOpen && (
 				<Dialog title="Export the conversation" onClose={() => setOpen(false)}>

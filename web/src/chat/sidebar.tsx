@@ -1,0 +1,227 @@
+import { useEffect, useState } from "preact/hooks";
+import { formatAgo, plural } from "../core/format";
+import { call, get, isAbort, segment } from "../core/http";
+import { href } from "../core/router";
+import { session } from "../core/session";
+import { useStore } from "../core/store";
+import type { Conversation, Conversations } from "../core/types";
+import { Button } from "../ui/Button";
+import { confirm } from "../ui/confirm";
+import { Dialog } from "../ui/Dialog";
+import { TextField } from "../ui/Field";
+import { Icon } from "../ui/icons";
+import { Failure, Loading } from "../ui/states";
+import { toast } from "../ui/toast";
+import { useNow } from "../ui/useNow";
+import { chat, newChat } from "./chat";
+import { save } from "./export";
+
+const path = "/api/v1/conversations";
+const pageSize = 40;
+const typingPause = 250; // milliseconds
+
+interface Listed {
+	pinned: Conversation[];
+	others: Conversation[];
+	next: string | null;
+	error: Error | null;
+	isLoading: boolean;
+}
+
+/** The stored conversations, to find one and to put them in order. onLeave is called when another one is opened. */
+export function Sidebar({ onLeave }: { onLeave?: () => void }) {
+	const [query, setQuery] = useState("");
+	const list = useList(query);
+	const [editing, setEditing] = useState<Conversation | null>(null);
+	const [chosen, setChosen] = useState<ReadonlySet<string> | null>(null); // null: none is to be deleted
+	const { conversation } = useStore(chat);
+	const all = [...list.pinned, ...list.others];
+	const choose = (id: string, yes: boolean) => {
+		const next = new Set(chosen);
+		if (yes) next.add(id);
+		else next.delete(id);
+		setChosen(next);
+	};
+	const remove = async () => {
+		if (!chosen?.size) return setChosen(null);
+		if (await deleted([...chosen])) {
+			setChosen(null);
+			list.reload();
+		}
+	};
+	const row = (c: Conversation) => (
+		<Row key={c.id} of={c} isCurrent={c.id === conversation} isChosen={chosen?.has(c.id) ?? null} onChoose={choose} onEdit={setEditing} onLeave={onLeave} />
+	);
+	return (
+		<div class="sidebar">
+			<TextField label="Search conversations" hideLabel type="search" placeholder="Search conversations" value={query} onInput={setQuery} />
+			{list.error && <Failure error={list.error} retry={list.reload} />}
+			{list.isLoading && all.length === 0 && <Loading />}
+			{!list.isLoading && !list.error && all.length === 0 && <p class="muted hint">{query ? "No conversation has that." : "There are no conversations yet."}</p>}
+			{list.pinned.length > 0 && (
+				<>
+					<h2>Pinned</h2>
+					<ul>{list.pinned.map(row)}</ul>
+					{list.others.length > 0 && <h2>Others</h2>}
+				</>
+			)}
+			<ul>{list.others.map(row)}</ul>
+			{list.next && (
+				<Button kind="quiet" small onClick={list.more}>
+					Show more
+				</Button>
+			)}
+			<div class="sidebar-actions">
+				{chosen ? (
+					<>
+						<Button small kind="danger" icon="trash" disabledFor={chosen.size === 0 ? "Choose conversations first." : null} onClick={remove}>
+							Delete {chosen.size}
+						</Button>
+						<Button small onClick={() => setChosen(null)}>
+							Cancel
+						</Button>
+					</>
+				) : (
+					all.length > 0 && (
+						<>
+							<Button small kind="quiet" onClick={() => setChosen(new Set())}>
+								Delete several
+							</Button>
+							<Button small kind="quiet" onClick={exportAll}>
+								Export all
+							</Button>
+						</>
+					)
+				)}
+			</div>
+			{editing && <Edit of={editing} onClose={() => setEditing(null)} onChange={list.reload} />}
+		</div>
+	);
+}
+
+/** Fetches the list: again when an answer has begun or ended, and when somebody else uses the page. */
+function useList(query: string): Listed & { reload: () => void; more: () => Promise<void> } {
+	const { generation } = useStore(session);
+	const { conversation, running } = useStore(chat);
+	const [state, setState] = useState<Listed>({ pinned: [], others: [], next: null, error: null, isLoading: true });
+	const [count, setCount] = useState(0);
+	const asked = query.trim();
+	useEffect(() => {
+		const ending = new AbortController();
+		const fetchAll = async () => {
+			const { signal } = ending;
+			const [page, pinned] = await Promise.all([
+				get<Conversations>(path, { query: { limit: pageSize, query: asked }, signal }),
+				get<Conversations>(path, { query: { limit: 100, pinned: true, query: asked }, signal }),
+			]);
+			const others = page.conversations.filter((c) => !c.pinned);
+			setState({ pinned: pinned.conversations, others, next: page.next_cursor, error: null, isLoading: false });
+		};
+		setState((s) => ({ ...s, isLoading: true }));
+		const timer = setTimeout(() => fetchAll().catch((error: Error) => !isAbort(error) && setState((s) => ({ ...s, error, isLoading: false }))), asked ? typingPause : 0);
+		return () => {
+			clearTimeout(timer);
+			ending.abort();
+		};
+	}, [asked, generation, conversation, running === "", count]);
+	const more = async () => {
+		const page = await get<Conversations>(path, { query: { limit: pageSize, query: asked, cursor: state.next } });
+		const known = new Set(state.others.map((c) => c.id));
+		setState((s) => ({ ...s, others: [...s.others, ...page.conversations.filter((c) => !c.pinned && !known.has(c.id))], next: page.next_cursor }));
+	};
+	return { ...state, more, reload: () => setCount((n) => n + 1) };
+}
+
+interface RowProps {
+	of: Conversation;
+	isCurrent: boolean;
+	isChosen: boolean | null; // null: none is chosen
+	onChoose: (id: string, yes: boolean) => void;
+	onEdit: (c: Conversation) => void;
+	onLeave?: () => void;
+}
+
+function Row({ of: c, isCurrent, isChosen, onChoose, onEdit, onLeave }: RowProps) {
+	const now = useNow(60_000);
+	const title = c.title || "Untitled";
+	return (
+		<li>
+			{isChosen !== null && <input type="checkbox" aria-label={`Choose ${title}`} checked={isChosen} onChange={(e) => onChoose(c.id, e.currentTarget.checked)} />}
+			<a href={href("chat", c.id)} aria-current={isCurrent ? "page" : undefined} title={`${title}, ${formatAgo(c.updated_at, now)}`} onClick={onLeave}>
+				{c.pinned && <Icon name="pin" />}
+				<span>{title}</span>
+			</a>
+			<Button kind="quiet" small icon="edit" label={`Change ${title}`} onClick={() => onEdit(c)} />
+		</li>
+	);
+}
+
+/** Renames, pins and deletes a conversation. */
+function Edit({ of: c, onClose, onChange }: { of: Conversation; onClose: () => void; onChange: () => void }) {
+	const [title, setTitle] = useState(c.title);
+	const change = async (changes: { title?: string; pinned?: boolean }) => {
+		await call("PATCH", `${path}/${segment(c.id)}`, { body: changes });
+		onChange();
+		onClose();
+	};
+	const submit = () => void change({ title }).catch((error: Error) => toast(error.message, "error"));
+	return (
+		<Dialog
+			title="Conversation"
+			onClose={onClose}
+			onSubmit={submit}
+			actions={
+				<>
+					<Button
+						icon="trash"
+						onClick={async () => {
+							if (!(await deleted([c.id]))) return;
+							onChange();
+							onClose();
+						}}
+					>
+						Delete
+					</Button>
+					<Button icon="pin" onClick={() => change({ pinned: !c.pinned })}>
+						{c.pinned ? "Unpin" : "Pin"}
+					</Button>
+					<Button kind="primary" type="submit">
+						Save
+					</Button>
+				</>
+			}
+		>
+			<TextField label="Title" value={title} onInput={setTitle} maxLength={80} hint="Empty: the beginning of the first question" />
+			<p class="muted hint">{plural(c.turns, "question")} to {c.model}</p>
+		</Dialog>
+	);
+}
+
+/** Deletes conversations, if that is wanted, and reports whether it was. */
+async function deleted(ids: string[]): Promise<boolean> {
+	const isSure = await confirm({
+		title: ids.length === 1 ? "Delete this conversation?" : `Delete ${ids.length} conversations?`,
+		text: <p>All branches and saved states are deleted as well. This can't be undone.</p>,
+		action: "Delete",
+		danger: true,
+	});
+	if (!isSure) return false;
+	for (const id of ids) {
+		await call("DELETE", `${path}/${segment(id)}`);
+		if (id === chat.value.conversation) newChat();
+	}
+	toast(ids.length === 1 ? "The conversation was deleted." : `${plural(ids.length, "conversation")} were deleted.`);
+	return true;
+}
+
+/** Saves all conversations with all branches as one file. */
+async function exportAll(): Promise<void> {
+	const all: unknown[] = [];
+	for (let cursor: string | null = ""; cursor !== null; ) {
+		const page: Conversations = await get<Conversations>(path, { query: { limit: 100, cursor } });
+		for (const { id } of page.conversations) all.push(await get(`${path}/${segment(id)}`, { query: { branches: true } }));
+		cursor = page.next_cursor;
+	}
+	save("conversations.json", "application/json", JSON.stringify({ conversations: all }, null, "\t") + "\n");
+	toast(`${plural(all.length, "conversation")} saved.`);
+}
