@@ -8,19 +8,24 @@ import (
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-// Root is what a site answers at the path /. It is the same for everybody, so it needs no token and no node.
+// Root is what a site answers at the path /, and at those of the page's parts. It is the same for everybody, so it needs no token and no node.
 type Root struct {
 	Page   bool // the page for people
 	Ollama bool // what Ollama answers there, by which its clients recognize it. Browsers get the page nevertheless, if there is one
 }
 
-// Has reports whether a request is for the path / of a site that answers it.
+// Has reports whether a request is for the path / of a site that answers it, or for a part of its page.
 func (t Root) Has(r *http.Request) bool {
-	return (t.Page || t.Ollama) && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	isHere := (t.Page || t.Ollama) && r.URL.Path == "/" || t.Page && web.HasPart(r.URL.Path)
+	return isHere && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// ServeHTTP answers a request for the path /.
+// ServeHTTP answers a request that it has.
 func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if web.HasPart(r.URL.Path) {
+		serveFile(w, r, web.Part(r.URL.Path), "text/javascript; charset=utf-8")
+		return
+	}
 	if t.Ollama {
 		w.Header().Add("Vary", "Accept")
 	}
@@ -48,21 +53,25 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", permissions)
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
+	serveFile(w, r, &page.File, "text/html; charset=utf-8")
+}
+
+func serveFile(w http.ResponseWriter, r *http.Request, file *web.File, contentType string) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
 	h.Add("Vary", "Accept-Encoding")
-
-	body, coding := page.Plain, ""
+	body, coding := file.Plain, ""
 	switch accepted := codings(r); {
 	case accepted["zstd"]:
-		body, coding = page.Zstd, "zstd"
+		body, coding = file.Zstd, "zstd"
 	case accepted["gzip"]:
-		body, coding = page.Gzip, "gzip"
+		body, coding = file.Gzip, "gzip"
 	}
-	tag := `"` + page.Digest + `"`
+	tag := `"` + file.Digest + `"`
 	if coding != "" {
-		tag = `"` + page.Digest + "-" + coding + `"`
+		tag = `"` + file.Digest + "-" + coding + `"`
 	}
 	h.Set("Etag", tag)
 	for known := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
@@ -74,7 +83,7 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	if coding != "" {
 		h.Set("Content-Encoding", coding)
 	}
-	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {

@@ -52,7 +52,11 @@ func TestPage(t *testing.T) {
 			}
 		})
 	}
-	for _, request := range []string{"POST /", "DELETE /", "GET //", "GET /index.html"} {
+	part := s.do("GET", "/page/math.js", "", "Accept-Encoding", "gzip")
+	if part.status != 200 || part.body != string(web.Part("/page/math.js").Gzip) || part.header.Get("Content-Type") != "text/javascript; charset=utf-8" || part.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%d %v", part.status, part.header)
+	}
+	for _, request := range []string{"POST /", "DELETE /", "GET //", "GET /index.html", "POST /page/math.js", "GET /page/", "GET /page/index.html"} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := s.do(method, path, ""); got.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", request, got.status, got.body)

@@ -26,6 +26,20 @@ func TestPageChat_Markdown(t *testing.T) {
 	}
 }
 
+// TestPageChat_Parts: code has colours and formulas are shown, by parts of the page that its server has, and nothing in them runs.
+func TestPageChat_Parts(t *testing.T) {
+	t.Parallel()
+	s, _ := withFake(t, nil, harness.Fields{"Answer": harness.Fields{"Text": "```js\nlet a = \"b\"; // c\n```\n\n" + `Let \(x_1\) be` + "\n\n" + `$$\frac{a}{b} \href{javascript:ran=1}{c}$$` + "\n\n" + `\[\frac{a}{b}\label{main}\]`}})
+	tab := openChat(t, s)
+	tab.Eval(`performance.getEntriesByType("resource").some((e) => e.name.includes("/page/")) && document.body.replaceChildren(), true`, nil)
+	tab.asked("Hello", 1)
+	tab.Wait("code has colours", `document.querySelector(".md-code .hljs-keyword")?.textContent === "let" && document.querySelector(".md-code .hljs-string")?.textContent === '"b"'`)
+	tab.Wait("formulas are shown", `document.querySelectorAll(".md math").length === 2 && document.querySelector(".formula.displayed mfrac") && !document.querySelector(".md [id]")`)
+	tab.WaitText(`\href{javascript:ran=1}{c}`)
+	tab.CheckAccess("formulas")
+	tab.Screenshot("formulas")
+}
+
 // TestPageChat_Long: a long conversation opens at its end, of which only what is seen is in the document, and one finds back to it.
 func TestPageChat_Long(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,6 @@
-// Builds the page: dist/index.html, one file with its script and its style inline, and src/schema.ts, the types of the API.
-// Usage: node build.mjs [INTO]     INTO is a folder for both in place of dist and src, for the test that compares them.
+// Builds the page: dist/index.html, one file with its script and its style inline, dist/NAME.js for each of src/parts, which the page loads when it
+// needs it, and src/schema.ts, the types of the API.
+// Usage: node build.mjs [INTO]     INTO is a folder for all in place of dist and src, for the test that compares them.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,7 +27,11 @@ const [script, style] = await Promise.all([
 	esbuild.build({ ...options, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic", jsxImportSource: "preact" }),
 	esbuild.build({ ...options, entryPoints: ["src/style/index.css"] }),
 ]);
-const notice = await licenses(["preact", "marked", "uplot"]);
+for (const [name, libraries] of Object.entries({ highlight: ["lowlight", "highlight.js"], math: ["temml"] })) {
+	const part = await esbuild.build({ ...options, entryPoints: [`src/parts/${name}.ts`], format: "esm" });
+	await write(into ?? join(here, "dist"), name + ".js", `/*\n${(await licenses(libraries)).join("\n")}\n*/\n${text(part)}\n`);
+}
+const notice = `<!--\n${(await licenses(["preact", "marked", "uplot"])).join("\n")}\n-->`;
 const page = (await readFile(join(here, "src/index.html"), "utf8"))
 	.replace("<!-- notice -->", () => notice)
 	.replace("/* style */", () => text(style))
@@ -42,12 +47,12 @@ async function licenses(packages) {
 	const all = [];
 	for (const name of packages) {
 		const folder = join(here, "node_modules", name);
-		const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
-		const copyright = (await readFile(join(folder, "LICENSE"), "utf8").catch(() => readFile(join(folder, "LICENSE.md"), "utf8")))
+		const { version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+		const copyright = (await readFile(join(folder, "LICENSE"), "utf8").catch(() => readFile(join(folder, "LICENSE.md"), "utf8")).catch(() => readFile(join(folder, "license"), "utf8")))
 			.match(/Copyright.*/g).map((line) => line.trim()).slice(0, 2).join(", ");
-		all.push(`${name} ${version}, MIT license, ${copyright}`);
+		all.push(`${name} ${version}, ${license} license, ${copyright}`, `https://opensource.org/license/${license.toLowerCase()}`);
 	}
-	return `<!--\n${all.join("\n")}\nhttps://opensource.org/license/mit\n-->`;
+	return all;
 }
 
 async function write(folder, name, content) {

@@ -1,12 +1,13 @@
 // Package web has the page that people use the server with. It is one file, with its script and its style inline: dist/index.html,
-// which `make page` makes from src. It is committed, so that building lmcaddy needs neither Node.js nor a network.
+// which `make page` makes from src. What is large and seldom needed is in parts, scripts that the page loads when it needs them. All are
+// committed, so that building lmcaddy needs neither Node.js nor a network.
 package web
 
 import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -15,30 +16,57 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed dist/index.html
-var index []byte
+//go:embed dist
+var dist embed.FS
 
-// Page is the page, as it is sent.
-type Page struct {
+// File is a file as it is sent.
+type File struct {
 	Plain, Gzip, Zstd []byte
 	// Digest identifies the content.
 	Digest string
-	// Policy is the value of the header Content-Security-Policy: only the page's own script and style may be used, and only the
-	// page's own server may be asked for anything.
+}
+
+// Page is the page, as it is sent.
+type Page struct {
+	File
+	// Policy is the value of the header Content-Security-Policy: only the page's own script and style may be used, and the
+	// scripts of its own server, which may be asked for anything else as well; no other may.
 	Policy string
 }
 
 // Get returns the page. It is compressed when it is first asked for.
 var Get = sync.OnceValue(func() *Page {
-	sum := sha256.Sum256(index)
-	return &Page{Plain: index, Gzip: gzipped(index), Zstd: zstandard(index), Digest: hex.EncodeToString(sum[:12]), Policy: policy(string(index))}
+	file := read("index.html")
+	return &Page{File: *file, Policy: policy(string(file.Plain))}
 })
 
-// policy allows what is in the page by its hash, and nothing else. Without it, text of a model that came to be taken for HTML could run.
+// parts are the scripts that the page loads when it needs them, by their paths.
+var parts = map[string]func() *File{
+	"/page/highlight.js": sync.OnceValue(func() *File { return read("highlight.js") }),
+	"/page/math.js":      sync.OnceValue(func() *File { return read("math.js") }),
+}
+
+// HasPart reports whether a path is that of a part of the page.
+func HasPart(path string) bool { return parts[path] != nil }
+
+// Part returns a part of the page. It is compressed when it is first asked for.
+func Part(path string) *File { return parts[path]() }
+
+func read(name string) *File {
+	content, err := dist.ReadFile("dist/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	sum := sha256.Sum256(content)
+	return &File{Plain: content, Gzip: gzipped(content), Zstd: zstandard(content), Digest: hex.EncodeToString(sum[:12])}
+}
+
+// policy allows what is in the page by its hash, and scripts of its own server, which has only the parts. Without it, text of a model that came
+// to be taken for HTML could run.
 func policy(html string) string {
 	return strings.Join([]string{
 		"default-src 'none'",
-		"script-src " + hashOf(html, "script"),
+		"script-src 'self' " + hashOf(html, "script"),
 		"style-src " + hashOf(html, "style"),
 		"img-src data: blob:",
 		"connect-src 'self'",

@@ -4,6 +4,7 @@
 
 import { Lexer } from "marked";
 import type { Links, Token, Tokens } from "marked";
+import { formulas, mayBecomeFormula } from "./formula";
 
 export type Block =
 	| { kind: "tokens"; tokens: Token[]; raw: string }
@@ -19,7 +20,7 @@ export const bounds = {
 	tokens: 20_000, // of an answer
 	blocks: 3_000, // of an answer
 	definitions: 500, // of links in an answer
-	milliseconds: 1_000, // of parsing for an answer
+	milliseconds: 500, // of parsing for an answer
 };
 
 /** The blocks of an answer. Its text may only grow. */
@@ -183,7 +184,7 @@ export class Blocks {
 		if (this.#isSpent()) return null;
 		const began = performance.now();
 		try {
-			const lexer = new Lexer({ gfm: true });
+			const lexer = new Lexer({ gfm: true, extensions: formulas });
 			Object.assign(lexer.tokens.links, this.#links);
 			const tokens: Token[] = lexer.lex(text);
 			return count(tokens, 0) > bounds.tokens ? null : tokens;
@@ -221,14 +222,16 @@ function blockOf(token: Token): Block {
 
 /**
  * Returns how many of the tokens of whole lines stay as they are whatever follows: those before the last one, but for a paragraph on which
- * it depends what the next line is, and for what may become the title of a link's definition, which can take many lines.
+ * it depends what the next line is, and for what may become a formula or the title of a link's definition, which can take many lines.
  */
 function stableIn(tokens: Token[]): number {
 	let stable = tokens.findLastIndex((t) => t.type !== "space");
 	const before = tokens[stable - 1];
 	if (before?.type === "paragraph" && /^(?:html|table|list)$/.test(tokens[stable]?.type ?? "")) stable--;
 	const definition = tokens.findIndex((t) => t.type !== "def" && /^ {0,3}\[[^\n]*\]:[^]*["'(]/.test(t.raw));
-	return Math.max(0, definition < 0 ? stable : Math.min(stable, definition));
+	const formula = tokens.findIndex((t, i) => mayBecomeFormula(t, rawOf(tokens.slice(i))));
+	for (const limit of [definition, formula]) if (limit >= 0) stable = Math.min(stable, limit);
+	return Math.max(0, stable);
 }
 
 const rawOf = (tokens: Token[]): string => tokens.map((t) => t.raw).join("");

@@ -5,7 +5,9 @@ import type { Token, Tokens } from "marked";
 import { h } from "preact";
 import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { usePart } from "../core/parts";
+import type { Piece } from "../parts/highlight";
 import { Copy } from "../ui/Copy";
 import { Icon } from "../ui/icons";
 import { Blocks } from "./blocks";
@@ -28,7 +30,7 @@ export function Markdown({ text, done }: { text: string; done: boolean }) {
 	return (
 		<div class="md" dir="auto">
 			{[...closed, ...tail].map((b, i) => (
-				<Shown key={i} block={b} />
+				<Shown key={i} block={b} isOpen={i >= closed.length} />
 			))}
 		</div>
 	);
@@ -40,12 +42,12 @@ interface Parsed {
 	isComplete: boolean;
 }
 
-const Shown = memo(function Shown({ block }: { block: Block }) {
+const Shown = memo(function Shown({ block, isOpen }: { block: Block; isOpen: boolean }) {
 	switch (block.kind) {
 		case "plain":
 			return <Plain text={block.text} />;
 		case "code":
-			return <Code lang={block.lang} text={block.text} />;
+			return <Code lang={block.lang} text={block.text} isOpen={isOpen} />;
 		default:
 			return <>{block.tokens.map(node)}</>;
 	}
@@ -87,8 +89,14 @@ function Pieces({ text }: { text: string }) {
 
 const Piece = memo(({ text }: { text: string }) => <span class="piece">{visible(text)}</span>);
 
-function Code({ lang, text }: { lang: string; text: string }) {
+const mostColoured = 64 << 10; // characters of code
+
+/** Code, which gets its colours when it is complete. */
+function Code({ lang, text, isOpen = false }: { lang: string; text: string; isOpen?: boolean }) {
 	const name = /^\S{1,40}/.exec(lang)?.[0] ?? "";
+	const isColoured = name !== "" && !isOpen && text.length <= mostColoured;
+	const part = usePart("highlight", isColoured);
+	const pieces = useMemo(() => (isColoured && part?.highlight(name, visible(text))) || null, [isColoured, part, name, text]);
 	return (
 		<div class="md-code">
 			<div class="code-bar">
@@ -97,11 +105,15 @@ function Code({ lang, text }: { lang: string; text: string }) {
 			</div>
 			<pre tabIndex={0} role="group" aria-label={name ? `Code, ${name}` : "Code"}>
 				<code dir="ltr">
-					<Pieces text={text} />
+					{pieces ? pieces.map(coloured) : <Pieces text={text} />}
 				</code>
 			</pre>
 		</div>
 	);
+}
+
+function coloured(piece: Piece): ComponentChildren {
+	return typeof piece === "string" ? piece : <span class={piece.className}>{piece.pieces.map(coloured)}</span>;
 }
 
 /** The tags that are more than text: those of inline elements without attributes, which can't do anything. */
@@ -174,6 +186,8 @@ function node(token: Token): ComponentChildren {
 					<Icon name="image" /> {visible(textOf(t.text)) || "image"}
 				</Link>
 			);
+		case "formula":
+			return <Formula text={t.text} isDisplayed={t["isDisplayed"] === true} />;
 		case "html":
 			return /^(?:<br *\/?>\s*)+$/i.test(t.raw) ? <br /> : visible(t.raw);
 		default:
@@ -231,6 +245,18 @@ function table(t: Tokens.Table) {
 			</table>
 		</div>
 	);
+}
+
+/** A formula: as it is written, until what shows it is loaded. */
+function Formula({ text, isDisplayed }: { text: string; isDisplayed: boolean }) {
+	const part = usePart("math", true);
+	const at = useRef<HTMLSpanElement>(null);
+	useLayoutEffect(() => {
+		if (at.current) part?.show(text, isDisplayed, at.current);
+	}, [part, text, isDisplayed]);
+	const name = isDisplayed ? "formula displayed" : "formula";
+	if (!part) return <code class={name}>{visible(text)}</code>;
+	return <span class={name} ref={at} {...(isDisplayed && { tabIndex: 0, role: "group", "aria-label": "Formula" })} />;
 }
 
 /** A link to a web page or a mail address. Any other is shown as its text and its target. */
