@@ -835,7 +835,7 @@ export interface components {
         ChatOutputItem: components["schemas"]["TextItem"] | components["schemas"]["ToolCall"] | components["schemas"]["InvalidToolCall"];
         ChatRequest: {
             /**
-             * @description Whether the answer is made whether or not the client waits for it. Its stream can be had again, and it can be cancelled.
+             * @description true: the answer is made even if the client doesn't wait for it. Its stream can be had again, and it can be cancelled.
              * @default false
              */
             background: boolean | null;
@@ -867,12 +867,12 @@ export interface components {
             seed?: number | null;
             stop?: (string | null) | string[];
             /**
-             * @description Whether the response is kept, so that it can be continued.
+             * @description false: the response isn't kept, and can't be continued.
              * @default true
              */
             store: boolean | null;
             /**
-             * @description Whether what was generated is kept, with the status incomplete, if the client disconnects before the end. chat.start then has the response_id.
+             * @description true: if the client disconnects before the end, what was generated is kept, with the status incomplete. chat.start then has the response_id.
              * @default false
              */
             store_partial: boolean | null;
@@ -1380,7 +1380,7 @@ export interface components {
             /** @description Tokens for one request. */
             context_length?: number | null;
             /**
-             * @description Whether the response has load_config.
+             * @description true: the response has load_config.
              * @default false
              */
             echo_load_config: boolean | null;
@@ -1403,7 +1403,7 @@ export interface components {
             offload_kv_cache_to_gpu?: boolean | null;
             /** @description Requests that the instance answers at a time. */
             parallel?: number | null;
-            /** @description Whether it is never unloaded for other models. */
+            /** @description true: it isn't unloaded for other models. */
             pinned?: boolean | null;
             /** @description Seconds without a request after which it is unloaded; 0 or -1: never. */
             ttl?: number | null;
@@ -1720,7 +1720,7 @@ export interface components {
                 memory_budget_bytes: number;
                 memory_bytes: number;
                 name: string;
-                /** @description Whether it is the one that answers. */
+                /** @description It is the one that answers. */
                 self: boolean;
                 /** Format: date-time */
                 started_at?: string;
@@ -1865,7 +1865,7 @@ export interface components {
             duration_seconds?: number;
             id: string;
             input_tokens?: number;
-            /** @description Whether GET /api/v1/requests/{id} has it whole. */
+            /** @description GET /api/v1/requests/{id} has it whole. */
             inspected?: boolean;
             instance?: string;
             load_seconds?: number;
@@ -1910,7 +1910,7 @@ export interface components {
                 raw_grammar: boolean;
                 remote_mcp: boolean;
             };
-            /** @description Whether this site requires a token. */
+            /** @description This site requires a token. */
             authentication: boolean;
             configuration?: components["schemas"]["Configuration"];
             cors: string[];
@@ -1956,9 +1956,9 @@ export interface components {
             /** @description None: all. */
             hosts: string[];
             max_body_bytes: number;
-            /** @description Whether browsers get a page at the path /. */
+            /** @description Browsers get a page at the path /. */
             page: boolean;
-            /** @description Whether other machines can connect. */
+            /** @description Other machines can connect. */
             reachable: boolean;
             server: string;
             tls: boolean;
@@ -2265,7 +2265,7 @@ export interface operations {
                 limit?: number;
                 /** @description Whose conversations; for administrators. Default: one's own. */
                 owner?: string;
-                /** @description Whether only pinned conversations are returned. */
+                /** @description true: only pinned conversations. */
                 pinned?: boolean;
                 /** @description A text in the title, or in a message, thought or call of any branch. Upper and lower case are the same. */
                 query?: string;
@@ -2317,11 +2317,11 @@ export interface operations {
     getConversation: {
         parameters: {
             query?: {
-                /** @description Whether with the responses of all branches, in the order in which they were created, at most the newest 1000. Default: false, only those on the way to the newest. */
+                /** @description true: the responses of all branches, in the order in which they were created, at most the newest 1000. Default: only those on the way to the newest. */
                 branches?: boolean;
                 /** @description Whose conversations; for administrators. Default: one's own. */
                 owner?: string;
-                /** @description Whether with its responses. Default: true. */
+                /** @description false: without its responses. */
                 responses?: boolean;
             };
             header?: never;
@@ -2433,7 +2433,7 @@ export interface operations {
     health: {
         parameters: {
             query?: {
-                /** @description Whether models that are loaded at the start have to be there, too. Default: false. */
+                /** @description true: failing until models with preload are loaded. */
                 ready?: boolean;
             };
             header?: never;
@@ -2466,9 +2466,9 @@ export interface operations {
     logs: {
         parameters: {
             query?: {
-                /** @description Whether with the lines that engines write. */
+                /** @description true: also the lines that engines write. */
                 engine?: boolean;
-                /** @description Whether to stream those that come, too. */
+                /** @description true: a stream, which goes on with new ones. */
                 follow?: boolean;
                 /** @description Only those about this instance. */
                 instance?: string;
@@ -3050,7 +3050,7 @@ export interface operations {
     getResponse: {
         parameters: {
             query?: {
-                /** @description Whether to return the events of an answer in the background, from the first one on. They are kept for 10 minutes after its end. */
+                /** @description true: the events of an answer in the background, from the first one on. They are kept for 10 minutes after its end. */
                 stream?: boolean;
             };
             header?: never;
