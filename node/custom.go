@@ -17,6 +17,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -121,8 +122,8 @@ func (n *Names) Custom(name string) (CustomModel, bool) {
 // AllCustom returns the models that clients have made, sorted by name.
 func (n *Names) AllCustom() []CustomModel { return n.custom.list() }
 
-// SaveCustom gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
-// [*IDTakenError], may's, that of the defaults and the file system's.
+// SaveCustom gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are
+// [IDTaken], another [*translate.Error], may's, and the file system's.
 func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
 	m.Name = catalog.Normal(m.Name)
 	if err := m.Defaults.validate(m.Name); err != nil {
@@ -133,13 +134,14 @@ func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before C
 		size += len(field) + len(value)
 	}
 	if size > maxCustomBytes {
-		return &TooLargeError{fmt.Sprintf("The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes)}
+		return translate.Invalid("invalid_value", "", fmt.Sprintf(
+			"The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes))
 	}
 	if _, replaces := n.Custom(m.Name); !replaces {
 		_, err := n.Find(ctx, m.Name)
 		missing, isFree := errors.AsType[*catalog.NotFoundError](err)
 		if !isFree || len(missing.Ambiguous) > 0 || n.checkID(m.Name, "") != nil {
-			return &IDTakenError{m.Name}
+			return IDTaken(m.Name)
 		}
 	}
 	return n.custom.change(func(all map[string]CustomModel) error {
@@ -150,7 +152,9 @@ func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before C
 				return err
 			}
 		case len(all) >= maxCustomModels:
-			return &TooManyError{fmt.Sprintf("There are %d names for models, which is the most there can be. Delete some.", len(all))}
+			return &translate.Error{
+				Kind: translate.KindConflict, Message: fmt.Sprintf("There are %d names for models, which is the most there can be. Delete some.", len(all)),
+			}
 		}
 		all[m.Name] = m
 		return nil
@@ -168,16 +172,6 @@ func (n *Names) DeleteCustom(name string, may func(CustomModel) error) error {
 		return nil
 	})
 }
-
-// TooManyError is returned when there is no room for another name of a model.
-type TooManyError struct{ Message string }
-
-func (e *TooManyError) Error() string { return e.Message }
-
-// TooLargeError is returned for a model whose defaults are too large.
-type TooLargeError struct{ Message string }
-
-func (e *TooLargeError) Error() string { return e.Message }
 
 // given returns the key of the model to which the settings, or else a client, have given a name; "" if nobody has.
 func (n *Names) given(name string) string {

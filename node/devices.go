@@ -63,10 +63,10 @@ func MachineMemory() int64 {
 // machineMemory is MachineMemory, and how much of it is free; 0: unknown, as with a limit.
 func machineMemory() (total, free int64) {
 	if m, err := mem.VirtualMemory(); err == nil {
-		total, free = int64(m.Total), int64(min(m.Available, math.MaxInt64))
+		total, free = int64(min(m.Total, math.MaxInt64)), int64(min(m.Available, math.MaxInt64))
 	}
 	if limit, err := memlimit.FromCgroup(); err == nil && limit > 0 && (total == 0 || limit < uint64(total)) {
-		total, free = int64(limit), 0
+		total, free = int64(min(limit, math.MaxInt64)), 0
 	}
 	return total, free
 }

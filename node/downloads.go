@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // Downloads downloads models, and removes them.
@@ -221,13 +222,8 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// InUseError is returned when a model's files can't be removed because the model is loaded or being downloaded.
-type InUseError struct{ Message string }
-
-func (e *InUseError) Error() string { return e.Message }
-
 // Remove deletes a model's files from the home's models folder, and returns its key. The name is one that the catalog
-// knows, not an alias. may returns an error if the caller may not use a model. The error is may's, an [*InUseError], a
+// knows, not an alias. may returns an error if the caller may not use a model. The error is may's, a [*translate.Error], a
 // [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
 func (dl *Downloads) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
 	names := namesOf(name)
@@ -246,7 +242,7 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 	}
 	for _, in := range dl.supervisor.Instances() {
 		if !m.IsRemote && in.Spec.Model.Path == m.Path || in.Spec.Draft != nil && in.Spec.Draft.Path == m.Path {
-			return "", &InUseError{fmt.Sprintf("The model %s is in use by the instance %s (%s). Unload that first.", m.Key, in.ID, in.Status)}
+			return "", inUse("The model %s is in use by the instance %s (%s). Unload that first.", m.Key, in.ID, in.Status)
 		}
 	}
 	if fetching := dl.fetching(ctx, func(_, path string) bool { return path == m.Path || path == m.Projector }); fetching != nil {
@@ -266,7 +262,7 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 	return m.Key, nil
 }
 
-// fetching returns an [*InUseError] if a running job downloads a wanted model. wanted gets the model's key and the path of
+// fetching returns an [*translate.Error] if a running job downloads a wanted model. wanted gets the model's key and the path of
 // each of its files.
 func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string) bool) error {
 	for _, j := range dl.list() {
@@ -275,11 +271,14 @@ func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string)
 		}
 		key := dl.Key(ctx, j)
 		if slices.ContainsFunc(j.Files, func(f string) bool { return wanted(key, dl.pathOf(f)) }) {
-			return &InUseError{fmt.Sprintf("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.",
-				key, j.ID, j.ID)}
+			return inUse("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.", key, j.ID, j.ID)
 		}
 	}
 	return nil
+}
+
+func inUse(format string, args ...any) error {
+	return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: fmt.Sprintf(format, args...)}
 }
 
 // Counts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 const shippedFile = shipped + "/tinychat-f16.gguf"
@@ -231,7 +232,7 @@ func TestRemove_NotWhileItIsDownloaded(t *testing.T) {
 	n, server := withHub(t)
 	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	job := startDownload(t, n, "acme/tiny-gguf")
-	var used *InUseError
+	var used *translate.Error
 	if _, err := n.Downloads.Remove(t.Context(), "acme/tiny", anyone); !errors.As(err, &used) || !strings.Contains(err.Error(), job.ID) {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // usualTemplate is the usual number of tokens that a model's template adds to a prompt.
@@ -119,8 +120,7 @@ func (ld *Loads) Keep(in supervisor.Info, ttl time.Duration) {
 }
 
 // Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't
-// unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*remotes.NotManagedError] or a
-// [*remotes.Error].
+// unloaded for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*translate.Error].
 func (ld *Loads) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
 	if in.Spec.Remote != nil {
 		return remotes.Pin(ctx, &in, pinned)
@@ -145,11 +145,12 @@ func (ld *Loads) respecify(gen uint64, change func(*schedule.Spec)) {
 	ld.supervisor.Respecify(gen, change)
 }
 
-// IDTakenError is returned when a load chooses an identifier that already means something else.
-type IDTakenError struct{ ID string }
-
-func (e *IDTakenError) Error() string {
-	return fmt.Sprintf("The identifier %q is in use: it is the name of a model or of an instance. Choose another.", e.ID)
+// IDTaken is the error of a load, or of a name for a model, that chooses an identifier which already means something else.
+func IDTaken(id string) error {
+	return &translate.Error{
+		Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier",
+		Message: fmt.Sprintf("The identifier %q is in use: it is the name of a model or of an instance. Choose another.", id),
+	}
 }
 
 // checkID returns an error if an identifier for a new instance of the model with a key is a name of a model, in any case, or the number of
@@ -160,7 +161,7 @@ func (n *Names) checkID(id, key string) error {
 		return nil
 	}
 	if n.isModelName(id) {
-		return &IDTakenError{id}
+		return IDTaken(id)
 	}
 	at := strings.LastIndexByte(id, ':')
 	if at < 1 {
@@ -170,7 +171,7 @@ func (n *Names) checkID(id, key string) error {
 	if err != nil || number > 1 && catalog.Normal(id[:at]) == key || !n.isModelName(id[:at]) {
 		return nil
 	}
-	return &IDTakenError{id}
+	return IDTaken(id)
 }
 
 // isModelName reports whether a name leads to a model, or would if another name or model were gone.

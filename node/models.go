@@ -134,7 +134,7 @@ func (ld *Loads) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.L
 	return lease, nil
 }
 
-// Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire, and an [*IDTakenError].
+// Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire, and [IDTaken].
 func (ld *Loads) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	o.ByHand = true
 	if err := ld.names.checkID(o.ID, m.Key); err != nil {
@@ -153,8 +153,7 @@ func (ld *Loads) Load(ctx context.Context, m catalog.Model, o LoadOptions, notif
 	return info, err
 }
 
-// LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*remotes.NotManagedError] or a
-// [*remotes.Error].
+// LoadAt is Load of a target. A place on a remote is told to load the model, if it can be.
 func (ld *Loads) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	if in, ok := ld.names.instance(t.Instance); t.Model.IsRemote || ok && in.Spec.Remote != nil {
 		load := remotes.Load{Key: t.Model.Key, Instance: t.Instance, ContextLength: o.ContextLength, Pinned: o.Pinned}

@@ -20,7 +20,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
-	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -93,6 +92,7 @@ func translated(c *Call, err error) *translate.Error {
 		limit   *access.LimitError
 		busy    *access.BusyError
 		missing *catalog.NotFoundError
+		kept    *catalog.RemoveError
 		broken  *node.BrokenModelError
 		refused schedule.Error
 		fetched *hub.Error
@@ -113,6 +113,10 @@ func translated(c *Call, err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
 	case errors.As(err, &missing) && c.Dialect.UnknownModel != nil:
 		return c.Dialect.UnknownModel(missing)
+	case errors.As(err, &missing):
+		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
+	case errors.As(err, &kept):
+		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.Node.HidePaths(kept.Error())}
 	case errors.As(err, &broken):
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
@@ -131,32 +135,8 @@ func translated(c *Call, err error) *translate.Error {
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	}
-	for _, row := range conversions {
-		if found, ok := row.find(err); ok {
-			return &translate.Error{Kind: row.kind, Code: row.code, Param: row.param, Message: c.Node.HidePaths(found.Error())}
-		}
-	}
 	return asRefusedBySystem(c, err)
 }
-
-// conversions are the errors whose own messages clients get, without folders of this machine.
-var conversions = []struct {
-	find        func(error) (error, bool)
-	kind        translate.Kind
-	code, param string
-}{
-	{find[*catalog.NotFoundError], translate.KindModelNotFound, "", "model"},
-	{find[*catalog.RemoveError], translate.KindForbidden, "not_removable", "model"},
-	{find[*node.InUseError], translate.KindConflict, "model_in_use", "model"},
-	{find[*node.IDTakenError], translate.KindConflict, "identifier_in_use", "identifier"},
-	{find[*node.TooManyError], translate.KindConflict, "", ""},
-	{find[*node.TooLargeError], translate.KindInvalid, "invalid_value", ""},
-	{find[*remotes.NotManagedError], translate.KindInvalid, "not_supported", "model"},
-	{find[*remotes.NotChosenError], translate.KindInvalid, "not_supported", ""},
-	{find[*remotes.Error], translate.KindEngineFailed, "remote_failed", "model"},
-}
-
-func find[E error](err error) (error, bool) { return errors.AsType[E](err) }
 
 // asRefusedBySystem is the error of what the system or the database refused, or of what is nobody's fault but ours.
 func asRefusedBySystem(c *Call, err error) *translate.Error {

@@ -88,7 +88,7 @@ func mayReplace(c *endpoint.Call, before node.CustomModel) error {
 	if c.Identity.MayUse(before.Model) {
 		return nil
 	}
-	return &node.IDTakenError{ID: before.Name}
+	return node.IDTaken(before.Name)
 }
 
 // deleteModel is DELETE /api/delete: it deletes a name that a client has given, or else the model's files. A model that is loaded

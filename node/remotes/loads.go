@@ -10,34 +10,21 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// NotManagedError is returned for a load or unload of a model on a remote that does so by itself.
-type NotManagedError struct{ Key, Remote, Kind string }
-
-func (e *NotManagedError) Error() string {
-	return fmt.Sprintf("The model %s is on the remote %s (%s), which loads and unloads its models by itself.", e.Key, e.Remote, e.Kind)
+// notManaged is the error of a load or unload of a model on a remote that does so by itself.
+func notManaged(key string, on *schedule.Remote) error {
+	return translate.Invalid("not_supported", "model", fmt.Sprintf(
+		"The model %s is on the remote %s (%s), which loads and unloads its models by itself.", key, on.Name, on.Kind))
 }
 
-// NotChosenError is returned for a load on a remote with options that only loads on this machine have.
-type NotChosenError struct{ Remote string }
-
-func (e *NotChosenError) Error() string {
-	return fmt.Sprintf(`The remote %s is told "context_length" only: leave out what else is to be chosen of the load.`, e.Remote)
+// failed is the error of a remote that doesn't carry out what it was asked for.
+func failed(remote string, cause error) error {
+	return &translate.Error{
+		Kind: translate.KindEngineFailed, Code: "remote_failed", Param: "model", Message: fmt.Sprintf("The remote %s has failed: %v.", remote, cause),
+	}
 }
-
-// Error is returned when a remote doesn't carry out what it was asked for.
-type Error struct {
-	Remote string
-	Cause  error
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("The remote %s has failed: %v.", e.Remote, e.Cause)
-}
-
-// Unwrap returns what the remote said.
-func (e *Error) Unwrap() error { return e.Cause }
 
 // Load is what a client has chosen of the load of a model on a remote.
 type Load struct {
@@ -47,7 +34,7 @@ type Load struct {
 	HasMore       bool   // something else is chosen
 }
 
-// Load has a remote load a model. The error may be a [*NotManagedError], a [*NotChosenError] or an [*Error].
+// Load has a remote load a model. The error may be a [*translate.Error].
 func (r *Remotes) Load(ctx context.Context, o Load) (supervisor.Info, error) {
 	var chosen, first *schedule.Spec
 	for _, in := range r.Supervisor.Instances() {
@@ -63,10 +50,11 @@ func (r *Remotes) Load(ctx context.Context, o Load) (supervisor.Info, error) {
 	case first == nil:
 		return supervisor.Info{}, &catalog.NotFoundError{Name: o.Key}
 	case chosen == nil:
-		return supervisor.Info{}, &NotManagedError{o.Key, first.Remote.Name, first.Remote.Kind}
+		return supervisor.Info{}, notManaged(o.Key, first.Remote)
 	}
 	if o.HasMore || o.Pinned != nil && !chosen.Remote.Peer {
-		return supervisor.Info{}, &NotChosenError{chosen.Remote.Name}
+		return supervisor.Info{}, translate.Invalid("not_supported", "", fmt.Sprintf(
+			`The remote %s is told "context_length" only: leave out what else is to be chosen of the load.`, chosen.Remote.Name))
 	}
 	watch, note, begun := chosen.Remote.Server.(*remote.Watch), chosen.Recipe.(recipe), time.Now()
 	id, err := watch.Load(ctx, &note.model, o.ContextLength)
@@ -74,7 +62,7 @@ func (r *Remotes) Load(ctx context.Context, o Load) (supervisor.Info, error) {
 		err = watch.Pin(ctx, id, true)
 	}
 	if err != nil {
-		return supervisor.Info{}, &Error{chosen.Remote.Name, err}
+		return supervisor.Info{}, failed(chosen.Remote.Name, err)
 	}
 	watch.Refresh(ctx)
 	for _, in := range r.Supervisor.Instances() {
@@ -83,7 +71,7 @@ func (r *Remotes) Load(ctx context.Context, o Load) (supervisor.Info, error) {
 			return in, nil
 		}
 	}
-	return supervisor.Info{}, &Error{chosen.Remote.Name, fmt.Errorf("it has no model %s any more", note.model.ID)}
+	return supervisor.Info{}, failed(chosen.Remote.Name, fmt.Errorf("it has no model %s any more", note.model.ID))
 }
 
 // Pin has another node of the cluster pin all its instances of a model, or not any more. Other remotes decide for themselves.
@@ -100,7 +88,7 @@ func Unload(ctx context.Context, in *supervisor.Info) error {
 func each(ctx context.Context, in *supervisor.Info, isManaged bool, do func(w *remote.Watch, id string) error) error {
 	on := in.Spec.Remote
 	if !isManaged {
-		return &NotManagedError{in.Spec.Model.Key, on.Name, on.Kind}
+		return notManaged(in.Spec.Model.Key, on)
 	}
 	watch, instances := on.Server.(*remote.Watch), in.Spec.Recipe.(recipe).model.Instances
 	if len(instances) == 0 {
@@ -108,7 +96,7 @@ func each(ctx context.Context, in *supervisor.Info, isManaged bool, do func(w *r
 	}
 	for _, id := range instances {
 		if err := do(watch, id); err != nil {
-			return &Error{on.Name, err}
+			return failed(on.Name, err)
 		}
 	}
 	watch.Refresh(ctx)

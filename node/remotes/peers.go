@@ -71,7 +71,7 @@ func (r *Remotes) OpenPeer(ctx context.Context, name, path string) (io.ReadClose
 			return body, nil
 		}
 	}
-	return nil, &Error{name, err}
+	return nil, failed(name, err)
 }
 
 // peer returns what reaches another node; nil: nothing does.
