@@ -50,7 +50,7 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 
 // Find returns the model or instance with a name, as clients of any dialect write it. The first of these counts:
 //
-//   - the id of an instance, or its number: key:2 is the second, and key:1 the first, whose id is the bare key. A key stands for any instance;
+//   - the id of an instance, or its number: key:2 is the second, and key:1 the first, whose id is the key. A key stands for any instance;
 //   - a model's key;
 //   - an alias of the settings (also before an identifier that a load has chosen), or a name that a client has given;
 //   - the key without its publisher, and identifiers that it can be downloaded by;

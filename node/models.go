@@ -79,7 +79,8 @@ func (en *Engines) Caps(m catalog.Model) request.Caps {
 func (en *Engines) baseCaps(m *catalog.Model) request.Caps {
 	s := en.settings.Load()
 	return request.Caps{
-		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: s.Gates.RawGrammar, OmitsUnseen: s.OmitsUnseen,
+		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary,
+		RawGrammar: s.Gates.RawGrammar, OmitsUnseen: s.OmitsUnseen,
 	}
 }
 
@@ -190,11 +191,11 @@ type ModelState struct {
 	Places         []supervisor.Info // on remotes, loaded or not
 	ContextLength  int               // see SetContexts
 
-	// Lacks says why the engine can't load it, for people and without a full stop: the engine is too old. Empty: it can, as far as is known.
+	// Lacks says why the engine can't load it, for people and without a full stop: it is too old. Empty: it can, as far as is known.
 	Lacks string
 
-	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it was
-	// deleted, and an instance of it is left.
+	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it
+	// was deleted, and an instance of it is left.
 	IsListed bool
 	// IsCopy is set if the Model is a copy of the list's: its template has shown another choice of efforts than its file.
 	IsCopy bool

@@ -90,7 +90,8 @@ type Forecast struct {
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
 func (ld *Loads) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Forecast, error) {
 	if m.IsRemote {
-		return Forecast{}, translate.Invalid("not_supported", "model", "The model "+m.Key+" is on a remote: what a load takes there isn't known.")
+		return Forecast{}, translate.Invalid("not_supported", "model",
+			"The model "+m.Key+" is on a remote: what a load takes there isn't known.")
 	}
 	o.ByHand = true
 	if err := ld.names.checkID(o.ID, m.Key); err != nil {

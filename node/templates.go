@@ -197,7 +197,8 @@ func (en *Engines) learnFrom(processCtx context.Context, spec *schedule.Spec, b 
 	case err != nil:
 		log.Warn("what the model's chat template makes of requests could not be found out: requests are sent as they come", "error", err)
 	default:
-		log.Debug("the model's chat template was tried out", "took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
+		log.Debug("the model's chat template was tried out",
+			"took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
 	}
 }
 

@@ -141,7 +141,8 @@ func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
 	switch {
 	case !can():
 		if of == "engine" {
-			n.log.Info("states of conversations aren't kept: this version of the engine can't save them", "engine", name, "version", build.Version)
+			n.log.Info("states of conversations aren't kept: this version of the engine can't save them",
+				"engine", name, "version", build.Version)
 		}
 	case !can(args...):
 		useless := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return can(arg) })

@@ -14,8 +14,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
-// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node tells another more of its jobs
-// than clients, by which that one decides who may see and change them.
+// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node sends another more of its
+// jobs than clients, by which that one decides who may see and change them.
 
 // asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
 func asksPeers(c *endpoint.Call) bool { return c.Node.Cluster.Is() && !c.Identity.IsNode() }

@@ -58,8 +58,8 @@ func (q *Quota) change(owner string, change func(o *own)) {
 	change(o)
 }
 
-// count has do decide by what is counted of an owner, and change what this server counts: together with the other nodes of the cluster, or, if
-// there are none or they can't count together now, alone. do may run more than once, and has to undo what it did before.
+// count has do decide by what is counted of an owner, and change what this server counts: together with the other nodes of the cluster,
+// or, if there are none or they can't count together now, alone. do may run more than once, and has to undo what it did before.
 func (q *Quota) count(ctx context.Context, owner string, do func(s *counted, o *own, now time.Time) error) (err error) {
 	if q.isSharing() {
 		err := q.share(ctx, owner, func(s *counted, now time.Time) (err error) {
@@ -122,8 +122,8 @@ func (q *Quota) Admit(ctx context.Context, who *Identity) (done func(), _ error)
 
 // Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Quota.Used]. It returns
 // the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the rest, unless other
-// requests have reserved some of it; then it waits for them, but not for long, and is refused. So a day's use exceeds the limit by at most one
-// prompt. The error may be a [*LimitError].
+// requests have reserved some of it; then it waits for them, but not for long, and is refused. So a day's use exceeds the limit by at most
+// one prompt. The error may be a [*LimitError].
 func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLength int) (each int, done func(), _ error) {
 	if !who.HasDailyLimit() {
 		return -1, func() {}, nil

@@ -13,8 +13,8 @@ import (
 type Event struct {
 	Type string
 	At   time.Time
-	// Model is the key of the model that it is about, and FullKey that with the quantization, by which rights are checked. They are empty with
-	// models.changed if any may have changed, and with downloads.
+	// Model is the key of the model that it is about, and FullKey that with the quantization, by which rights are checked. They are empty
+	// with models.changed if any may have changed, and with downloads.
 	Model, FullKey string
 
 	Change  *supervisor.Change // of an instance

@@ -17,8 +17,8 @@ type Usage struct {
 	pending map[store.HourKey]store.UsageCount // not yet saved, nor being saved
 	total   map[totalKey]store.UsageCount      // since the start
 
-	// saving is full while usage is being saved. Stored usage is read, and added to what is pending, while nothing is being saved: otherwise
-	// what is on its way would be missing.
+	// saving is full while usage is being saved. Stored usage is read, and added to what is pending, while nothing is being saved:
+	// otherwise what is on its way would be missing.
 	saving chan struct{}
 }
 

@@ -14,8 +14,8 @@ const (
 	// renewTimeout bounds the time that the store may take, and announceTimeout how long an answer waits until its beginning is stored.
 	renewTimeout    = 5 * time.Second
 	announceTimeout = 5 * time.Second
-	// unrenewed is after which time a turn in progress is considered that of a server that crashed, by the database's clock, and unlisted the
-	// same for a node that the cluster doesn't list any more: it has been forgotten, or has started again.
+	// unrenewed is after which time a turn in progress is considered that of a server that crashed, by the database's clock, and unlisted
+	// the same for a node that the cluster doesn't list any more: it has been forgotten, or has started again.
 	unrenewed = 2 * time.Minute
 	unlisted  = 15 * time.Second
 )

@@ -250,7 +250,8 @@ func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 	models := make([]Model, 0, len(list.Models))
 	for _, listed := range list.Models {
 		m := Model{ID: strings.TrimSuffix(listed.Name, ":latest")} // which means the same
-		m.SizeBytes, m.Changed, m.Architecture, m.SizeLabel = max(0, listed.Size), listed.Changed, listed.Details.Family, listed.Details.Params
+		m.SizeBytes, m.Changed = max(0, listed.Size), listed.Changed
+		m.Architecture, m.SizeLabel = listed.Details.Family, listed.Details.Params
 		m.Quantization.Name, m.Format = listed.Details.Quant, catalog.Format(listed.Details.Format)
 		for _, in := range running.Models {
 			if in.Name == listed.Name {
