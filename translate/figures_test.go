@@ -38,7 +38,7 @@ func TestRewriter_Figures(t *testing.T) {
 			t.Run(name+" "+way, func(t *testing.T) {
 				t.Parallel()
 				r.Append(nil, bytes.Join(frames[:tt.frames], nil))
-				usage, timings := r.(wire.Measurer).Figures()
+				usage, timings := r.Figures()
 				if diff := cmp.Diff(tt.want, usage); diff != "" || timings.PromptMillis != tt.millis {
 					t.Errorf("%v ms, (-want +got):\n%s", timings.PromptMillis, diff)
 				}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -186,36 +187,27 @@ func AppendUnescaped(dst, inside []byte) []byte {
 				dst, i = append(dst, c), 2
 				continue
 			}
-			if len(inside) < len(`\u0000`) {
+			r, ok := CodeUnit(inside)
+			if !ok {
 				return dst // can't be: it was scanned
 			}
-			var r rune
-			r, i = runeOf(inside)
-			dst = utf8.AppendRune(dst, r)
+			i = len(`\u0000`)
+			if low, isPair := CodeUnit(inside[i:]); isPair && utf16.IsSurrogate(r) {
+				r, i = utf16.DecodeRune(r, low), 2*i
+			}
+			dst = utf8.AppendRune(dst, r) // half a pair is no character, for which another stands
 		}
 	}
+}
+
+// CodeUnit returns the code unit of UTF-16 of the escape of six bytes that p begins with. ok is false if there is none.
+func CodeUnit(p []byte) (unit rune, ok bool) {
+	if len(p) < 6 || p[0] != '\\' || p[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(p[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // unescaped are the bytes that the escapes of two bytes stand for, by the second.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// runeOf returns the character of the escapes that p begins with, and their length. Half a surrogate pair is no character, for which another stands.
-func runeOf(p []byte) (r rune, size int) {
-	r = unit(p)
-	if utf16.IsSurrogate(r) && len(p) >= 12 && p[6] == '\\' && p[7] == 'u' {
-		return utf16.DecodeRune(r, unit(p[6:])), 12
-	}
-	return r, 6
-}
-
-func unit(p []byte) (r rune) {
-	for _, c := range p[2:6] {
-		switch {
-		case c <= '9':
-			r = r<<4 | rune(c-'0')
-		default:
-			r = r<<4 | rune(c|0x20-'a'+10)
-		}
-	}
-	return r
-}

@@ -17,12 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// chat is POST /api/chat.
-func chat(c *endpoint.Call) error { return answerText(c, "chat", ollama.ParseChat) }
-
-// generate is POST /api/generate.
-func generate(c *endpoint.Call) error { return answerText(c, "generate", ollama.ParseGenerate) }
-
 // answerText answers a request for text. what is what a model has to support for it.
 func answerText(c *endpoint.Call, what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
 	rq, err := text.ReadAny(c, ollama.WithDefaults, nil)

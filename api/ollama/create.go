@@ -24,7 +24,7 @@ func create(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	stream, bad := ollama.Streams(body)
+	stream, bad := body.BoolOr("stream", true)
 	if bad != nil {
 		return bad
 	}

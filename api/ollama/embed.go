@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 
@@ -15,12 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
-
-// embed is POST /api/embed.
-func embed(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbed) }
-
-// embedOne is POST /api/embeddings, which /api/embed has replaced.
-func embedOne(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbeddings) }
 
 func answerEmbeddings(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
 	rq, err := text.ReadAny(c, ollama.WithDefaults, nil)
@@ -117,22 +110,18 @@ func (v *vectors) tooLong(e *translate.Error) error {
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
 	ctx := v.call.Request.Context()
 	return v.rq.Post(ctx, lease, v.engine.Embeddings(v.rq.Body, ollama.Part(texts)), func(resp *text.Response) error {
-		return v.take(ctx, resp, len(texts))
+		said, err := resp.ReadAll(ctx, v.call.Site.MaxGathered)
+		if err != nil {
+			return err
+		}
+		part, bad := v.engine.Embedded(said, len(texts))
+		if bad != nil {
+			return bad
+		}
+		if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.Site.MaxGathered {
+			return text.AnswerTooLarge()
+		}
+		v.got.Join(part)
+		return nil
 	})
-}
-
-func (v *vectors) take(ctx context.Context, resp *text.Response, texts int) error {
-	said, err := resp.ReadAll(ctx, v.call.Site.MaxGathered)
-	if err != nil {
-		return err
-	}
-	part, bad := v.engine.Embedded(said, texts)
-	if bad != nil {
-		return bad
-	}
-	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.Site.MaxGathered {
-		return text.AnswerTooLarge()
-	}
-	v.got.Join(part)
-	return nil
 }

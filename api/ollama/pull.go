@@ -20,7 +20,7 @@ func pull(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	streams, bad := ollama.Streams(body)
+	streams, bad := body.BoolOr("stream", true)
 	if bad != nil {
 		return bad
 	}

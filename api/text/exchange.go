@@ -33,14 +33,12 @@ type Response struct {
 }
 
 // used tells the lease what became of its slot, and returns the engine's figures. An answer that is cut has told less.
-func (e *Response) used(reader any) (usage translate.Usage, timings translate.Timings) {
-	if m, ok := reader.(wire.Measurer); ok {
-		usage, timings = m.Figures()
-		e.body.Used(schedule.Use{
-			Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
-			PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
-		})
-	}
+func (e *Response) used(reader wire.Measurer) (translate.Usage, translate.Timings) {
+	usage, timings := reader.Figures()
+	e.body.Used(schedule.Use{
+		Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
+		PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
+	})
 	return usage, timings
 }
 

@@ -185,7 +185,7 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	if t.fill(resp) && r.pass(out, t.rewriter.Close) {
 		t.note()
 	}
-	var measured any = t.rewriter
+	var measured wire.Measurer = t.rewriter
 	if t.mode != wire.Restart { // of the current engine alone
 		measured = t.recorder.Current()
 	}
@@ -260,11 +260,6 @@ type eventRewriter struct {
 	wire.Rewriter
 
 	timed *timedDecoder
-}
-
-// Figures makes it a [wire.Measurer], as what it wraps is.
-func (r *eventRewriter) Figures() (translate.Usage, translate.Timings) {
-	return r.Rewriter.(wire.Measurer).Figures()
 }
 
 // ByEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off

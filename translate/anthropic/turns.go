@@ -83,7 +83,7 @@ func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, 
 		if !begun && !m.isOf(translate.RoleSystem) {
 			if begun = true; len(c.system) > 0 {
 				c.out.Begin(translate.RoleSystem)
-				c.out.Text([]byte(strings.Join(c.system, `\n\n`)))
+				c.out.Parts([]translate.Part{{Quoted: []byte(strings.Join(c.system, `\n\n`))}})
 				c.out.End()
 			}
 		}
@@ -170,8 +170,13 @@ func (c *conversation) flush() {
 	c.spoken = c.spoken || t.role != ""
 	switch t.role {
 	case translate.RoleUser:
-		for i := range t.results {
-			c.result(&t.results[i])
+		for _, r := range t.results {
+			c.out.BeginResult(r.useID)
+			if r.isError {
+				r.parts = []translate.Part{{Text: "Error: " + translate.JoinTexts(r.parts)}}
+			}
+			c.out.Parts(r.parts)
+			c.out.End()
 		}
 		if len(t.parts) > 0 || len(t.results) == 0 {
 			c.out.Begin(translate.RoleUser)
@@ -189,15 +194,6 @@ func (c *conversation) flush() {
 		}
 		c.out.End()
 	}
-}
-
-func (c *conversation) result(r *result) {
-	c.out.BeginResult(r.useID)
-	if r.isError {
-		r.parts = []translate.Part{{Text: "Error: " + translate.JoinTexts(r.parts)}}
-	}
-	c.out.Parts(r.parts)
-	c.out.End()
 }
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.

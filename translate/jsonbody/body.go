@@ -145,6 +145,14 @@ func (b *Body) Bool(key string) (bool, *translate.Error) {
 	}
 }
 
+// BoolOr is Bool of a field that isn't false if it is absent.
+func (b *Body) BoolOr(key string, absent bool) (bool, *translate.Error) {
+	if !IsGiven(b.Value(key)) {
+		return absent, nil
+	}
+	return b.Bool(key)
+}
+
 // Int returns a top-level field that must be a whole number if it is given. null counts as absent.
 func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
 	v := b.Get(key)

@@ -39,28 +39,21 @@ func OrNull(text string) *string {
 	return &text
 }
 
-// AppendUnquoted appends the text of a JSON string that was scanned.
-func AppendUnquoted(dst, value []byte) []byte {
-	return translate.AppendUnescaped(dst, value[1:len(value)-1])
-}
-
 // Unquote returns the text of a JSON string, which was scanned. It is empty for any other value.
 func Unquote(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""
 	}
-	if bytes.IndexByte(value, '\\') < 0 {
-		return string(value[1 : len(value)-1])
-	}
-	return string(translate.AppendUnescaped(make([]byte, 0, len(value)), value[1:len(value)-1]))
+	return string(Unquoted(value))
 }
 
 // Unquoted returns the text of a JSON string that was scanned. It is a part of value if there are no escapes.
 func Unquoted(value []byte) []byte {
-	if bytes.IndexByte(value, '\\') < 0 {
-		return value[1 : len(value)-1]
+	inside := value[1 : len(value)-1]
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return inside
 	}
-	return AppendUnquoted(make([]byte, 0, len(value)), value)
+	return translate.AppendUnescaped(make([]byte, 0, len(inside)), inside)
 }
 
 // AtMost returns the elements of an array, but no more than one above the most that there may be: a hostile array has millions. null has
@@ -108,7 +101,7 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 		w := walk{object, 0}
 		for w.take('{') || w.take(',') {
 			name := w.value()
-			if len(name) < len(`""`) || !w.take(':') || !yield(unquoted(name), w.value()) {
+			if len(name) < len(`""`) || !w.take(':') || !yield(Unquoted(name), w.value()) {
 				return
 			}
 		}

@@ -2,7 +2,6 @@ package jsonbody
 
 import (
 	"bytes"
-	"encoding/json"
 	"strconv"
 	"unicode/utf8"
 
@@ -100,16 +99,6 @@ func IsObject(data []byte) bool {
 // IsDigit reports whether c is an ASCII digit.
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// unquoted returns the text of a name. Only the few names with escapes are copied.
-func unquoted(name []byte) []byte {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return name[1 : len(name)-1]
-	}
-	var s string
-	_ = json.Unmarshal(name, &s) // can't fail: it was scanned
-	return []byte(s)
-}
-
 func (s *Scanner) object(depth int) *translate.Error {
 	return s.members(depth, func([]byte, int) *translate.Error { return s.Value(depth + 1) })
 }
@@ -134,7 +123,7 @@ func (s *Scanner) moreMembers(depth, first int, value func(name []byte, from int
 		if err := s.Key(); err != nil {
 			return err
 		}
-		name := unquoted(s.Data[from:s.Pos])
+		name := Unquoted(s.Data[from:s.Pos])
 		if !s.Lenient && !names.add(name) {
 			if depth == 0 {
 				return translate.Invalid("duplicate_field", string(name), `"`+string(name)+`" is given twice in the request body.`)

@@ -57,24 +57,26 @@ type Frames struct {
 	Max int // size of a frame, in bytes; 0: MaxFrame
 
 	rest []byte // an incomplete frame
+	line int    // where its last line begins, which isn't complete either
 }
-
-func (f *Frames) max() int { return cmp.Or(f.Max, MaxFrame) }
 
 // Feed calls each for every frame that p completes, in order. A frame has its lines with their line ends, without the
 // final blank line. It is valid until each returns. ok is false if a frame is longer than Max.
 func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
-	p, ok, err = f.complete(p, each)
-	if !ok || err != nil || len(f.rest) > 0 {
-		return ok, err
+	most, line := cmp.Or(f.Max, MaxFrame), 0
+	if len(f.rest) > 0 {
+		p, line = append(f.rest, p...), f.line
 	}
+	whole := p
 	for {
-		frame, rest, found := cutFrame(p)
-		if !found {
+		end, next := cutFrame(p, line)
+		if next < 0 {
+			line = end
 			break
 		}
-		p = rest
-		if len(frame) > f.max() {
+		frame := p[:end]
+		p, line = p[next:], 0
+		if len(frame) > most {
 			f.rest = nil
 			return false, nil
 		}
@@ -85,57 +87,25 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 			}
 		}
 	}
-	f.rest = append(f.rest[:0], p...)
-	return len(f.rest) <= f.max()+1, nil // one more, for the CR of the blank line
-}
-
-// complete takes the rest of the incomplete frame from p, line by line, so that the frames after it aren't copied.
-func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte, ok bool, err error) {
-	for len(f.rest) > 0 {
-		i := bytes.IndexByte(p, '\n') + 1
-		if i == 0 {
-			f.rest = append(f.rest, p...)
-			return nil, len(f.rest) <= f.max()+1, nil
-		}
-		f.rest = append(f.rest, p[:i]...)
-		p = p[i:]
-		frame, found := bytes.CutSuffix(f.rest, []byte("\n\r\n"))
-		if !found {
-			frame, found = bytes.CutSuffix(f.rest, []byte("\n\n"))
-		}
-		if isBlank := string(f.rest) == "\n" || string(f.rest) == "\r\n"; isBlank {
-			frame, found = nil, true
-		} else if found {
-			frame = f.rest[:len(frame)+1] // with its own line end
-		}
-		switch {
-		case !found && len(f.rest) > f.max()+1, found && len(frame) > f.max():
-			f.rest = nil
-			return nil, false, nil
-		case !found:
-			continue
-		case len(frame) > 0:
-			err = each(frame)
-		}
-		f.rest = f.rest[:0]
-		if err != nil {
-			return nil, true, err
-		}
+	if f.line = line; len(f.rest) > 0 && len(p) == len(whole) {
+		f.rest = whole // without a copy, of which there would be one for each read of a long frame
+	} else {
+		f.rest = append(f.rest[:0], p...)
 	}
-	return p, true, nil
+	return len(f.rest) <= most+1, nil // one more, for the CR of the blank line
 }
 
-// cutFrame splits p after its first blank line. Lines end in LF or CRLF.
-func cutFrame(p []byte) (frame, rest []byte, found bool) {
-	for from := 0; ; {
-		i := bytes.IndexByte(p[from:], '\n')
+// cutFrame finds the first blank line of p: where it begins and what is after it does. Lines end in LF or CRLF. Those before the one at
+// line aren't blank. If none is, next is negative, and end is where the last line begins.
+func cutFrame(p []byte, line int) (end, next int) {
+	for {
+		i := bytes.IndexByte(p[line:], '\n')
 		if i < 0 {
-			return nil, p, false
+			return line, -1
 		}
-		line := p[from : from+i]
-		if len(line) == 0 || (len(line) == 1 && line[0] == '\r') {
-			return p[:from], p[from+i+1:], true
+		if i == 0 || i == 1 && p[line] == '\r' {
+			return line, line + i + 1
 		}
-		from += i + 1
+		line += i + 1
 	}
 }

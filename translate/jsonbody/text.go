@@ -99,7 +99,7 @@ var isShortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': 
 
 // unicodeEscape reads an escape other than the short ones: \u and four digits, or two of these that are a surrogate pair.
 func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
-	r, ok := codeUnit(s.Data[i:])
+	r, ok := translate.CodeUnit(s.Data[i:])
 	switch {
 	case !ok:
 		s.Pos = i
@@ -107,19 +107,10 @@ func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
 	case s.Lenient || !utf16.IsSurrogate(r):
 		return 6, nil
 	}
-	if low, _ := codeUnit(s.Data[i+6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
+	if low, _ := translate.CodeUnit(s.Data[i+6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
 		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
 	}
 	return 12, nil
-}
-
-// codeUnit returns the code unit of UTF-16 of the escape of six bytes that p begins with. ok is false if there is none.
-func codeUnit(p []byte) (unit rune, ok bool) {
-	if len(p) < 6 || p[0] != '\\' || p[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(p[2:6]), 16, 16)
-	return rune(n), err == nil
 }
 
 // IsCanonical reports whether a JSON string that was scanned is as [AppendString] writes its text. It is also false for a string with

@@ -289,5 +289,3 @@ func (r *rewriter) Said() wire.Said {
 		Probs: s.probs, HasCalls: s.hasCalls, IsMixed: s.isMixed, IsTooLong: s.isTooLong,
 	}
 }
-
-var _ wire.Measurer = (*rewriter)(nil)

@@ -168,12 +168,9 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 
 // optionNames are the options for the names of defaults.
 var optionNames = func() map[string]string {
-	names := map[string]string{"stop": "stop", "seed": "seed", "max_tokens": "num_predict", "max_completion_tokens": "num_predict", "n_predict": "num_predict", "context_length": "num_ctx"}
-	for name := range numbers {
-		names[name] = name
-	}
-	for name := range ofEngine {
-		names[name] = name
+	names := map[string]string{"max_completion_tokens": "num_predict", "n_predict": "num_predict"}
+	for option, name := range defaultNames {
+		names[name] = option
 	}
 	return names
 }()

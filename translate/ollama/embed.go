@@ -32,10 +32,8 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 	if err != nil {
 		return nil, err
 	}
-	if truncate := body.Value("truncate"); jsonbody.IsGiven(truncate) {
-		if e.Truncates, err = body.Bool("truncate"); err != nil {
-			return nil, err
-		}
+	if e.Truncates, err = body.BoolOr("truncate", e.Truncates); err != nil {
+		return nil, err
 	}
 	n, given, err := body.Int("dimensions")
 	switch {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
@@ -263,11 +262,3 @@ type Progress struct {
 
 // AppendLine appends the line.
 func (p Progress) AppendLine(dst []byte) []byte { return append(jsonbody.AppendJSON(dst, p), '\n') }
-
-// Streams returns whether a request is answered in lines, which is the default.
-func Streams(body *jsonbody.Body) (bool, *translate.Error) {
-	if !jsonbody.IsGiven(body.Value("stream")) {
-		return true, nil
-	}
-	return body.Bool("stream")
-}

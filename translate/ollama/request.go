@@ -131,15 +131,13 @@ func unsupported(param, message string) *translate.Error {
 }
 
 func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
-	r := &Request{Streams: true, Chat: request.Chat{N: 1, Thinks: caps.Thinks()}, caps: caps}
+	r := &Request{Chat: request.Chat{N: 1, Thinks: caps.Thinks()}, caps: caps}
 	var err *translate.Error
 	if r.Model, err = body.String("model"); err != nil {
 		return nil, err
 	}
-	if stream, bad := body.Bool("stream"); bad != nil {
-		return nil, bad
-	} else if jsonbody.IsGiven(body.Value("stream")) {
-		r.Streams = stream
+	if r.Streams, err = body.BoolOr("stream", true); err != nil {
+		return nil, err
 	}
 	if r.KeepAlive, err = KeepAlive(body); err != nil {
 		return nil, err

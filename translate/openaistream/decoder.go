@@ -177,10 +177,21 @@ func (d *Decoder) choice(c gjson.Result, field string) {
 		text = delta.Get("content")
 	}
 	for _, name := range []string{"reasoning", "reasoning_content"} { // one of them
-		if thought := delta.Get(name); thought.Type == gjson.String && thought.Str != "" {
-			d.reasoning(thought.Str)
-			break
+		thought := delta.Get(name)
+		if thought.Type != gjson.String || thought.Str == "" {
+			continue
 		}
+		d.begun, d.thought = true, true
+		d.pieces++
+		if d.options.TrimsThoughts && !d.thinks {
+			thought.Str = strings.TrimLeft(thought.Str, blank)
+		}
+		if thought.Str != "" {
+			d.thinks = true
+			d.think++
+			d.out.Emit(translate.Reasoning{Text: thought.Str})
+		}
+		break
 	}
 	if text.Type == gjson.String && text.Str != "" {
 		d.text(text.Str)
@@ -198,19 +209,6 @@ func (d *Decoder) choice(c gjson.Result, field string) {
 		d.reason = translate.FinishLength
 		d.finish()
 		d.out.Cut()
-	}
-}
-
-func (d *Decoder) reasoning(piece string) {
-	d.begun, d.thought = true, true
-	d.pieces++
-	if d.options.TrimsThoughts && !d.thinks {
-		piece = strings.TrimLeft(piece, blank)
-	}
-	if piece != "" {
-		d.thinks = true
-		d.think++
-		d.out.Emit(translate.Reasoning{Text: piece})
 	}
 }
 

@@ -56,14 +56,6 @@ func (m Medium) omitted() string {
 	return "[" + string(m) + " omitted: this model can only read text]"
 }
 
-// refused says what to do about content of the medium, for the client.
-func (m Medium) refused() string {
-	if m == MediumImage {
-		return "is an image, and the model does not take images: choose a model with vision, or send none. " + leaveOut
-	}
-	return "is of the kind " + string(m) + ", which this server does not take: send text or images. " + leaveOut
-}
-
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
 
 // Unseen returns what a model gets in place of content at a place of a request that it can't take. It is an error unless the operator has such
@@ -72,7 +64,11 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 	if c.OmitsUnseen {
 		return translate.Part{Text: m.omitted()}, nil
 	}
-	return note, translate.Invalid("unsupported_content", where, `"`+where+`" `+m.refused())
+	says := "is of the kind " + string(m) + ", which this server does not take: send text or images. "
+	if m == MediumImage {
+		says = "is an image, and the model does not take images: choose a model with vision, or send none. "
+	}
+	return note, translate.Invalid("unsupported_content", where, `"`+where+`" `+says+leaveOut)
 }
 
 // Seen returns the items of a stored conversation as the model can take them: with notes in place of images if it can't see any. It is an

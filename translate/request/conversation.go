@@ -115,7 +115,7 @@ func (w *conversationWriter) add(i int, item *translate.Item) {
 func (w *conversationWriter) user(item *translate.Item) {
 	if w.said == translate.RoleUser { // the first had no answer; many templates require alternating turns
 		w.Begin(translate.RoleAssistant)
-		w.Text(nil)
+		w.Parts(nil)
 		w.End()
 	}
 	w.said = item.Role

@@ -54,13 +54,6 @@ func (m *Messages) open(role translate.Role) {
 // LongText is the length from which on a text of a client's body stays quoted, in bytes.
 const LongText = 4 << 10
 
-// Text appends a content that is the contents of a JSON string.
-func (m *Messages) Text(text []byte) {
-	m.json = append(m.json, '"')
-	m.json = append(m.json, text...)
-	m.json = append(m.json, '"')
-}
-
 // Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
 func (m *Messages) Parts(parts []translate.Part) {
 	if !translate.HasImage(parts) {

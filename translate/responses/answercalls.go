@@ -111,7 +111,7 @@ func (a *Answer) addResult(o *output, ev translate.CallResult) {
 	case a.trouble != nil:
 		status, o.item.Raw = translate.ItemFailed, jsonbody.AppendJSON(nil, protocolError{"mcp_protocol_error", connectionClosed, a.trouble.Message})
 	case ev.IsError:
-		status, o.item.Raw = translate.ItemFailed, toolErrorOf(content)
+		status, o.item.Raw = translate.ItemFailed, toolError(content)
 	}
 	a.trouble = nil
 	o.result = &translate.Item{ID: o.item.ID, Kind: translate.ItemResult, CallID: o.item.CallID, Tool: o.item.Tool, Parts: ev.Given, Raw: content}
@@ -131,7 +131,7 @@ func (a *Answer) addInvalid(ev translate.CallInvalid) {
 		return
 	default:
 		a.ready(o)
-		o.item.Kind, o.item.Parts, o.item.Raw = translate.ItemInvalid, reason, toolError(ev.Reason)
+		o.item.Kind, o.item.Parts, o.item.Raw = translate.ItemInvalid, reason, toolError(textContent(ev.Reason))
 		a.finish(o, translate.ItemFailed)
 	}
 	o.result = &translate.Item{ID: o.item.ID, Kind: translate.ItemResult, CallID: o.item.CallID, Tool: o.item.Tool, Parts: reason}

@@ -63,11 +63,8 @@ func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	e.Truncation = "disabled"
-	e.Parallel = true
-	if jsonbody.IsGiven(body.Value("parallel_tool_calls")) {
-		if e.Parallel, err = body.Bool("parallel_tool_calls"); err != nil {
-			return err
-		}
+	if e.Parallel, err = body.BoolOr("parallel_tool_calls", true); err != nil {
+		return err
 	}
 	r.Chat.SingleCall = !e.Parallel
 	for name, to := range map[string]**string{"prompt_cache_key": &e.CacheKey, "safety_identifier": &e.Safety} {

@@ -49,7 +49,7 @@ func (p *inputParser) mcpCall(v *inputItem, item *translate.Item) {
 		var err *translate.Error
 		output, err = errorText(p.path(".error"), gjson.ParseBytes(v.failed))
 		p.refuse(err)
-		item.Status, item.Raw = translate.ItemFailed, toolError(output)
+		item.Status, item.Raw = translate.ItemFailed, toolError(textContent(output))
 	}
 	p.add(item)
 	p.add(&translate.Item{ID: item.ID, Kind: translate.ItemResult, CallID: item.CallID, Tool: item.Tool, Parts: []translate.Part{{Text: output}}, Raw: textContent(output)})

@@ -42,22 +42,14 @@ type (
 		Content []textPart `json:"content"`
 	}
 	functionItem struct {
-		ID        string `json:"id"`
-		Type      string `json:"type"`
-		Status    string `json:"status"`
-		CallID    string `json:"call_id"`
-		Namespace string `json:"namespace,omitempty"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	customItem struct {
-		ID        string `json:"id"`
-		Type      string `json:"type"`
-		Status    string `json:"status"`
-		CallID    string `json:"call_id"`
-		Namespace string `json:"namespace,omitempty"`
-		Name      string `json:"name"`
-		Input     string `json:"input"`
+		ID        string  `json:"id"`
+		Type      string  `json:"type"`
+		Status    string  `json:"status"`
+		CallID    string  `json:"call_id"`
+		Namespace string  `json:"namespace,omitempty"`
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments,omitempty"`
+		Input     *string `json:"input,omitempty"` // of a custom tool
 	}
 	resultItem struct {
 		ID     string `json:"id"`
@@ -138,9 +130,11 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 	case translate.ItemCall, translate.ItemInvalid:
 		switch {
 		case item.Custom:
-			return jsonbody.AppendJSON(dst, customItem{item.ID, "custom_tool_call", status, item.CallID, item.Namespace, item.Tool, request.CustomInput(argumentsOf(item))})
+			input := request.CustomInput(argumentsOf(item))
+			return jsonbody.AppendJSON(dst, functionItem{item.ID, "custom_tool_call", status, item.CallID, item.Namespace, item.Tool, nil, &input})
 		case item.Provider == nil:
-			return jsonbody.AppendJSON(dst, functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, argumentsOf(item)})
+			arguments := argumentsOf(item)
+			return jsonbody.AppendJSON(dst, functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, &arguments, nil})
 		}
 		return jsonbody.AppendJSON(dst, mcpCallOf(item, result, status))
 	case translate.ItemResult:
@@ -259,9 +253,7 @@ type (
 const connectionClosed = -32000
 
 // toolError returns the error of a call that the tool itself refused, or that wasn't made.
-func toolError(text string) json.RawMessage { return toolErrorOf(textContent(text)) }
-
-func toolErrorOf(content json.RawMessage) json.RawMessage {
+func toolError(content json.RawMessage) json.RawMessage {
 	return jsonbody.AppendJSON(nil, executionError{"mcp_tool_execution_error", content})
 }
 

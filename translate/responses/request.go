@@ -72,10 +72,9 @@ func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 	} else if instructions.Type != gjson.Null {
 		return jsonbody.WrongType("instructions", "a string", instructions)
 	}
-	if r.Store, err = body.Bool("store"); err != nil {
+	if r.Store, err = body.BoolOr("store", true); err != nil {
 		return err
 	}
-	r.Store = r.Store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
 	if r.Background, err = body.Bool("background"); err != nil {
 		return err
 	}

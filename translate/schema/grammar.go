@@ -65,13 +65,10 @@ func says(n *node, besides ...string) (names []string) {
 }
 
 // restricting are the keywords that restrict what matches. All others are annotations, or unknown, and have no effect.
-var restricting = []string{
+var restricting = slices.Concat([]string{
 	"$ref", "$dynamicRef", "$recursiveRef", "type", "const", "enum", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
-	"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties",
-	"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems",
-	"pattern", "minLength", "maxLength", "format",
-	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-}
+	"dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems",
+}, keywordsOf["object"], keywordsOf["array"], keywordsOf["string"], keywordsOf["number"])
 
 // schema writes a schema; never if nothing matches it.
 func (g *grammar) schema(n *node, at string) *node {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -28,7 +29,7 @@ func (g *grammar) plain(n *node, at string) *node {
 	}
 	if len(kinds) == 0 { // the values that it is about
 		for _, kind := range []string{"object", "array", "string", "number"} {
-			if len(says(n.only(keywordsOf[kind]))) > 0 {
+			if slices.ContainsFunc(keywordsOf[kind], func(name string) bool { return n.get(name) != nil }) {
 				kinds = append(kinds, kind)
 			}
 		}
@@ -68,16 +69,6 @@ func (g *grammar) plain(n *node, at string) *node {
 	default:
 		return object().set("anyOf", out)
 	}
-}
-
-func (n *node) only(names []string) *node {
-	out := object()
-	for _, name := range names {
-		if value := n.get(name); value != nil {
-			out.set(name, value)
-		}
-	}
-	return out
 }
 
 func (g *grammar) oneOfValues(values []*node) *node {

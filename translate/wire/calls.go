@@ -189,8 +189,15 @@ func (d *callTextDecoder) event(ev translate.Event) {
 	case translate.Text:
 		d.held = append(d.held, ev.Text...)
 		d.decode()
-	case translate.Finish:
-		d.finish(ev)
+	case translate.Finish: // perhaps without the last mark, and with white space after the calls
+		isCall := ev.Reason == translate.FinishStop && d.call(d.held)
+		if !isCall && (d.calls == 0 || len(bytes.TrimSpace(d.held)) > 0) {
+			d.release(len(d.held))
+		}
+		if d.calls > 0 && ev.Reason == translate.FinishStop {
+			ev.Reason = translate.FinishToolCalls
+		}
+		d.end(ev)
 	case translate.Fault:
 		d.release(len(d.held))
 		d.end(ev)
@@ -266,16 +273,4 @@ func (d *callTextDecoder) release(n int) {
 		d.Emit(translate.Text{Text: string(d.held[:n])})
 		d.held = d.held[n:]
 	}
-}
-
-// finish emits the rest of the text. A model may end its answer without the last mark, and with white space after its calls.
-func (d *callTextDecoder) finish(ev translate.Finish) {
-	isCall := ev.Reason == translate.FinishStop && d.call(d.held)
-	if !isCall && (d.calls == 0 || len(bytes.TrimSpace(d.held)) > 0) {
-		d.release(len(d.held))
-	}
-	if d.calls > 0 && ev.Reason == translate.FinishStop {
-		ev.Reason = translate.FinishToolCalls
-	}
-	d.end(ev)
 }

@@ -3,7 +3,10 @@ package wire
 import (
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // State is where an answer is on its way to the client. Several engines may make it, one after the other: each that is lost amid it leads
@@ -282,15 +285,19 @@ func (r *Recorder) record(to *strings.Builder, piece string) {
 }
 
 func (r *Recorder) probs(ev translate.Logprobs) {
-	n := tokensIn(ev.Content)
-	if told := min(n, r.left.probs); told > 0 {
+	tokens := gjson.ParseBytes(ev.Content).Array()
+	if told := min(len(tokens), r.left.probs); told > 0 {
 		r.left.probs -= told
-		n -= told
-		if ev.Content = withoutFirst(ev.Content, told); n == 0 {
+		if tokens = tokens[told:]; len(tokens) == 0 {
 			return
 		}
+		rest := []byte{'['}
+		for _, token := range tokens {
+			rest = append(jsonbody.AppendComma(rest), token.Raw...)
+		}
+		ev.Content = append(rest, ']')
 	}
-	r.said.Probs += n
+	r.said.Probs += len(tokens)
 	r.Emit(ev)
 }
 

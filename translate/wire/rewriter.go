@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/tidwall/gjson"
@@ -24,6 +23,7 @@ type Rewriter interface {
 	Fault() *translate.Error
 	// Usage returns the tokens so far, as reported by the engine or else counted from the stream.
 	Usage() translate.Usage
+	Measurer
 }
 
 // Chunk is a chunk of the stream of a chat. All parts are JSON.
@@ -190,26 +190,3 @@ func repeats(e Engine, body *jsonbody.Body, edit *jsonbody.Edit, seed int) bool 
 	isLikeliest := temperature.Type == gjson.Number && temperature.Num <= 0 || temperature.Type == gjson.Null && e.Quirks().IsGreedy
 	return isLikeliest || seed != request.RandomSeed || gjson.ParseBytes(edit.Value(body, "top_k")).Num == 1
 }
-
-func tokensIn(content json.RawMessage) (n int) {
-	gjson.ParseBytes(content).ForEach(func(_, _ gjson.Result) bool {
-		n++
-		return true
-	})
-	return n
-}
-
-// withoutFirst returns a Logprobs event's content without the first n tokens, nil if nothing is left.
-func withoutFirst(content json.RawMessage, n int) json.RawMessage {
-	tokens := gjson.ParseBytes(content).Array()
-	if n >= len(tokens) {
-		return nil
-	}
-	rest := []byte{'['}
-	for _, token := range tokens[n:] {
-		rest = append(jsonbody.AppendComma(rest), token.Raw...)
-	}
-	return append(rest, ']')
-}
-
-var _ Measurer = (*encoded)(nil)
