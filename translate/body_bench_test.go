@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // BenchmarkBody is what a request's body of 1 MiB costs from its last byte to the engine's body and the chain of its prompt, by its
@@ -55,7 +56,7 @@ func BenchmarkBody(b *testing.B) {
 					b.Fatal(err)
 				}
 				m := prefix.New(0)
-				llamaserver.Wire{}.ChatPrompt(body, chat, m)
+				wire.AddChat(body, chat, m)
 				llamaserver.Wire{}.Chat(body, chat, 0)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // TestCompletion_Requests compares the engine's requests, one for each candidate of each prompt, with a golden file.
@@ -72,10 +73,10 @@ func FuzzRequests(f *testing.F) {
 		var made [][]byte
 		if c, err := openai.ParseCompletion(body, caps); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Completion(body, c, len(c.Prompts)-1, c.BestOf-1).Body, nil))
-			llamaserver.Wire{}.TextPrompt(body, c, 0, prefix.New(0))
+			wire.AddText(c, 0, prefix.New(0))
 		}
 		if c, err := openai.ParseChat(body, caps); err == nil {
-			llamaserver.Wire{}.ChatPrompt(body, c, prefix.New(0))
+			wire.AddChat(body, c, prefix.New(0))
 		}
 		if e, err := openai.ParseEmbedding(body); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil))

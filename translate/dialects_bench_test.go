@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // BenchmarkBodyOf compares the dialects: the same content of 1 MiB, from the last byte of the body to the engine's body and the chain of its
@@ -102,7 +103,7 @@ func byChat(parse func(*jsonbody.Body) (*jsonbody.Body, *request.Chat, error)) f
 		if err != nil {
 			return err
 		}
-		llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(0))
+		wire.AddChat(body, chat, prefix.New(0))
 		llamaserver.Wire{}.Chat(body, chat, 0)
 		return nil
 	}
@@ -152,7 +153,7 @@ func byCompletion(body *jsonbody.Body) error {
 	if bad != nil {
 		return bad
 	}
-	llamaserver.Wire{}.TextPrompt(body, asked, 0, prefix.New(0))
+	wire.AddText(asked, 0, prefix.New(0))
 	llamaserver.Wire{}.Completion(body, asked, 0, 0)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // chainOf returns the chain of a request's prompt: a chat with messages, one of the Messages API with max_tokens, or a text completion.
@@ -25,7 +26,7 @@ func chainOf(tb testing.TB, raw string) prefix.Chain {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		llamaserver.Wire{}.TextPrompt(body, c, len(c.Prompts)-1, m)
+		wire.AddText(c, len(c.Prompts)-1, m)
 	case body.Value("max_tokens") != nil:
 		c, err := anthropic.ParseMessages(body, sees)
 		if err != nil {
@@ -34,13 +35,13 @@ func chainOf(tb testing.TB, raw string) prefix.Chain {
 		if body, err = c.Upstream(); err != nil {
 			tb.Fatal(err)
 		}
-		llamaserver.Wire{}.ChatPrompt(body, &c.Chat, m)
+		wire.AddChat(body, &c.Chat, m)
 	default:
 		c, err := openai.ParseChat(body, sees)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		llamaserver.Wire{}.ChatPrompt(body, c, m)
+		wire.AddChat(body, c, m)
 	}
 	return m.Chain()
 }
@@ -167,7 +168,7 @@ func BenchmarkPrompter(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(0))
+				wire.AddChat(body, chat, prefix.New(0))
 			}
 		})
 	}

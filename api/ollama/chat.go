@@ -87,7 +87,7 @@ func (r *run) prepare(rq *text.Request) error {
 		return text.WrongEngine(rq.Target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
 	}
 	rq.Body = r.body
-	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
+	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddText(r.asked.Completion, 0, m) })
 	return text.Refined(rq.ReserveCompletion(r.asked.Completion), fieldNames.Refine)
 }
 

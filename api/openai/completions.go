@@ -169,7 +169,7 @@ func completions(c *endpoint.Call) error {
 	defer r.Close()
 	r.chains = make([]prefix.Chain, len(completion.Prompts))
 	for i := range r.chains {
-		r.chains[i] = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(rq.Body, completion, i, m) })
+		r.chains[i] = rq.Chain(func(m *prefix.Maker) { wire.AddText(completion, i, m) })
 	}
 	r.left = len(completion.Prompts) * completion.BestOf
 	r.candidates = make([]*openai.TextChoice, r.left)

@@ -63,7 +63,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
-	rq.Demand.Prompt = rq.Chain(func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
+	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddChat(body, chat, m) })
 	rq.Demand.Affinity = schedule.AffinityOf([]byte(rq.Call.Owner()), wire.ChatHead(body, chat)...)
 	return err
 }
@@ -118,17 +118,13 @@ func (rq *Request) ReserveTexts(texts, bytes int) error {
 }
 
 // Chain returns the chain of a prompt that a function adds; nil if nothing depends on it.
-func (rq *Request) Chain(add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
-	prompter, ok := rq.Engine.(wire.Prompter)
-	if !ok {
-		return nil
-	}
+func (rq *Request) Chain(add func(*prefix.Maker)) prefix.Chain {
 	key, ok := rq.Call.Node.Engines.PromptKey(&rq.Target.Model)
-	if !ok {
+	if _, pins := rq.Engine.(wire.Pinner); !ok || !pins {
 		return nil
 	}
 	m := prefix.New(key)
-	add(prompter, m)
+	add(m)
 	return m.Chain()
 }
 

@@ -208,9 +208,9 @@ func (w Wire) ContinueText(body *jsonbody.Body, c *request.Completion, prompt, c
 // Interface guards
 var (
 	_ wire.Specific      = Wire{}
+	_ wire.Pinner        = Wire{}
 	_ wire.Renderer      = Wire{}
 	_ wire.Dictator      = Wire{}
-	_ wire.Prompter      = Wire{}
 	_ wire.ThoughtLeaver = Wire{}
 	_ wire.Unparser      = Wire{}
 	_ wire.Continuer     = Wire{}

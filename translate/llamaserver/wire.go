@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -135,16 +134,6 @@ func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
 	}
 	*last = append(fields, '}')
 	return pinned
-}
-
-// ChatPrompt implements [wire.Prompter].
-func (Wire) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
-	wire.AddChat(body, chat, m)
-}
-
-// TextPrompt implements [wire.Prompter].
-func (Wire) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
-	wire.AddText(c, prompt, m)
 }
 
 // Count sends the request of a chat to an endpoint that only applies the template and the tokenizer.

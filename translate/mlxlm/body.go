@@ -56,17 +56,22 @@ func (s source) limit() int {
 // appendMessages appends the messages of a chat, with contents that are strings: the server would join parts in the same way, but
 // not for a model without a template.
 func appendMessages(dst []byte, list gjson.Result) []byte {
-	dst = append(dst, '[')
+	return appendEach(dst, "[]", list, func(dst []byte, _, m gjson.Result) []byte { return appendMessage(dst, m) })
+}
+
+// appendEach appends what a function appends for each member or element of a value, separated by commas and between brackets.
+func appendEach(dst []byte, brackets string, v gjson.Result, each func(dst []byte, key, value gjson.Result) []byte) []byte {
+	dst = append(dst, brackets[0])
 	isFirst := true
-	list.ForEach(func(_, m gjson.Result) bool {
+	v.ForEach(func(key, value gjson.Result) bool {
 		if !isFirst {
 			dst = append(dst, ',')
 		}
 		isFirst = false
-		dst = appendMessage(dst, m)
+		dst = each(dst, key, value)
 		return true
 	})
-	return append(dst, ']')
+	return append(dst, brackets[1])
 }
 
 func appendMessage(dst []byte, m gjson.Result) []byte {
@@ -81,14 +86,8 @@ func appendMessage(dst []byte, m gjson.Result) []byte {
 	if !calls.IsArray() || len(calls.Array()) == 0 {
 		return append(dst, '}')
 	}
-	dst = append(dst, `,"tool_calls":[`...)
-	for i, call := range calls.Array() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendCall(dst, call)
-	}
-	return append(dst, `]}`...)
+	dst = appendEach(append(dst, `,"tool_calls":`...), "[]", calls, func(dst []byte, _, call gjson.Result) []byte { return appendCall(dst, call) })
+	return append(dst, '}')
 }
 
 // textOf returns a message's content, which is a string or an array of texts.
@@ -161,29 +160,11 @@ func appendValue(dst []byte, v gjson.Result) []byte {
 	case v.Type == gjson.Number:
 		return strconv.AppendFloat(dst, min(max(v.Num, -math.MaxFloat64), math.MaxFloat64), 'g', -1, 64)
 	case v.IsObject():
-		dst = append(dst, '{')
-		isFirst := true
-		v.ForEach(func(key, value gjson.Result) bool {
-			if !isFirst {
-				dst = append(dst, ',')
-			}
-			isFirst = false
-			dst = appendValue(append(jsonbody.AppendString(dst, key.Str), ':'), value)
-			return true
+		return appendEach(dst, "{}", v, func(dst []byte, key, value gjson.Result) []byte {
+			return appendValue(append(jsonbody.AppendString(dst, key.Str), ':'), value)
 		})
-		return append(dst, '}')
 	case v.IsArray():
-		dst = append(dst, '[')
-		isFirst := true
-		v.ForEach(func(_, value gjson.Result) bool {
-			if !isFirst {
-				dst = append(dst, ',')
-			}
-			isFirst = false
-			dst = appendValue(dst, value)
-			return true
-		})
-		return append(dst, ']')
+		return appendEach(dst, "[]", v, func(dst []byte, _, value gjson.Result) []byte { return appendValue(dst, value) })
 	case v.IsBool():
 		return strconv.AppendBool(dst, v.Bool())
 	default:

@@ -13,13 +13,10 @@ import (
 
 // Owns reports whether a path below /api/ is of this API, by its first segment.
 func Owns(segment string) bool {
-	switch segment {
-	case "tags", "ps", "version", "show", "chat", "generate", "embed", "embeddings", "pull", "push", "copy", "create", "delete", "blobs",
-		"me", "signout", "status", "experimental", "user":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{
+		"tags", "ps", "version", "show", "chat", "generate", "embed", "embeddings", "pull", "push", "copy", "create", "delete", "blobs",
+		"me", "signout", "status", "experimental", "user",
+	}, segment)
 }
 
 // Name is a model's name in the form [host/][namespace/]model[:tag]. Parts that aren't given are empty.

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openaistream"
@@ -136,16 +135,6 @@ func (w *base) Pin(body [][]byte, _ int, _ bool) [][]byte { return body }
 
 // Generates reports that no request is pinned.
 func (w *base) Generates(string) bool { return false }
-
-// ChatPrompt adds the prompt of a chat to m.
-func (w *base) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
-	wire.AddChat(body, chat, m)
-}
-
-// TextPrompt adds a prompt of a text completion to m.
-func (w *base) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
-	wire.AddText(c, prompt, m)
-}
 
 // Completion returns the request for one candidate of one prompt.
 func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {

@@ -120,7 +120,7 @@ type counting struct{ ranking }
 var (
 	_ wire.Completer = (*base)(nil)
 	_ wire.Embedder  = (*base)(nil)
-	_ wire.Prompter  = (*base)(nil)
+	_ wire.Pinner    = (*base)(nil)
 	_ wire.Ranker    = (*ranking)(nil)
 	_ wire.Counter   = (*counting)(nil)
 )

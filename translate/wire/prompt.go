@@ -26,8 +26,8 @@ const (
 	farLink  = 2 << 10
 )
 
-// AddChat adds the prompt of a chat to m, as a [Prompter] does. It doesn't apply the template: prompts whose messages are the same begin alike, and
-// that is all that the chain has to tell.
+// AddChat adds the prompt of a chat for a [Pinner] to m: what comes before the messages, then each message. It doesn't apply the template: prompts
+// whose messages are the same begin alike, and that is all that the chain has to tell.
 func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 	for _, name := range headFields {
 		if value := chat.Edit.Value(body, name); jsonbody.IsGiven(value) {
@@ -54,24 +54,13 @@ func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 // ChatHead returns the messages of a chat up to the first of the user, which all requests of a conversation begin with.
 func ChatHead(body *jsonbody.Body, chat *request.Chat) [][]byte {
 	var head [][]byte
-	if chat.Edit.Has("messages") {
-		for message := range jsonbody.Elements(chat.Edit.Value(body, "messages")) {
-			if head = append(head, message); isUsers(message) {
-				break
-			}
-		}
-		return head
-	}
-	for _, message := range body.Messages {
-		text := body.Raw[message.From:message.To]
-		if head = append(head, text); isUsers(text) {
+	for message := range jsonbody.Elements(chat.Edit.Value(body, "messages")) {
+		if head = append(head, message); gjson.GetBytes(message, "role").Str == "user" {
 			break
 		}
 	}
 	return head
 }
-
-func isUsers(message []byte) bool { return gjson.GetBytes(message, "role").Str == "user" }
 
 // imageURL comes before the data URL of an image, in the form in which all dialects write it. In a text, its quotes are escaped.
 var imageURL = []byte(`"image_url":{"url":"`)

@@ -5,7 +5,6 @@ package wire
 import (
 	"encoding/json"
 
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -159,15 +158,6 @@ type Pinner interface {
 
 	// Generates reports whether requests to a path take a slot. Only such requests are pinned.
 	Generates(path string) bool
-}
-
-// Prompter is a [Pinner] whose prompts can be told apart by their beginnings.
-type Prompter interface {
-	// ChatPrompt adds the prompt of a chat to m: what comes before the messages, then each message.
-	ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker)
-
-	// TextPrompt adds a prompt of a text completion to m.
-	TextPrompt(body *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker)
 }
 
 // Passer is an engine whose chat stream is so close to the client's chunks that it can be passed on, which is faster than
