@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
@@ -203,9 +203,9 @@ time, or all.`
 		}
 		before, which := time.Now().Add(24*time.Hour), "all conversations" // whatever the server's clock says
 		if !*all && len(args) == 0 {
-			old, err := parseAge(*age)
-			if err != nil {
-				return err
+			old, err := caddy.ParseDuration(*age)
+			if err != nil || old < 0 {
+				return fmt.Errorf("--older-than is an age such as 30d or 12h, and not %q", *age)
 			}
 			before, which = time.Now().Add(-old), "the conversations that are older than "+*age
 		}
@@ -241,26 +241,6 @@ func deleteNamed(ctx context.Context, cmd *cobra.Command, c *client.Client, owne
 		terminal.Println(cmd.OutOrStdout(), id+" is deleted.")
 	}
 	return nil
-}
-
-// mostDays bounds an age: the server knows no time before 1970.
-const mostDays = 50 * 365
-
-// parseAge parses a duration such as 30d, 2w or 12h.
-func parseAge(text string) (time.Duration, error) {
-	const day = 24 * time.Hour
-	for unit, days := range map[string]int{"d": 1, "w": 7} {
-		if number, ok := strings.CutSuffix(text, unit); ok {
-			if n, err := strconv.Atoi(number); err == nil && n >= 0 && n <= mostDays/days {
-				return time.Duration(n*days) * day, nil
-			}
-		}
-	}
-	age, err := time.ParseDuration(text)
-	if err != nil || age < 0 || age > mostDays*day {
-		return 0, fmt.Errorf("--older-than is an age such as 30d, 2w or 12h, up to %dd, and not %q", mostDays, text)
-	}
-	return age, nil
 }
 
 // explainConversation says where the ids are listed, if there is no such conversation.

@@ -57,19 +57,11 @@ func tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var made resource.Token
-		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
-			made, err = t.CreateToken(ctx, edit)
+		create := func(ctx context.Context, t tokens) (resource.Token, error) { return t.CreateToken(ctx, edit) }
+		return showTokens(cmd, to, *asJSON, create, func(out io.Writer, made resource.Token) error {
+			_, err := fmt.Fprintln(out, made.Secret)
 			return err
 		})
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), made)
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), made.Secret)
-		return err
 	}
 	return cmd
 }
@@ -84,18 +76,13 @@ func tokenList() *cobra.Command {
 	to := kit.NewConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/tokens has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var all []resource.Token
-		err := withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
-			all, err = t.Tokens(ctx)
-			return err
-		})
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), map[string]any{"tokens": append([]resource.Token{}, all...)})
+		list := func(ctx context.Context, t tokens) (map[string][]resource.Token, error) {
+			all, err := t.Tokens(ctx)
+			return map[string][]resource.Token{"tokens": append([]resource.Token{}, all...)}, err
 		}
-		return writeTokens(cmd.OutOrStdout(), all)
+		return showTokens(cmd, to, *asJSON, list, func(out io.Writer, list map[string][]resource.Token) error {
+			return writeTokens(out, list["tokens"])
+		})
 	}
 	return cmd
 }
@@ -116,18 +103,10 @@ func tokenEdit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var now resource.Token
-		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
-			now, err = t.EditToken(ctx, args[0], edit)
-			return err
+		change := func(ctx context.Context, t tokens) (resource.Token, error) { return t.EditToken(ctx, args[0], edit) }
+		return showTokens(cmd, to, *asJSON, change, func(out io.Writer, now resource.Token) error {
+			return writeTokens(out, []resource.Token{now})
 		})
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return kit.WriteJSON(cmd.OutOrStdout(), now)
-		}
-		return writeTokens(cmd.OutOrStdout(), []resource.Token{now})
 	}
 	return cmd
 }
@@ -142,23 +121,18 @@ func tokenRevoke() *cobra.Command {
 	cmd.ValidArgsFunction = to.CompleteWith(kit.TokenNames, 0)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"revoked\": [the ids]}")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return withTokens(cmd, to, func(ctx context.Context, t tokens) error {
+		revoke := func(ctx context.Context, t tokens) (map[string][]string, error) {
 			for _, id := range args {
 				if err := t.RevokeToken(ctx, id); err != nil {
-					return err
+					return nil, err
 				}
-				if *asJSON {
-					continue
-				}
-				if _, err := terminal.Println(cmd.OutOrStdout(), id+" is revoked."); err != nil {
-					return err
+				if !*asJSON {
+					terminal.Println(cmd.OutOrStdout(), id+" is revoked.")
 				}
 			}
-			if *asJSON {
-				return kit.WriteJSON(cmd.OutOrStdout(), map[string][]string{"revoked": args})
-			}
-			return nil
-		})
+			return map[string][]string{"revoked": args}, nil
+		}
+		return showTokens(cmd, to, *asJSON, revoke, func(io.Writer, map[string][]string) error { return nil })
 	}
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -31,9 +32,17 @@ type tokens interface {
 	RevokeToken(context.Context, string) error
 }
 
-// withTokens calls do with the tokens of the server, or with those in the home's database if no server runs.
-func withTokens(cmd *cobra.Command, to *kit.Connection, do func(context.Context, tokens) error) error {
-	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) },
+// showTokens calls ask with the tokens of the server, or with those in the home's database if no server runs, and prints the answer: as
+// JSON, or as write shows it to people.
+func showTokens[T any](cmd *cobra.Command, to *kit.Connection, asJSON bool, ask func(context.Context, tokens) (T, error),
+	write func(io.Writer, T) error,
+) error {
+	var answer T
+	do := func(ctx context.Context, t tokens) (err error) {
+		answer, err = ask(ctx, t)
+		return err
+	}
+	err := to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) },
 		func(ctx context.Context, dir home.Dir) error {
 			if usesPostgres(caddy.ConfigAutosavePath) {
 				return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: "+
@@ -44,6 +53,13 @@ func withTokens(cmd *cobra.Command, to *kit.Connection, do func(context.Context,
 				return do(ctx, atHome{s})
 			})
 		})
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return kit.WriteJSON(cmd.OutOrStdout(), answer)
+	}
+	return write(cmd.OutOrStdout(), answer)
 }
 
 // usesPostgres reports whether the last configuration that ran, which Caddy has saved in a file, stores tokens in PostgreSQL.

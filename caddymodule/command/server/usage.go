@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,43 +34,24 @@ usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
 	to := kit.NewConnection(cmd)
 	by := cmd.Flags().String("by", "model", "what to sum up by: model, token or day")
 	since := cmd.Flags().String("since", "30d",
-		"the first day: a number of days or weeks, such as 7d or 2w, a day such as 2026-01-31, or today")
+		"the first day: a number of days, such as 7d, a day such as 2026-01-31, or today")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/usage has it")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(usageWays, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := kit.CheckValue("by", *by, usageWays); err != nil {
 			return err
 		}
-		query, err := sinceQuery(*since)
-		if err != nil {
-			return err
+		query := url.Values{"by": {*by}, "since": {*since}}
+		if *since == "today" {
+			query.Set("since", "1d")
+		} else if _, err := time.Parse(time.DateOnly, *since); err == nil {
+			query = url.Values{"by": {*by}, "from": {*since}}
 		}
-		query.Set("by", *by)
 		ask := func(ctx context.Context, c *client.Client, into any) error {
 			return c.Get(ctx, "/api/v1/usage?"+query.Encode(), into)
 		}
 		return kit.Show(to, cmd, *asJSON, ask, writeUsage)
 	}
-}
-
-var daysOrWeeks = regexp.MustCompile(`^(\d{1,4})([dw])$`)
-
-// sinceQuery returns the parameters for the value of --since.
-func sinceQuery(since string) (url.Values, error) {
-	if since == "today" {
-		since = "1d"
-	}
-	if m := daysOrWeeks.FindStringSubmatch(since); m != nil {
-		n, _ := strconv.Atoi(m[1]) // up to four digits
-		if m[2] == "w" {
-			n *= 7
-		}
-		return url.Values{"since": {strconv.Itoa(n) + "d"}}, nil
-	}
-	if _, err := time.Parse(time.DateOnly, since); err != nil {
-		return nil, fmt.Errorf("--since %s: give a number of days or weeks such as 7d or 2w, a day such as 2026-01-31, or today", since)
-	}
-	return url.Values{"from": {since}}, nil
 }
 
 // writeUsage shows usage to people.
