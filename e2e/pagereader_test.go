@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -108,4 +110,28 @@ func TestPageChat_Focus(t *testing.T) {
 	tab.Click("link", "Models")
 	tab.Click("link", "Chat")
 	composer("coming back")
+}
+
+// TestPageChat_Keys: what is done often is done by the keyboard, and the keys are told.
+func TestPageChat_Keys(t *testing.T) {
+	t.Parallel()
+	s, _ := withFake(t, nil)
+	tab := openChat(t, s)
+	tab.asked("Hello", 1)
+	tab.Press("ArrowUp")
+	tab.Wait("the question can be edited", `document.activeElement.matches(".editor textarea") && document.activeElement.value === "Hello"`)
+	tab.Press("Escape")
+	tab.Do(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)))
+	tab.Wait("conversations can be searched", `document.activeElement.matches(".sidebar input")`)
+	tab.Do(chromedp.KeyEvent("O", chromedp.KeyModifiers(input.ModifierCtrl|input.ModifierShift)))
+	tab.WaitText("Ask a model")
+	tab.Wait("the composer has the focus", `document.activeElement.matches(".composer textarea")`)
+	tab.Do(chromedp.KeyEvent("?"))
+	if got := tab.Value("Question"); got != "?" {
+		t.Errorf("it can't be typed: %q", got)
+	}
+	tab.Eval(`document.querySelector(".model-picker").focus(), true`, nil)
+	tab.Do(chromedp.KeyEvent("?"))
+	tab.Has("heading", "Keys")
+	tab.CheckAccess("the keys")
 }

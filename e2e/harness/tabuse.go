@@ -121,7 +121,7 @@ func (b *Tab) Choose(label, option string) {
 }
 
 // keys are the codes of the keys that tests press.
-var keys = map[string]int64{"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowRight": 39}
+var keys = map[string]int64{"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, "ArrowRight": 39}
 
 // Press presses a key, such as Enter.
 func (b *Tab) Press(key string) {

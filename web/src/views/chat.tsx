@@ -3,6 +3,8 @@ import { chat, newChat, openConversation, setModel, stop, type Chat } from "../c
 import { Composer } from "../chat/composer";
 import { asJSON, asMarkdown, save } from "../chat/export";
 import { changeOptions, numberNames, options, type Options } from "../chat/options";
+import { edit } from "../chat/draft";
+import { KeyHelp, useKeys } from "../chat/keys";
 import { ModelPicker } from "../chat/modelpicker";
 import { ChatSettings } from "../chat/settings";
 import { Sidebar } from "../chat/sidebar";
@@ -26,6 +28,7 @@ export function ChatView({ rest }: { rest: string }) {
 	const opening = useOpening(rest);
 	const [isSettingUp, setSettingUp] = useState(false);
 	const [isListing, setListing] = useState(false);
+	const [isHelping, setHelping] = useState(false);
 	const isWide = useMedia("(min-width: 1100px)");
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
 	const model = all.find((m) => isCalled(m, state.model));
@@ -33,7 +36,23 @@ export function ChatView({ rest }: { rest: string }) {
 	useAddress(state);
 	useStopKey(state.running !== "");
 	useEffect(() => focusMainLater(), []);
-	const shown = path(state.tree);
+	const shownTurns = path(state.tree);
+	useKeys({
+		search: () => {
+			const field = document.querySelector<HTMLElement>(".sidebar input[type=search]");
+			if (field) field.focus();
+			else setListing(true);
+			return true;
+		},
+		begin: () => (begin(), true),
+		editLast: () => {
+			const last = shownTurns.at(-1);
+			if (!last || state.running || state.isReadOnly) return false;
+			edit.set({ turn: last.id, text: last.question.text });
+			return true;
+		},
+		help: () => (setHelping(true), true),
+	});
 
 	return (
 		<div class="chat-layout">
@@ -50,11 +69,11 @@ export function ChatView({ rest }: { rest: string }) {
 					{!isWide && <Button icon="conversations" label="Show conversations" onClick={() => setListing(true)} />}
 					<ModelPicker models={all} value={state.model} onChoose={setModel} />
 					<span class="spring" />
-					{shown.length > 0 && <Export state={state} />}
+					{shownTurns.length > 0 && <Export state={state} />}
 					<Button icon="settings" onClick={() => setSettingUp(true)}>
 						<span class="wide-only">Settings</span>
 					</Button>
-					{shown.length > 0 && (
+					{shownTurns.length > 0 && (
 						<Button icon="plus" onClick={begin}>
 							<span class="wide-only">New chat</span>
 						</Button>
@@ -75,6 +94,7 @@ export function ChatView({ rest }: { rest: string }) {
 				)}
 			</div>
 			{isSettingUp && <ChatSettings model={model} onClose={() => setSettingUp(false)} />}
+			{isHelping && <KeyHelp onClose={() => setHelping(false)} />}
 			{isListing && !isWide && (
 				<Dialog title="Conversations" onClose={() => setListing(false)}>
 					<Sidebar onLeave={() => setListing(false)} />
