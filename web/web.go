@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed dist
+//go:embed dist/index.html dist/highlight.js dist/math.js
 var dist embed.FS
 
 // File is a file as it is sent.
