@@ -87,7 +87,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, file *web.File, contentTy
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
+		_, _ = w.Write(body) //nolint:gosec // it is embedded in the program
 	}
 }
 

@@ -248,9 +248,9 @@ func TestPageChat_Images(t *testing.T) {
 		tab.Do(chromedp.SetUploadFiles(`input[type=file]`, []string{s.WriteFile(name, content)}, chromedp.ByQuery))
 	}
 	tab.choose(harness.Model)
-	tab.Wait("images can't be added", `document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled") === "true"`)
+	tab.Eval(bringImage+`("paste")`, nil)
+	tab.WaitText("can't see images")
 	tab.choose(visionModel)
-	tab.Wait("images can be added", `!document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled")`)
 	upload("large.png", redPicture(t, 3000, 1500))
 	tab.Has("button", "Remove image 1")
 	tab.Eval(bringImage+`("paste")`, nil)
@@ -275,6 +275,16 @@ func TestPageChat_Images(t *testing.T) {
 	if err != nil || config.Width != 2048 || config.Height != 1024 {
 		t.Errorf("%v: %s of %d by %d", err, kind, config.Width, config.Height)
 	}
+	upload("notes.txt", "the secret word is pear")
+	tab.WaitText("notes.txt about 7 tokens")
+	tab.asked("What is it?", 2)
+	tab.Click("button", "notes.txt")
+	tab.WaitText("the secret word is pear")
+	if got := tab.stored(s).Get(`responses.1.input.0.content`).Str; got != "What is it?\n\n<file name=\"notes.txt\">\nthe secret word is pear\n</file>" {
+		t.Errorf("%q", got)
+	}
+	upload("no.bin", "\xff\x00")
+	tab.WaitText("isn't a text that this page can read")
 	upload("no.png", "this is no image")
 	tab.WaitText("isn't an image that this browser can read")
 }

@@ -1,3 +1,4 @@
+import { splitFiles, withFiles } from "../src/chat/files.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasFailed, isRunning, keyOf, newest, speed } from "../src/activity/requestlist.ts";
@@ -112,4 +113,14 @@ test("a conversation is exported", () => {
 	assert.equal(json.turns[0].id, "resp_1");
 	assert.equal(json.turns[0].answer.length, 3);
 	assert.equal(fenced("", "````"), "`````\n````\n`````");
+});
+
+test("a question's files are found again in its text", () => {
+	const files = [
+		{ name: "a.txt", text: "one\n\ntwo" },
+		{ name: "b.md", text: '<file name="c">\n</file>' },
+	];
+	assert.deepEqual(splitFiles(withFiles("What?", files)), { text: "What?", files });
+	assert.deepEqual(splitFiles(withFiles("", files.slice(0, 1))), { text: "", files: files.slice(0, 1) });
+	for (const text of ["", "none", 'a <file name="x">\ny\n</file>', '<file name="x">\nno end', '<file name="x">\ny\n</file>\nmore']) assert.deepEqual(splitFiles(text), { text, files: [] });
 });

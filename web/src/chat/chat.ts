@@ -8,7 +8,8 @@ import { Store } from "../core/store";
 import { announce } from "../ui/toast";
 import { isRunning, newAnswer } from "./answer";
 import type { Answer } from "./answer";
-import { clearDraft, draft, edit, keepAsked } from "./draft";
+import { clearDraft, draft, edit, isEmpty, keepAsked } from "./draft";
+import { withFiles } from "./files";
 import { Live } from "./live";
 import { changeOptions, fieldsOf, options, resetOptions } from "./options";
 import { branches, choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "./tree";
@@ -93,8 +94,9 @@ function systemPromptOf(tree: Tree, after: string): string {
 
 /** Asks what was typed, after the last turn that is shown. */
 export function askDraft(): void {
-	const question = draft.value;
-	if ((question.text.trim() === "" && question.images.length === 0) || chat.value.running || !chat.value.model) return;
+	const { text, images, files } = draft.value;
+	const question = { text: withFiles(text, files ?? []), images };
+	if (isEmpty(draft.value) || chat.value.running || !chat.value.model) return;
 	clearDraft();
 	void ask(question, path(chat.value.tree).at(-1)?.id ?? "");
 }

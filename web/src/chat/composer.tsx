@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { plural } from "../core/format";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
 import { toast } from "../ui/toast";
 import { askDraft, stop } from "./chat";
-import { draft } from "./draft";
-import { imagesIn, mostImages, readImage } from "./images";
+import { draft, isEmpty } from "./draft";
+import { mostFiles, readText, tokensOf } from "./files";
+import { filesIn, mostImages, readImage } from "./images";
 
 interface Props {
 	isRunning: boolean;
@@ -23,20 +25,25 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 	useEffect(() => grow(area.current), [question.text]);
 
 	const add = async (files: File[]) => {
-		if (files.length === 0) return;
-		if (refusesImages) return toast(refusesImages, "error");
 		for (const file of files) {
-			if (draft.value.images.length >= mostImages) return toast(`A question can have ${mostImages} images.`, "error");
+			const isImage = file.type.startsWith("image/") && file.type !== "image/svg+xml";
+			if (isImage && refusesImages) return toast(refusesImages, "error");
+			if (isImage && draft.value.images.length >= mostImages) return toast(`A question can have ${mostImages} images.`, "error");
+			if (!isImage && (draft.value.files?.length ?? 0) >= mostFiles) return toast(`A question can have ${mostFiles} files.`, "error");
 			try {
-				const url = await readImage(file);
-				draft.set({ ...draft.value, images: [...draft.value.images, url] });
+				if (isImage) {
+					const url = await readImage(file);
+					draft.set({ ...draft.value, images: [...draft.value.images, url] });
+				} else {
+					const text = await readText(file);
+					draft.set({ ...draft.value, files: [...(draft.value.files ?? []), text] });
+				}
 			} catch (error) {
 				toast(error instanceof Error ? error.message : String(error), "error");
 			}
 		}
 	};
-	const isEmpty = question.text.trim() === "" && question.images.length === 0;
-	const why = refuses ?? (isEmpty ? "Type a question first." : null);
+	const why = refuses ?? (isEmpty(question) ? "Type a question first." : null);
 	const ask = () => {
 		if (!why && !isRunning) askDraft();
 	};
@@ -56,10 +63,11 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 			onDrop={(e) => {
 				e.preventDefault();
 				setOver(false);
-				void add(imagesIn(e.dataTransfer));
+				void add(filesIn(e.dataTransfer));
 			}}
 		>
 			<Images />
+			<Files />
 			<textarea
 				ref={area}
 				aria-label="Question"
@@ -74,14 +82,14 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 					ask();
 				}}
 				onPaste={(e) => {
-					const files = imagesIn(e.clipboardData);
+					const files = filesIn(e.clipboardData);
 					if (files.length === 0) return;
 					e.preventDefault();
 					void add(files);
 				}}
 			/>
 			<div class="composer-bar">
-				<Attach refuses={refusesImages} onFiles={add} />
+				<Attach onFiles={add} />
 				<span class="chips">
 					{chips.map((c) => (
 						<span key={c} class="badge neutral">
@@ -129,18 +137,33 @@ function Images() {
 	);
 }
 
-function Attach({ refuses, onFiles }: { refuses: string | null; onFiles: (files: File[]) => void }) {
+function Files() {
+	const { files = [] } = useStore(draft);
+	if (files.length === 0) return null;
+	return (
+		<ul class="files" aria-label="Files of the question">
+			{files.map((f, i) => (
+				<li key={i}>
+					<span class="file-name">{f.name}</span>
+					<span class="muted nowrap">about {plural(tokensOf(f.text), "token")}</span>
+					<Button kind="quiet" small icon="close" label={`Remove ${f.name}`} onClick={() => draft.set({ ...draft.value, files: files.filter((_, at) => at !== i) })} />
+				</li>
+			))}
+		</ul>
+	);
+}
+
+function Attach({ onFiles }: { onFiles: (files: File[]) => void }) {
 	const input = useRef<HTMLInputElement>(null);
 	return (
 		<>
-			<Button kind="quiet" icon="image" label="Add images" disabledFor={refuses} onClick={() => input.current?.click()} />
+			<Button kind="quiet" icon="plus" label="Add files or images" onClick={() => input.current?.click()} />
 			<input
 				ref={input}
 				type="file"
-				accept="image/*"
 				multiple
 				hidden
-				aria-label="Images"
+				aria-label="Files"
 				onChange={(e) => {
 					onFiles([...(e.currentTarget.files ?? [])]);
 					e.currentTarget.value = "";

@@ -20,8 +20,11 @@ export const edit = new Store<{ turn: string; text: string } | null>(null);
 
 export const clearDraft = (): void => draft.set(none);
 
+/** Reports whether there is nothing to ask. */
+export const isEmpty = (q: Question): boolean => q.text.trim() === "" && q.images.length === 0 && !q.files?.length;
+
 function keep(name: string, q: Question | null): void {
-	inTab.set(name, q && (q.text !== "" || q.images.length > 0) ? JSON.stringify(q) : null);
+	inTab.set(name, q && !isEmpty(q) ? JSON.stringify(q) : null);
 }
 
 function kept(name: string): Question | null {

@@ -48,7 +48,7 @@ function dataURL(blob: Blob): Promise<string> {
 	});
 }
 
-/** Returns the images that were pasted or dropped. */
-export function imagesIn(data: DataTransfer | null): File[] {
-	return [...(data?.files ?? [])].filter((f) => f.type.startsWith("image/"));
+/** Returns the files that were pasted or dropped. */
+export function filesIn(data: DataTransfer | null): File[] {
+	return [...(data?.files ?? [])];
 }

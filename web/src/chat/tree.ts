@@ -2,10 +2,12 @@
 
 import { isRunning, newAnswer, partsOf } from "./answer";
 import type { Answer } from "./answer";
+import type { TextFile } from "./files";
 
 export interface Question {
 	text: string;
 	images: string[]; // data URLs
+	files?: TextFile[]; // of a draft: when it is asked, they are in the text
 }
 
 export interface Turn {

@@ -10,6 +10,7 @@ import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
 import { askAgain, askAnew, chat, lostConversation, showBranch, whyLost } from "./chat";
 import { edit } from "./draft";
+import { splitFiles } from "./files";
 import { Plain } from "./markdown";
 import type { Turn } from "./tree";
 
@@ -38,7 +39,7 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 						))}
 					</div>
 				)}
-				{isEditing ? <Editor turn={turn} wait={wait} /> : turn.question.text && <Plain text={turn.question.text} />}
+				{isEditing ? <Editor turn={turn} wait={wait} /> : <Asked text={turn.question.text} />}
 				{!isEditing && (
 					<div class="turn-actions">
 						<Branches turn={turn} siblings={siblings.split(" ")} />
@@ -75,6 +76,22 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 				)}
 			</article>
 		</li>
+	);
+});
+
+/** A question's text, with its files folded. */
+const Asked = memo(function Asked({ text: all }: { text: string }) {
+	const { text, files } = splitFiles(all);
+	return (
+		<>
+			{files.map((f, i) => (
+				<details key={i} class="file">
+					<summary>{f.name}</summary>
+					<Plain text={f.text} class="call-text" label={f.name} />
+				</details>
+			))}
+			{text && <Plain text={text} />}
+		</>
 	);
 });
 

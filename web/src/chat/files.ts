@@ -1,0 +1,45 @@
+// Text files of a question: they are sent as a part of its text, each between tags with its name, which the page folds.
+
+export interface TextFile {
+	name: string;
+	text: string;
+}
+
+export const mostFiles = 16; // in a question
+const largestFile = 1 << 20; // bytes
+
+/** Returns a text file. The error says what is wrong with it. */
+export async function readText(file: File): Promise<TextFile> {
+	const name = (file.name || "file").replace(/["\n<>]/g, "_").slice(0, 120);
+	if (file.size > largestFile) throw new Error(`${name} is larger than 1 MiB. Take the part of it that matters.`);
+	try {
+		const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+		if (!text.includes("\0")) return { name, text: text.replace(/\r\n?/g, "\n") };
+	} catch {
+		// shown below
+	}
+	throw new Error(`${name} isn't a text that this page can read.`);
+}
+
+/** Returns a question's text with its files. */
+export function withFiles(text: string, files: readonly TextFile[]): string {
+	return [text, ...files.map((f) => `<file name="${f.name}">\n${f.text}\n</file>`)].filter((t) => t !== "").join("\n\n");
+}
+
+/** Returns the text of a question and its files, as they were put together. */
+export function splitFiles(text: string): { text: string; files: TextFile[] } {
+	const at = text.search(/(?:^|\n\n)<file name="[^"\n]*">\n/);
+	if (at < 0) return { text, files: [] };
+	const files: TextFile[] = [];
+	const all = /\s*<file name="([^"\n]*)">\n([^]*?)\n<\/file>(?=\n\n<file name="|$)/y;
+	all.lastIndex = at;
+	for (let end = at; end < text.length; end = all.lastIndex) {
+		const found = all.exec(text);
+		if (!found) return { text, files: [] };
+		files.push({ name: found[1] ?? "", text: found[2] ?? "" });
+	}
+	return { text: text.slice(0, at), files };
+}
+
+/** About how many tokens a text has. */
+export const tokensOf = (text: string): number => Math.ceil(text.length / 3.5);
