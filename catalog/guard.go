@@ -19,7 +19,6 @@ const (
 	maxBlocks    = 1 << 12 // the engine supports 512
 	maxKey       = 1 << 16 // bytes; the format's limit
 	maxText      = 1 << 40 // bytes; more than any file
-	maxName      = 1 << 8  // bytes, of texts that are stored
 	maxKept      = 1 << 20 // bytes, of texts that are kept; chat templates have a tenth
 	maxArray     = 1 << 22 // the largest vocabularies have some hundred thousand entries
 	maxPairs     = 1 << 16 // models have fewer than a hundred
@@ -208,15 +207,6 @@ func (m *metadata) read(most uint64) ([]byte, error) {
 	text := make([]byte, length)
 	_, err = io.ReadFull(m, text)
 	return text, err
-}
-
-// name reads a short text.
-func (m *metadata) name(kind uint64) (string, error) {
-	if kind != ggufString {
-		return "", errNotUnderstood
-	}
-	text, err := m.read(maxName)
-	return string(text), err
 }
 
 func (m *metadata) arrayHead() (kind, length uint64, err error) {

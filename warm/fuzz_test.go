@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,7 +74,7 @@ func FuzzRecord(f *testing.F) {
 		if r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 || len(r.Prompt) == 0 {
 			t.Errorf("accepted: %+v", r)
 		}
-		for _, prompt := range []prefix.Chain{nil, r.Prompt, r.Prompt[:1], append(r.Prompt[:len(r.Prompt):len(r.Prompt)], prefix.Link{})} {
+		for _, prompt := range []prefix.Chain{nil, r.Prompt, r.Prompt[:1], append(slices.Clip(r.Prompt), prefix.Link{})} {
 			if n := r.Common(prompt); n < 0 || n > r.PromptTokens {
 				t.Errorf("%d of %d tokens in common", n, r.PromptTokens)
 			}

@@ -156,6 +156,7 @@ func (u *pulse) get(path string) (status int, body []byte, _ error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	defer resp.Body.Close()
 	return readAnswer(resp, maxProbe)
 }
 

@@ -75,12 +75,12 @@ func (c *client) askOnce(ctx context.Context, path string, body [][]byte) (statu
 	if err != nil {
 		return 0, nil, err
 	}
+	defer resp.Body.Close()
 	return readAnswer(resp, maxTrial)
 }
 
 // readAnswer reads an answer, of which so many bytes count at most.
 func readAnswer(resp *http.Response, most int64) (status int, answer []byte, _ error) {
-	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	return resp.StatusCode, answer, err
 }

@@ -234,6 +234,7 @@ func send(ctx context.Context, client *http.Client, method, path string, body []
 	if err != nil {
 		return 0, nil, err
 	}
+	defer resp.Body.Close()
 	return readAnswer(resp, maxTrial)
 }
 

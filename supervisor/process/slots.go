@@ -238,6 +238,7 @@ func (k *Slots) Restore(
 }
 
 func slotAnswer(resp *http.Response, parse func([]byte) (SlotState, error)) (SlotState, error) {
+	defer resp.Body.Close()
 	status, answer, err := readAnswer(resp, maxSlotAnswer)
 	if err != nil {
 		return SlotState{}, err
