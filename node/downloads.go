@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -257,7 +258,8 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 		}
 		return "", err
 	}
-	dl.stores.forgetModel(m.Key)
+	dl.supervisor.Forget(schedule.Forgot{Key: m.Key})
+	dl.stores.warm.DeleteModel(m.Key)
 	dl.log.Info("a model was removed", "model", m.Key, "file", m.Path)
 	return m.Key, nil
 }

@@ -149,14 +149,6 @@ func (en *Engines) Choices(in supervisor.Info) process.Choices {
 	return en.ofSpec(in.Spec).choices(&in.Spec.Model)
 }
 
-func (en *Engines) processes() map[string]process.Program {
-	all := map[string]process.Program{}
-	for name, e := range en.byName {
-		all[name] = e.process
-	}
-	return all
-}
-
 func (en *Engines) check(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if en.byName[name] == nil {

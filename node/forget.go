@@ -56,11 +56,6 @@ func (st *Stores) forgetOwner(id string) {
 	st.warm.DeleteOwner(id)
 }
 
-func (st *Stores) forgetModel(key string) {
-	st.supervisor.Forget(schedule.Forgot{Key: key})
-	st.warm.DeleteModel(key)
-}
-
 // forgetCold deletes the states of the models whose settings say that none are kept.
 func (st *Stores) forgetCold(s *Settings) {
 	for name, ms := range s.Models {

@@ -108,7 +108,11 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		n.Record.Events.ModelsChanged(models...)
 	})
 	process.EndLeftovers(n.ctx, dir.Engines(), log)
-	n.supervisor = supervisor.New(n.Engines.processes(), supervisor.Options{
+	programs := map[string]process.Program{}
+	for name, e := range n.Engines.byName {
+		programs[name] = e.process
+	}
+	n.supervisor = supervisor.New(programs, supervisor.Options{
 		Options: process.Options{
 			Journal: dir.Engines(),
 			Cache:   dir.EngineCache(),

@@ -46,19 +46,14 @@ func (n *Node) warnIdle(s *Settings) {
 				"blocks", []string{by[key], name})
 		} else if key != "" {
 			by[key] = name
-			n.Names.warnKeys(key, ms.Aliases)
+			for _, alias := range ms.Aliases { // a key goes before an alias
+				if m, err := n.catalog.Known(alias); err == nil && isKeyOf(&m, alias) && m.Key != key {
+					n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias", "alias", alias, "model", key)
+				}
+			}
 		}
 		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.Names.means(name)); ms.Draft != "" && unknown != nil {
 			n.Names.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
-		}
-	}
-}
-
-// warnKeys warns about aliases of a model that are keys of others: a key goes before an alias.
-func (n *Names) warnKeys(key string, aliases []string) {
-	for _, alias := range aliases {
-		if m, err := n.catalog.Known(alias); err == nil && isKeyOf(&m, alias) && m.Key != key {
-			n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias", "alias", alias, "model", key)
 		}
 	}
 }

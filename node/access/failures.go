@@ -50,11 +50,11 @@ func (f *Failures) Add(ctx context.Context, address string) bool {
 	}
 	from.count++
 	from.last = now
-	delay := delayAfter(from.count)
-	if delay == 0 || from.waiting >= failuresAtOnce {
-		f.mu.Unlock()
-		return delay == 0
+	if from.count <= failuresFree || from.waiting >= failuresAtOnce {
+		defer f.mu.Unlock()
+		return from.count <= failuresFree
 	}
+	delay := min(failureDelay<<min(from.count-failuresFree-1, 10), longestDelay)
 	from.waiting++
 	f.mu.Unlock()
 	timer := time.NewTimer(delay)
@@ -67,13 +67,6 @@ func (f *Failures) Add(ctx context.Context, address string) bool {
 	defer f.mu.Unlock()
 	from.waiting--
 	return true
-}
-
-func delayAfter(failures int) time.Duration {
-	if failures <= failuresFree {
-		return 0
-	}
-	return min(failureDelay<<min(failures-failuresFree-1, 10), longestDelay)
 }
 
 // networkOf returns the prefix that counts as one address: an IPv4 address, or an IPv6 /64, since a client usually has a

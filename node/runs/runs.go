@@ -90,7 +90,11 @@ func (all *Runs) Start(ctx context.Context, t *store.Turn, do func(ctx context.C
 	r.store = all.Store()
 	t.Maker = all.Maker()
 	if err := r.store.Put(ctx, t); err != nil {
-		all.withdraw(r)
+		r.cancel(nil)
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		all.active--
+		all.drop(r)
 		return nil, err
 	}
 	if err := all.start(r, do); err != nil {
@@ -123,14 +127,6 @@ func (all *Runs) add(id, owner string) (*Run, error) {
 	all.active++
 	all.count(r, runOverhead)
 	return r, nil
-}
-
-func (all *Runs) withdraw(r *Run) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	r.cancel(nil)
-	all.active--
-	all.drop(r)
 }
 
 func (all *Runs) start(r *Run, do func(context.Context, *Run)) error {

@@ -26,13 +26,6 @@ type turnKey struct {
 	id string
 }
 
-// hold has a turn renewed until it is released. gone is called if the turn was deleted, or has ended in another way; nil: nothing is.
-func (all *Runs) hold(t turnKey, gone func()) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.turns[t] = gone
-}
-
 func (all *Runs) release(t turnKey) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -52,7 +45,9 @@ type Announced struct {
 func (all *Runs) Announce(t *store.Turn) *Announced {
 	a := &Announced{turnKey: turnKey{all.Store(), t.ID}, all: all, begun: make(chan struct{})}
 	t.Maker = all.Maker()
-	all.hold(a.turnKey, nil)
+	all.mu.Lock()
+	all.turns[a.turnKey] = nil
+	all.mu.Unlock()
 	go func() {
 		defer close(a.begun)
 		ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)

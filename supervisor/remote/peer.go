@@ -20,14 +20,6 @@ const (
 
 const keepOwn = ";own"
 
-func formatRetention(r *schedule.Retention) string {
-	text := r.TTL.String()
-	if r.OnlyOwned {
-		text += keepOwn
-	}
-	return text
-}
-
 // ParseTTL returns what another node has sent in the TTLHeader; nil: nothing.
 func ParseTTL(header http.Header) *time.Duration {
 	ttl, err := time.ParseDuration(header.Get(TTLHeader))

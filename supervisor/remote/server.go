@@ -174,8 +174,10 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 		if d.TTL != nil {
 			req.Header.Set(TTLHeader, d.TTL.String())
 		}
-		if d.Retention != nil {
-			req.Header.Set(KeepHeader, formatRetention(d.Retention))
+		if keep := d.Retention; keep != nil && keep.OnlyOwned {
+			req.Header.Set(KeepHeader, keep.TTL.String()+keepOwn)
+		} else if keep != nil {
+			req.Header.Set(KeepHeader, keep.TTL.String())
 		}
 	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
