@@ -54,7 +54,8 @@ func (p *endpointsPage) operation(title string, op gjson.Result) {
 	fmt.Fprintf(p, "\n### %s\n\n%s. %s\n", title, strings.TrimSuffix(op.Get("summary").Str, "."), op.Get("description").Str)
 	var rows strings.Builder
 	for _, param := range op.Get("parameters").Array() {
-		fmt.Fprintf(&rows, "| %s | %s | %s |\n", inBold(param.Get("name").Str, param.Get("required").Bool()), p.typeOf(param.Get("schema")), cell(param.Get("description").Str))
+		name := inBold(param.Get("name").Str, param.Get("required").Bool())
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", name, p.typeOf(param.Get("schema")), cell(param.Get("description").Str))
 	}
 	if rows.Len() > 0 {
 		fmt.Fprintf(p, "\n| parameter | type | meaning |\n|---|---|---|\n%s", rows.String())
@@ -110,7 +111,8 @@ func (p *endpointsPage) fields(rows *strings.Builder, within string, schema gjso
 		p.fields(rows, within, part)
 	}
 	schema.Get("properties").ForEach(func(name, field gjson.Result) bool {
-		fmt.Fprintf(rows, "| %s%s | %s | %s |\n", within, inBold(name.Str, required[name.Str]), p.typeOf(field), cell(field.Get("description").Str))
+		title := within + inBold(name.Str, required[name.Str])
+		fmt.Fprintf(rows, "| %s | %s | %s |\n", title, p.typeOf(field), cell(field.Get("description").Str))
 		inner := within + "`" + name.Str + "` › "
 		p.fields(rows, inner, field)
 		p.fields(rows, inner, field.Get("items"))

@@ -20,7 +20,7 @@ import (
 // codexToken is the variable from which codexProvider takes the token.
 const codexToken = "LOCAL_API_KEY"
 
-// codexProvider is a configuration of Codex with a server that wants a token, as in docs/api.md.
+// codexProvider is a configuration of Codex with a server that wants a token, as in docs/recipes/codex.md.
 const codexProvider = `model = %q
 model_provider = "local"
 check_for_update_on_startup = false

@@ -40,7 +40,7 @@ func readPublished(t *testing.T) published {
 	return all
 }
 
-// ours has our additional members by schema and by the member that contains them. docs/api.md describes all of them.
+// ours has our additional members by schema and by the member that contains them. docs/api describes all of them.
 var ours = map[string]map[string][]string{
 	"openai chat":       {"": {"stats", "model_info", "runtime", "drafted", "stop_reason", "tokens"}, "message": {"reasoning", "reasoning_content"}},
 	"openai chunk":      {"": {"stats", "model_info", "runtime", "drafted", "stop_reason", "tokens", "error"}, "delta": {"reasoning", "reasoning_content"}},
