@@ -27,7 +27,7 @@ func listConversations(c *endpoint.Call) error {
 		return err
 	}
 	query := parametersOf(c)
-	limit, after := query.number("limit", 1, maxConversations, defaultConversations), query.position()
+	limit, after := query.limit(1, maxConversations, defaultConversations), query.position()
 	filter := store.Filter{Text: query.Get("query"), Pinned: query.bool("pinned", false)}
 	if query.err != nil {
 		return query.err

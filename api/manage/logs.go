@@ -28,7 +28,7 @@ type logQuery struct {
 // listLogs is GET /api/v1/logs: the newest records, oldest first, and with follow=true those that come as well, as events.
 func listLogs(c *endpoint.Call) error {
 	query := parametersOf(c)
-	q := logQuery{limit: query.number("limit", 0, mostLogLimit, logLimit), follow: query.bool("follow", false), filter: logs.Filter{
+	q := logQuery{limit: query.limit(0, mostLogLimit, logLimit), follow: query.bool("follow", false), filter: logs.Filter{
 		Instance: query.Get("instance"), Request: query.Get("request"), Level: query.level(0), Since: query.time("since"), Output: query.bool("engine", false),
 	}}
 	if model := query.Get("model"); model != "" {

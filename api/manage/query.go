@@ -24,15 +24,15 @@ func (p *parameters) wrong(name, must string) {
 	p.err = translate.Invalid("invalid_value", name, fmt.Sprintf("%q must be %s.", name, must))
 }
 
-// number is a parameter from least to most. Those that aren't given are as in absent, also for the methods below.
-func (p *parameters) number(name string, least, most, absent int) int {
-	given := p.Get(name)
+// limit is the parameter limit, from least to most. Those that aren't given are as in absent, also for the methods below.
+func (p *parameters) limit(least, most, absent int) int {
+	given := p.Get("limit")
 	if given == "" {
 		return absent
 	}
 	n, err := strconv.Atoi(given)
 	if err != nil || n < least || n > most {
-		p.wrong(name, fmt.Sprintf("from %d to %d", least, most))
+		p.wrong("limit", fmt.Sprintf("from %d to %d", least, most))
 	}
 	return n
 }

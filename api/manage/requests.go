@@ -19,7 +19,7 @@ const requestLimit = 100
 func listRequests(c *endpoint.Call) error {
 	recognizeAdmin(c)
 	query := parametersOf(c)
-	limit, outcome := query.number("limit", 0, record.MaxInspect, requestLimit), query.Get("outcome")
+	limit, outcome := query.limit(0, record.MaxInspect, requestLimit), query.Get("outcome")
 	if query.err != nil {
 		return query.err
 	}

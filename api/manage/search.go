@@ -14,7 +14,7 @@ import (
 // dozen requests to its hubs.
 func search(c *endpoint.Call) error {
 	query := parametersOf(c)
-	limit := query.number("limit", 1, hub.MaxResults, 0)
+	limit := query.limit(1, hub.MaxResults, 0)
 	switch {
 	case query.Get("query") == "":
 		return translate.Missing("query")

@@ -74,7 +74,8 @@ func (c *Client) Follow(ctx context.Context, id string, each func(Job)) (Job, er
 	ended := false
 	err := c.Stream(ctx, http.MethodGet, downloads+"/"+url.PathEscape(id)+"/events", nil, decoded(func(event struct {
 		Job Job `json:"job"`
-	}) error {
+	},
+	) error {
 		last = event.Job
 		if last.Status != JobDownloading {
 			ended = true

@@ -24,7 +24,8 @@ func (c *Client) Load(ctx context.Context, request any, each func(progress float
 		Progress float64         `json:"progress"`
 		Result   json.RawMessage `json:"result"`
 		Error    Fault           `json:"error"`
-	}) error {
+	},
+	) error {
 		switch event.Type {
 		case "error":
 			return event.Error.Err()
