@@ -54,6 +54,11 @@ func TestPageChat_Conversations(t *testing.T) {
 	if got := gjson.Get(s.Get("/api/v1/conversations").Body, "conversations.#").Int(); got != 2 {
 		t.Errorf("%d conversations", got)
 	}
+	tab.Go("#/conversations") // another one is opened from there
+	tab.Click("link", "All about dogs")
+	tab.Wait("it is shown", `document.querySelector(".turn .question")?.innerText.includes("All about dogs")`)
+	tab.Click("link", "Felines")
+	tab.WaitText("And their food?")
 	tab.Show(harness.View{Width: 390, Height: 844})
 	tab.Click("button", "Show conversations")
 	listed("All about dogs", "Felines")

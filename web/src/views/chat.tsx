@@ -33,7 +33,7 @@ export function ChatView({ rest }: { rest: string }) {
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
 	const model = all.find((m) => isCalled(m, state.model));
 	useModel(models.data ? all : null, model);
-	useAddress(state);
+	useAddress(state, opening.isLoading || opening.error !== null);
 	useStopKey(state.running !== "");
 	useEffect(() => focusMainLater(), []);
 	const shownTurns = path(state.tree);
@@ -163,12 +163,12 @@ function useModel(all: Model[] | null, model: Model | undefined): void {
 	}, [all?.length, model?.key]);
 }
 
-/** Puts the stored conversation into the address, so that it is found after a reload. */
-function useAddress({ conversation, isReadOnly, tree, opened }: Chat): void {
-	const isEmpty = tree.turns.size === 0;
+/** Puts the stored conversation into the address, so that it is found after a reload, unless the address names one that is to be shown. */
+function useAddress({ conversation, isReadOnly, tree, opened }: Chat, isOpening: boolean): void {
+	const isKept = isOpening || isReadOnly !== "" || tree.turns.size === 0;
 	useEffect(() => {
-		if (!isReadOnly && !isEmpty) replace("chat", conversation);
-	}, [conversation, isReadOnly, isEmpty, opened]);
+		if (!isKept) replace("chat", conversation);
+	}, [conversation, isKept, opened]);
 }
 
 /** Escape stops the answer. */
