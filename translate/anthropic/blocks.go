@@ -29,12 +29,12 @@ func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *
 			return wrongPlace(at, "an object", json)
 		}
 		var b inputBlock
-		jsonbody.ReadFields(json, []jsonbody.Field{
-			{Name: "type", Value: &b.kind}, {Name: "text", Value: &b.text}, {Name: "thinking", Value: &b.thinking}, {Name: "signature", Value: &b.signature},
-			{Name: "id", Value: &b.id}, {Name: "name", Value: &b.name}, {Name: "input", Value: &b.input}, {Name: "tool_use_id", Value: &b.useID},
-			{Name: "content", Value: &b.content}, {Name: "is_error", Value: &b.isError}, {Name: "source", Value: &b.source},
-			{Name: "title", Value: &b.title}, {Name: "context", Value: &b.context}, {Name: "tool_name", Value: &b.toolName},
-		})
+		jsonbody.ReadFields(json,
+			jsonbody.To("type", &b.kind), jsonbody.To("text", &b.text), jsonbody.To("thinking", &b.thinking), jsonbody.To("signature", &b.signature),
+			jsonbody.To("id", &b.id), jsonbody.To("name", &b.name), jsonbody.To("input", &b.input), jsonbody.To("tool_use_id", &b.useID),
+			jsonbody.To("content", &b.content), jsonbody.To("is_error", &b.isError), jsonbody.To("source", &b.source),
+			jsonbody.To("title", &b.title), jsonbody.To("context", &b.context), jsonbody.To("tool_name", &b.toolName),
+		)
 		if err := read(at, &b); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 func (c *conversation) document(path string, b *inputBlock) ([]translate.Part, *translate.Error) {
 	path += ".source"
 	var given, data, content []byte
-	jsonbody.ReadFields(b.source, []jsonbody.Field{{Name: "type", Value: &given}, {Name: "data", Value: &data}, {Name: "content", Value: &content}})
+	jsonbody.ReadFields(b.source, jsonbody.To("type", &given), jsonbody.To("data", &data), jsonbody.To("content", &content))
 	var parts []translate.Part
 	switch kind := jsonbody.Unquote(given); {
 	case kind == "text" && !isOfType(data, jsonbody.AString):

@@ -59,7 +59,7 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	messages := make([]message, len(body.Messages))
 	for i, m := range body.Messages {
 		messages[i].json = body.Raw[m.From:m.To]
-		jsonbody.ReadFields(messages[i].json, []jsonbody.Field{{Name: "role", Value: &messages[i].role}, {Name: "content", Value: &messages[i].content}})
+		jsonbody.ReadFields(messages[i].json, jsonbody.To("role", &messages[i].role), jsonbody.To("content", &messages[i].content))
 	}
 	endsInPrefill := messages[len(messages)-1].isOf(translate.RoleAssistant)
 	if m.Chat.Forced && endsInPrefill {

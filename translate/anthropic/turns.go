@@ -27,7 +27,7 @@ func openLoop(messages []message) int {
 		if isOfType(m.content, jsonbody.AnArray) {
 			for block := range jsonbody.Elements(m.content) {
 				var kind []byte
-				jsonbody.ReadFields(block, []jsonbody.Field{{Name: "type", Value: &kind}})
+				jsonbody.ReadFields(block, jsonbody.To("type", &kind))
 				isPart = isPart || jsonbody.Unquote(kind) == "tool_result"
 			}
 		}

@@ -114,8 +114,11 @@ type Field struct {
 	Value *[]byte
 }
 
+// To returns the Field of a name.
+func To(name string, value *[]byte) Field { return Field{name, value} }
+
 // ReadFields reads those members of an object that are among the fields. The object was scanned, and the values are parts of it.
-func ReadFields(object []byte, fields []Field) {
+func ReadFields(object []byte, fields ...Field) {
 	for name, value := range Members(object) {
 		for _, f := range fields {
 			if string(name) == f.Name {

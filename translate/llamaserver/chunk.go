@@ -241,11 +241,11 @@ type timings struct {
 // parseTimings parses the member, which was scanned. What isn't a number counts as 0.
 func parseTimings(value []byte) timings {
 	var promptMillis, predictedMillis, perSecond, drafted, accepted, cached, prompt, predicted []byte
-	jsonbody.ReadFields(value, []jsonbody.Field{
-		{Name: "prompt_ms", Value: &promptMillis}, {Name: "predicted_ms", Value: &predictedMillis}, {Name: "predicted_per_second", Value: &perSecond},
-		{Name: "draft_n", Value: &drafted}, {Name: "draft_n_accepted", Value: &accepted},
-		{Name: "cache_n", Value: &cached}, {Name: "prompt_n", Value: &prompt}, {Name: "predicted_n", Value: &predicted},
-	})
+	jsonbody.ReadFields(value,
+		jsonbody.To("prompt_ms", &promptMillis), jsonbody.To("predicted_ms", &predictedMillis), jsonbody.To("predicted_per_second", &perSecond),
+		jsonbody.To("draft_n", &drafted), jsonbody.To("draft_n_accepted", &accepted),
+		jsonbody.To("cache_n", &cached), jsonbody.To("prompt_n", &prompt), jsonbody.To("predicted_n", &predicted),
+	)
 	return timings{
 		told: translate.Timings{
 			PromptMillis: measured(promptMillis), PredictedMillis: measured(predictedMillis), PredictedPerSecond: measured(perSecond),
@@ -290,7 +290,7 @@ type thoughtTokens struct {
 
 func (t *thoughtTokens) note(c *chunk) {
 	var told []byte
-	jsonbody.ReadFields(c.timings, []jsonbody.Field{{Name: "predicted_n", Value: &told}})
+	jsonbody.ReadFields(c.timings, jsonbody.To("predicted_n", &told))
 	before, isTold := t.generated, isNumber(told)
 	if isTold {
 		t.generated = max(before, counted(told))

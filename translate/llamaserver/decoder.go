@@ -203,10 +203,10 @@ func isLost(reason translate.FinishReason, u translate.Usage) bool {
 // usageOf parses a usage, which was scanned.
 func usageOf(usage []byte) translate.Usage {
 	var prompt, completion, details, cached []byte
-	jsonbody.ReadFields(usage, []jsonbody.Field{
-		{Name: "prompt_tokens", Value: &prompt}, {Name: "completion_tokens", Value: &completion}, {Name: "prompt_tokens_details", Value: &details},
-	})
-	jsonbody.ReadFields(details, []jsonbody.Field{{Name: "cached_tokens", Value: &cached}})
+	jsonbody.ReadFields(usage,
+		jsonbody.To("prompt_tokens", &prompt), jsonbody.To("completion_tokens", &completion), jsonbody.To("prompt_tokens_details", &details),
+	)
+	jsonbody.ReadFields(details, jsonbody.To("cached_tokens", &cached))
 	return translate.Usage{Prompt: counted(prompt), Completion: counted(completion), Cached: counted(cached)}
 }
 

@@ -95,9 +95,9 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 		return part, jsonbody.WrongJSON(where, "an object", raw)
 	}
 	var role, given, content, url []byte
-	jsonbody.ReadFields(raw, []jsonbody.Field{
-		{Name: "role", Value: &role}, {Name: "type", Value: &given}, {Name: "content", Value: &content}, {Name: "data_url", Value: &url},
-	})
+	jsonbody.ReadFields(raw,
+		jsonbody.To("role", &role), jsonbody.To("type", &given), jsonbody.To("content", &content), jsonbody.To("data_url", &url),
+	)
 	switch {
 	case jsonbody.IsGiven(role) && jsonbody.Unquote(role) != string(translate.RoleUser):
 		return part, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)

@@ -92,10 +92,10 @@ func (c *conversation) message(raw []byte) *translate.Error {
 		return jsonbody.WrongJSON(c.path(""), "an object", raw)
 	}
 	m := messageFields{}
-	jsonbody.ReadFields(raw, []jsonbody.Field{
-		{Name: "role", Value: &m.role}, {Name: "content", Value: &m.content}, {Name: "images", Value: &m.images}, {Name: "thinking", Value: &m.thinking},
-		{Name: "tool_calls", Value: &m.calls}, {Name: "tool_call_id", Value: &m.callID}, {Name: "tool_name", Value: &m.toolName}, {Name: "name", Value: &m.name},
-	})
+	jsonbody.ReadFields(raw,
+		jsonbody.To("role", &m.role), jsonbody.To("content", &m.content), jsonbody.To("images", &m.images), jsonbody.To("thinking", &m.thinking),
+		jsonbody.To("tool_calls", &m.calls), jsonbody.To("tool_call_id", &m.callID), jsonbody.To("tool_name", &m.toolName), jsonbody.To("name", &m.name),
+	)
 	if !isString(m.role) {
 		return jsonbody.WrongJSON(c.path(".role"), "a string", m.role)
 	}

@@ -253,11 +253,12 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindDiskFull:     "server_error",
 }
 
-// ErrorBody is the body of an error response.
 type (
+	// ErrorBody is the body of an error response.
 	ErrorBody struct {
 		Error ErrorObject `json:"error"`
 	}
+	// ErrorObject is the error in it.
 	ErrorObject struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`

@@ -81,10 +81,10 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 		return jsonbody.WrongJSON(r.path(""), "an object", raw)
 	}
 	m := messageFields{}
-	jsonbody.ReadFields(raw, []jsonbody.Field{
-		{Name: "role", Value: &m.role}, {Name: "content", Value: &m.content}, {Name: "name", Value: &m.name}, {Name: "tool_call_id", Value: &m.callID},
-		{Name: "reasoning_content", Value: &m.reasoningContent}, {Name: "reasoning", Value: &m.reasoning}, {Name: "tool_calls", Value: &m.calls},
-	})
+	jsonbody.ReadFields(raw,
+		jsonbody.To("role", &m.role), jsonbody.To("content", &m.content), jsonbody.To("name", &m.name), jsonbody.To("tool_call_id", &m.callID),
+		jsonbody.To("reasoning_content", &m.reasoningContent), jsonbody.To("reasoning", &m.reasoning), jsonbody.To("tool_calls", &m.calls),
+	)
 	role := jsonbody.Unquote(m.role)
 	switch {
 	case !jsonbody.IsGiven(m.role):
@@ -145,9 +145,9 @@ func (r *messageRewriter) parts(parts []byte) {
 
 func (r *messageRewriter) part(path string, part []byte) {
 	var given, text, refusal, image []byte
-	jsonbody.ReadFields(part, []jsonbody.Field{
-		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
-	})
+	jsonbody.ReadFields(part,
+		jsonbody.To("type", &given), jsonbody.To("text", &text), jsonbody.To("refusal", &refusal), jsonbody.To("image_url", &image),
+	)
 	switch kind := jsonbody.Unquote(given); {
 	case part[0] != '{':
 		r.refuse(jsonbody.WrongJSON(path, "an object", part))

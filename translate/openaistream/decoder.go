@@ -69,7 +69,7 @@ func (d *Decoder) Feed(p []byte, emit func(translate.Event) error) error {
 		d.fail(d.options.Endless())
 		return d.out.Err()
 	}
-	isWhole := true
+	var isWhole bool
 	if d.form == isStream {
 		d.frames.Max = d.maxFrame()
 		isWhole, _ = d.frames.Feed(p, d.frame)

@@ -18,9 +18,9 @@ type CallFields struct{ ID, Name, Arguments, Input []byte }
 // CallFieldsOf returns the fields of a call, which was scanned. All but the id are those of its function or custom tool.
 func CallFieldsOf(call []byte) (f CallFields) {
 	var tool []byte
-	jsonbody.ReadFields(call, []jsonbody.Field{{Name: "id", Value: &f.ID}, {Name: "function", Value: &tool}, {Name: "custom", Value: &tool}})
+	jsonbody.ReadFields(call, jsonbody.To("id", &f.ID), jsonbody.To("function", &tool), jsonbody.To("custom", &tool))
 	jsonbody.ReadFields(tool,
-		[]jsonbody.Field{{Name: "name", Value: &f.Name}, {Name: "arguments", Value: &f.Arguments}, {Name: "input", Value: &f.Input}})
+		jsonbody.To("name", &f.Name), jsonbody.To("arguments", &f.Arguments), jsonbody.To("input", &f.Input))
 	return f
 }
 

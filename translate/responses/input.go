@@ -73,12 +73,12 @@ type inputItem struct {
 }
 
 func inputItemOf(object []byte) (v inputItem) {
-	jsonbody.ReadFields(object, []jsonbody.Field{
-		{Name: "type", Value: &v.kind}, {Name: "id", Value: &v.id}, {Name: "status", Value: &v.status}, {Name: "role", Value: &v.role},
-		{Name: "content", Value: &v.content}, {Name: "summary", Value: &v.summary}, {Name: "encrypted_content", Value: &v.encrypted},
-		{Name: "call_id", Value: &v.callID}, {Name: "name", Value: &v.name}, {Name: "namespace", Value: &v.namespace}, {Name: "arguments", Value: &v.arguments},
-		{Name: "input", Value: &v.input}, {Name: "output", Value: &v.output}, {Name: "server_label", Value: &v.server}, {Name: "error", Value: &v.failed},
-	})
+	jsonbody.ReadFields(object,
+		jsonbody.To("type", &v.kind), jsonbody.To("id", &v.id), jsonbody.To("status", &v.status), jsonbody.To("role", &v.role),
+		jsonbody.To("content", &v.content), jsonbody.To("summary", &v.summary), jsonbody.To("encrypted_content", &v.encrypted),
+		jsonbody.To("call_id", &v.callID), jsonbody.To("name", &v.name), jsonbody.To("namespace", &v.namespace), jsonbody.To("arguments", &v.arguments),
+		jsonbody.To("input", &v.input), jsonbody.To("output", &v.output), jsonbody.To("server_label", &v.server), jsonbody.To("error", &v.failed),
+	)
 	return v
 }
 
@@ -213,9 +213,9 @@ func tooManyParts(where string) *translate.Error {
 
 func (p *inputParser) part(where string, raw []byte, hasImages bool) (part translate.Part) {
 	var given, text, refusal, image []byte
-	jsonbody.ReadFields(raw, []jsonbody.Field{
-		{Name: "type", Value: &given}, {Name: "text", Value: &text}, {Name: "refusal", Value: &refusal}, {Name: "image_url", Value: &image},
-	})
+	jsonbody.ReadFields(raw,
+		jsonbody.To("type", &given), jsonbody.To("text", &text), jsonbody.To("refusal", &refusal), jsonbody.To("image_url", &image),
+	)
 	var err *translate.Error
 	member := ".text"
 	switch kind := jsonbody.Unquote(given); {
@@ -255,7 +255,7 @@ func (p *inputParser) part(where string, raw []byte, hasImages bool) (part trans
 func (p *inputParser) image(where string, url []byte) (part translate.Part, err *translate.Error) {
 	if len(url) > 0 && url[0] == '{' {
 		var nested []byte
-		jsonbody.ReadFields(url, []jsonbody.Field{{Name: "url", Value: &nested}})
+		jsonbody.ReadFields(url, jsonbody.To("url", &nested))
 		url = nested
 	}
 	switch {
