@@ -80,7 +80,7 @@ func pageModels(t *testing.T, s *harness.Server, _ *hub) {
 	tab.CheckAccess("details")
 	tab.Go("#/models/acme%2Frandom")
 	tab.Click("link", "Chat")
-	tab.Wait("the chat is with this model", `document.querySelector("[aria-label=Model]")?.value === "acme/random"`)
+	tab.Wait("the chat is with this model", `document.querySelector(".model-picker")?.value === "acme/random"`)
 }
 
 // pageLoad loads models with the settings of the dialog, whose estimate follows what is typed.
