@@ -21,9 +21,9 @@ const (
 // SystemPrompt is the name of the default that isn't a field of requests: a system message before all others.
 const SystemPrompt = "system_prompt"
 
-// MessagesOf writes a conversation as the messages of a chat. Only the last system prompt is kept, as the first message.
-// A developer's message within the conversation is sent as the user's. Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
-// are trained without it, but need that of a tool loop that goes on.
+// MessagesOf writes a conversation as the messages of a chat. Only the last system prompt is kept, as the first message. A developer's
+// message within the conversation is sent as the user's. Calls become the assistant's, with their results after them. Reasoning is left
+// out before the last message of the user: models are trained without it, but need that of a tool loop that goes on.
 func MessagesOf(items []translate.Item) Messages {
 	last := func(role translate.Role) int {
 		for i, item := range slices.Backward(items) {
