@@ -16,13 +16,18 @@ const (
 	shareRest = 2 * time.Second
 	// SharedAge is how long it is remembered what an owner has used.
 	SharedAge = 48 * time.Hour
+	// tick is how exactly a minute of requests is counted.
+	tick = 100 * time.Millisecond
 )
+
+// ticks returns a time in ticks since 1970.
+func ticks(t time.Time) int64 { return t.UnixMilli() / tick.Milliseconds() }
 
 var errNotShared = errors.New("the nodes of the cluster can't count together now")
 
 // counted is what the nodes of a cluster have counted of an owner, or what a server has that counts alone.
 type counted struct {
-	Recent  map[int64]int    `json:"recent,omitempty"`  // requests by the second in which they began, since 1970
+	Recent  map[int64]int    `json:"recent,omitempty"`  // requests by when they began, in ticks since 1970
 	Running map[string]int   `json:"running,omitempty"` // requests in progress, by the node's boot
 	Day     int              `json:"day,omitempty"`
 	Tokens  int64            `json:"tokens,omitempty"` // used on that day
@@ -80,9 +85,9 @@ func (s *counted) tidy(now time.Time, alive map[string]bool) {
 	if s.Held == nil {
 		s.Held = map[string]int64{}
 	}
-	for second := range s.Recent {
-		if second <= now.Unix()-60 {
-			delete(s.Recent, second)
+	for began := range s.Recent {
+		if began <= ticks(now)-int64(time.Minute/tick) {
+			delete(s.Recent, began)
 		}
 	}
 	for boot := range s.Running {
@@ -116,18 +121,18 @@ func (s *counted) admit(boot string, running int, l Limits, now time.Time) error
 			running += n
 		}
 	}
-	recent, oldest := 0, now.Unix()
-	for second, n := range s.Recent {
+	recent, oldest := 0, ticks(now)
+	for began, n := range s.Recent {
 		recent += n
-		oldest = min(oldest, second)
+		oldest = min(oldest, began)
 	}
 	switch {
 	case l.Concurrent > 0 && running >= l.Concurrent:
 		return &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
 	case l.RequestsPerMinute > 0 && recent >= l.RequestsPerMinute:
-		return &LimitError{"This token has reached its limit of requests per minute.", time.Duration(oldest+60-now.Unix()) * time.Second}
+		return &LimitError{"This token has reached its limit of requests per minute.", time.Minute - time.Duration(ticks(now)-oldest)*tick}
 	case l.RequestsPerMinute > 0:
-		s.Recent[now.Unix()]++
+		s.Recent[ticks(now)]++
 	}
 	return nil
 }

@@ -799,6 +799,11 @@ export interface components {
             type: "tool_call.arguments";
         } | {
             arguments: Record<string, never>;
+            /**
+             * @description Present if the tool reports an error of its own.
+             * @constant
+             */
+            is_error?: true;
             output: string;
             provider_info?: components["schemas"]["Provider"];
             tool: string;
