@@ -20,15 +20,9 @@ if has_compiler; then
 	# By default, each program with the detector sleeps for a second at its end.
 	GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 	export GORACE
-	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync. What
-	# only computes needs no detector either.
+	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
 	# Most tests of the API wait: for fake engines, for deadlines.
-	off=""
-	for package in modernc.org/... github.com/gpustack/... github.com/tidwall/... regexp/... encoding/json crypto/internal/fips140/...; do
-		off="$off -gcflags=$package=-race=false"
-	done
-	# shellcheck disable=SC2086 # several arguments
-	CGO_ENABLED=1 exec go test -race $off -parallel 6 -timeout 60m "$@"
+	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -parallel 6 -timeout 60m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2
