@@ -4,16 +4,21 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
+	"log/slog"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // DefineWarm defines `lmcaddy warm` with its sub-commands.
@@ -22,7 +27,8 @@ func DefineWarm(cmd *cobra.Command) {
 processed again after its model was unloaded, or the server restarted.
 
 It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token that has the scope models.manage. A
-token without the scope admin sees and deletes the states of its own conversations.`
+token without the scope admin sees and deletes the states of its own conversations. If no server is running, it works on
+the folder "warm" in $LMCADDY_HOME.`
 	cmd.Example = "  lmcaddy warm ls\n  lmcaddy warm clear lmcaddy/tinychat"
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -38,8 +44,19 @@ func warmList() *cobra.Command {
 	to := kit.NewConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/warm has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ask := func(ctx context.Context, c *client.Client, into any) error { return c.Get(ctx, "/api/v1/warm", into) }
-		return kit.Show(to, cmd, *asJSON, ask, writeWarm)
+		var list resource.Warm
+		err := withWarm(cmd, to, func(ctx context.Context, w states) (err error) {
+			list, err = w.Warm(ctx)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			list.States = append([]resource.WarmState{}, list.States...)
+			return kit.WriteJSON(cmd.OutOrStdout(), list)
+		}
+		return writeWarm(cmd.OutOrStdout(), &list)
 	}
 	return cmd
 }
@@ -56,16 +73,52 @@ one has its prompt processed again. Loaded models go on saving; "warm off" in th
 	cmd.ValidArgsFunction = models.CompleteModels(to)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as DELETE /api/v1/warm has it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ask := func(ctx context.Context, c *client.Client, into any) error {
-			query := ""
-			if len(args) > 0 {
-				query = "?model=" + url.QueryEscape(args[0])
+		return withWarm(cmd, to, func(ctx context.Context, w states) error {
+			cleared, err := w.ClearWarm(ctx, strings.Join(args, ""))
+			switch {
+			case err != nil:
+				return err
+			case *asJSON:
+				return kit.WriteJSON(cmd.OutOrStdout(), cleared)
 			}
-			return c.Delete(ctx, "/api/v1/warm"+query, into)
-		}
-		return kit.Show(to, cmd, *asJSON, ask, writeCleared)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), clearedInWords(cleared))
+			return err
+		})
 	}
 	return cmd
+}
+
+// states is where states are kept: a server, or the home's folder while no server runs.
+type states interface {
+	Warm(context.Context) (resource.Warm, error)
+	ClearWarm(ctx context.Context, model string) (resource.WarmCleared, error)
+}
+
+// withWarm calls do with the states of the server, or with those in the home if no server runs.
+func withWarm(cmd *cobra.Command, to *kit.Connection, do func(context.Context, states) error) error {
+	return to.TalkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) },
+		func(ctx context.Context, dir home.Dir) error {
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			return node.WithWarmOf(dir, log, func(w *warm.Store) error {
+				terminal.Printf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the states in %s.\n", dir, dir.Warm())
+				return do(ctx, warmAtHome{w})
+			})
+		})
+}
+
+// warmAtHome has the states in the home.
+type warmAtHome struct{ store *warm.Store }
+
+func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {
+	return manage.DescribeWarm(h.store.List(), h.store.Rates()), nil
+}
+
+func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCleared, error) {
+	n, bytes := h.store.Clear(func(s *warm.Listed) bool { return model == "" || kit.GoesBy(s.Model, model) })
+	if n == 0 && model != "" {
+		return resource.WarmCleared{}, fmt.Errorf(`there are no states of %s: "lmcaddy warm ls" lists them`, model)
+	}
+	return resource.WarmCleared{Deleted: n, SizeBytes: bytes}, nil
 }
 
 // writeWarm shows states to people, and says of which models none are kept because that doesn't pay.
@@ -108,14 +161,13 @@ func writeStates(out io.Writer, all []resource.WarmState) error {
 	return err
 }
 
-func writeCleared(out io.Writer, c *resource.WarmCleared) error {
-	said := "There was nothing to delete."
-	switch {
-	case c.Deleted == 1:
-		said = fmt.Sprintf("One state was deleted (%s).", kit.Size(c.SizeBytes))
-	case c.Deleted > 1:
-		said = fmt.Sprintf("%d states were deleted (%s).", c.Deleted, kit.Size(c.SizeBytes))
+func clearedInWords(c resource.WarmCleared) string {
+	switch c.Deleted {
+	case 0:
+		return "There was nothing to delete."
+	case 1:
+		return fmt.Sprintf("One state was deleted (%s).", kit.Size(c.SizeBytes))
+	default:
+		return fmt.Sprintf("%d states were deleted (%s).", c.Deleted, kit.Size(c.SizeBytes))
 	}
-	_, err := fmt.Fprintln(out, said)
-	return err
 }

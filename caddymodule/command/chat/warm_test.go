@@ -1,11 +1,19 @@
 package chat
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/warm"
+	"github.com/lmcaddy/lmcaddy/warm/warmtest"
 )
 
 func TestWarm(t *testing.T) {
@@ -37,7 +45,7 @@ No states of conversations are saved.
 None are kept of n: to process its prompts again, 9800 tokens in a second, is faster than to restore states of 131 kB for a token at 200 MB in a second.
 `[1:], ""},
 		"an empty list":       {map[string]string{list: `{"states":[]}`}, []string{"ls"}, "No states of conversations are saved.\n", ""},
-		"an empty one, JSON":  {map[string]string{list: `{"states":[]}`}, []string{"ls", "--json"}, "{\n  \"states\": []\n}\n", ""},
+		"an empty one, JSON":  {map[string]string{list: `{"states":null}`}, []string{"ls", "--json"}, "{\n  \"states\": []\n}\n", ""},
 		"clearing one":        {map[string]string{clear: `{"deleted":1,"size_bytes":1000000}`}, []string{"clear", "m"}, "One state was deleted (1.0 MB).\n", ""},
 		"clearing several":    {map[string]string{clear: `{"deleted":2,"size_bytes":2000000000}`}, []string{"clear"}, "2 states were deleted (2.0 GB).\n", ""},
 		"clearing none":       {map[string]string{clear: `{"deleted":0,"size_bytes":0}`}, []string{"clear"}, "There was nothing to delete.\n", ""},
@@ -49,5 +57,49 @@ None are kept of n: to process its prompts again, 9800 tokens in a second, is fa
 			out, _, err := kittest.TalkTo(t, DefineWarm, tt.answers, tt.arguments...)
 			kittest.WantTalk(t, tt.out, tt.err, out, err)
 		})
+	}
+}
+
+// Without a server, the commands work on the home's folder. The environment is the whole process's, so this test isn't parallel.
+func TestWarm_WithoutAServer(t *testing.T) {
+	dir := home.Dir(t.TempDir())
+	t.Setenv(home.Variable, string(dir))
+	s, err := warm.Open(dir.Warm(), nil, warm.WithClock(func() time.Time { return time.Now().Add(-150 * time.Minute) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"lmcaddy/tinychat", "lmcaddy/tinymoe", "x/y"} {
+		warmtest.Keep(t, s, model, prefix.State{Owner: "ann", Tokens: 700, Bytes: 1e6})
+	}
+	s.Close()
+	run := func(arguments ...string) (string, error) {
+		var out, notes bytes.Buffer
+		cmd := &cobra.Command{Use: "warm"}
+		DefineWarm(cmd)
+		cmd.SetOut(&out)
+		cmd.SetErr(&notes)
+		cmd.SetArgs(arguments)
+		err := cmd.ExecuteContext(t.Context())
+		if err == nil && !strings.Contains(notes.String(), "No lmcaddy is running on "+string(dir)) {
+			t.Errorf("%q: it isn't said that no server runs: %s", arguments, &notes)
+		}
+		return out.String(), err
+	}
+	out, err := run("ls")
+	if err != nil || !strings.Contains(out, "lmcaddy/tinychat  ann    700     1.0 MB  2 hours ago  2 hours ago") || !strings.Contains(out, "Together: 3.0 MB.") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, step := range []struct{ model, out, err string }{
+		{"TinyChat", "One state was deleted (1.0 MB).\n", ""},
+		{"tinychat", "", `there are no states of tinychat`},
+		{"", "2 states were deleted (2.0 MB).\n", ""},
+		{"", "There was nothing to delete.\n", ""},
+	} {
+		arguments := []string{"clear"}
+		if step.model != "" {
+			arguments = append(arguments, step.model)
+		}
+		out, err := run(arguments...)
+		kittest.WantTalk(t, step.out, step.err, out, err)
 	}
 }

@@ -98,11 +98,17 @@ var endpoints = strings.NewReplacer(
 
 var (
 	cancelEndpoint = regexp.MustCompile(`POST /api/v1/models/download/([^/\s]+)/cancel`)
+	hubsStatus     = regexp.MustCompile(`^\S+ answered [0-9]{3} [^:]*: `)
+	noReasoning    = regexp.MustCompile(`^Reasoning setting '([^']*)' is not supported by model '([^']*)'\. Supported settings: (.*)$`)
 	quotedField    = regexp.MustCompile("[\"`][a-z]+(?:(?:_[a-z]+)+[\"`]|[\"`] must )") // of one word, only as a sentence's subject
 )
 
 // inCommands returns a message of the server with commands instead of endpoints, and flags instead of fields.
 func inCommands(cmd *cobra.Command, message string) string {
+	message = hubsStatus.ReplaceAllString(message, "")
+	if cmd.Flags().Lookup("reasoning") != nil {
+		message = noReasoning.ReplaceAllString(message, "$2 doesn't have --reasoning $1; it has $3")
+	}
 	message = endpoints.Replace(cancelEndpoint.ReplaceAllString(message, `"lmcaddy get --cancel $1"`))
 	return quotedField.ReplaceAllStringFunc(message, func(quoted string) string {
 		field, rest, _ := strings.Cut(quoted[1:], quoted[:1])

@@ -20,6 +20,7 @@ func TestInCommands(t *testing.T) {
 		"Cancel it with POST /api/v1/models/download/job_1a/cancel first.": `Cancel it with "lmcaddy get --cancel job_1a" first.`,
 		`"context_length" must be from 1 to 9.`:                            `--context-length must be from 1 to 9.`,
 		"`max_loaded` is 1.":                                               "`max_loaded` is 1.",
+		"https://hub.lan answered 404 Not Found: there is no such model":   "there is no such model",
 	} {
 		if got := inCommands(cmd, message); got != want {
 			t.Errorf("%s: %s, want %s", message, got, want)
