@@ -124,23 +124,23 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 		return err
 	}
 	defer resp.Body.Close()
-	return c.decode(resp, into)
+	return decode(resp, c.Address(), into)
 }
 
 // decode reads a response that isn't a stream.
-func (c *Client) decode(resp *http.Response, into any) error {
+func decode(resp *http.Response, address string, into any) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("the answer of the server at %s was cut off: %w", c.Address(), err)
+		return fmt.Errorf("the answer of the server at %s was cut off: %w", address, err)
 	}
 	if len(answer) > maxAnswer {
-		return fmt.Errorf("the answer of the server at %s is larger than the %d MB that a command reads", c.Address(), maxAnswer>>20)
+		return fmt.Errorf("the answer of the server at %s is larger than the %d MB that a command reads", address, maxAnswer>>20)
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: %w", c.Address(), err)
+		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: %w", address, err)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (c *Client) send(ctx context.Context, method, path, accept string, body any
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, c.refusal(resp)
+	return nil, refusal(resp, c.Address(), c.token != "")
 }
 
 // explain describes why a request got no response.
@@ -186,7 +186,7 @@ func (c *Client) explain(req *http.Request, err error) error {
 	var wrapped *url.Error
 	switch {
 	case errors.As(err, &failed) && (failed.Op == "dial" || failed.Op == "proxyconnect"):
-		return &DownError{Address: c.Address(), Proxy: c.proxyOf(req), Reason: failed}
+		return &DownError{Address: c.Address(), Proxy: proxyOf(c.http.Transport, req), Reason: failed}
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root "+
 			"certificate", c.base, untrusted.Err)
@@ -199,8 +199,8 @@ func (c *Client) explain(req *http.Request, err error) error {
 }
 
 // proxyOf returns the host of the proxy that a request goes through; empty: none.
-func (c *Client) proxyOf(req *http.Request) string {
-	transport, ok := c.http.Transport.(*http.Transport)
+func proxyOf(through http.RoundTripper, req *http.Request) string {
+	transport, ok := through.(*http.Transport)
 	if !ok || transport.Proxy == nil {
 		return ""
 	}

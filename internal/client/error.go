@@ -96,7 +96,7 @@ type Fault struct {
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 
 // refusal converts an error response.
-func (c *Client) refusal(resp *http.Response) error {
+func refusal(resp *http.Response, address string, hasToken bool) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // a part of the body will do
 	var answer struct {
 		Error Fault `json:"error"`
@@ -105,11 +105,11 @@ func (c *Client) refusal(resp *http.Response) error {
 	if json.Unmarshal(body, &answer) == nil && answer.Error.Message != "" {
 		e.Type, e.Code, e.Message = answer.Error.Type, answer.Error.Code, answer.Error.Message
 	} else {
-		e.Message = c.foreign(resp.StatusCode, body)
+		e.Message = foreign(address, resp.StatusCode, body)
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		e.Hint = "give a token of that server with --token or in LM_API_TOKEN"
-		if c.token != "" {
+		if hasToken {
 			e.Hint = "the token that was given, by --token or LM_API_TOKEN, isn't one of that server's"
 		}
 	}
@@ -117,10 +117,10 @@ func (c *Client) refusal(resp *http.Response) error {
 }
 
 // foreign is the message about an answer that isn't from the API, but from another server, or from a proxy before it.
-func (c *Client) foreign(status int, body []byte) string {
+func foreign(address string, status int, body []byte) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	if strings.HasPrefix(text, "Client sent an HTTP request to an HTTPS server") {
-		return fmt.Sprintf("the server at %s speaks TLS: begin its address with https://", c.Address())
+		return fmt.Sprintf("the server at %s speaks TLS: begin its address with https://", address)
 	}
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
@@ -128,5 +128,5 @@ func (c *Client) foreign(status int, body []byte) string {
 	if text == "" || strings.HasPrefix(text, "<") { // a page for browsers
 		text = fmt.Sprintf("%s (%d)", http.StatusText(status), status)
 	}
-	return fmt.Sprintf("what answers at %s isn't lmcaddy, or is a proxy that doesn't reach it: it says %q", c.Address(), text)
+	return fmt.Sprintf("what answers at %s isn't lmcaddy, or is a proxy that doesn't reach it: it says %q", address, text)
 }

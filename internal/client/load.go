@@ -16,7 +16,7 @@ func (c *Client) Load(ctx context.Context, request any, each func(progress float
 	defer resp.Body.Close()
 	var result json.RawMessage
 	if !isEventStream(resp) {
-		err := c.decode(resp, &result)
+		err := decode(resp, c.Address(), &result)
 		return result, err
 	}
 	err = follow(ctx, resp, decoded(func(event struct {
