@@ -74,11 +74,11 @@ func applyTemplate(w http.ResponseWriter, body io.Reader) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	prompt := ""
+	var prompt strings.Builder
 	for _, m := range chat.Messages {
-		prompt += "<" + m.Role + ">" + string(m.Content) + "\n"
+		fmt.Fprintf(&prompt, "<%s>%s\n", m.Role, m.Content)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]string{"prompt": prompt})
+	_ = json.NewEncoder(w).Encode(map[string]string{"prompt": prompt.String()})
 }
 
 // answerChat streams max_tokens events with pauses of seed microseconds: lmcaddy passes on only fields that it knows. If stream is

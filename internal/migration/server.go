@@ -24,7 +24,7 @@ var (
 		"--log-disable", "--offline",
 	}
 	// droppedPairs are those with a value, and what to write into the Caddyfile instead; empty: nothing.
-	droppedPairs = map[string]string{
+	droppedPairs = map[string]string{ //nolint:gosec // names of options, not secrets
 		"--host": "", "--port": "", "-a": "", "--alias": "", "--path": "", "--log-file": "", "--slot-save-path": "", "-to": "", "--timeout": "",
 		"--threads-http": "", "--api-prefix": "", "-hff": "", "--hf-file": "",
 		"--api-key": "lm_auth in the site", "--api-key-file": "lm_auth in the site",
