@@ -99,15 +99,14 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	if bytes.IndexByte(data, '\n') >= 0 { // an event with several data lines
 		data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
 	}
-	if !c.parse(data) {
+	switch {
+	case !c.parse(data):
 		r.fail(translate.Nonsense())
 		return dst
-	}
-	if c.fault != nil {
+	case c.fault != nil:
 		r.fail(faultAmid(c.fault, r.begun))
 		return dst
-	}
-	if c.progress != nil {
+	case c.progress != nil:
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress))
 		return dst
 	}

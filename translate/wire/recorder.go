@@ -197,9 +197,7 @@ func (r *Recorder) event(it translate.Event) {
 		}
 	case translate.Reasoning:
 		if r.isBehind() {
-			if ev.Text = r.again(&r.left.reasoning, ev.Text); ev.Text == "" {
-				return
-			}
+			ev.Text = r.again(&r.left.reasoning, ev.Text)
 			it = ev
 		}
 		if ev.Text != "" {
@@ -209,9 +207,7 @@ func (r *Recorder) event(it translate.Event) {
 		}
 	case translate.Text:
 		if r.isBehind() {
-			if ev.Text = r.again(&r.left.text, ev.Text); ev.Text == "" {
-				return
-			}
+			ev.Text = r.again(&r.left.text, ev.Text)
 			it = ev
 		}
 		if ev.Text != "" {
