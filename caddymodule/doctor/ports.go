@@ -62,5 +62,5 @@ func listener(ctx context.Context, at string) string {
 			}
 		}
 	}
-	return "another program"
+	return "another program, which belongs to another user"
 }

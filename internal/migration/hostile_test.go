@@ -174,7 +174,7 @@ func TestOllama_Damaged(t *testing.T) {
 		[]string{
 			"m:large: ", "m:nothing: it has no file", "m:list: its parameters can't be read", "m:long: its system prompt can't be read",
 			"m:lost: its parameters can't be read", "m:lost: its system prompt can't be read", "m:odd: there is no equivalent of seed, temperature",
-			"m:odd: there is no equivalent of draft, messages", "m:huge: its parameters can't be read",
+			"m:odd: there is no equivalent of draft (import it as a model", "messages (clients send examples)", "m:huge: its parameters can't be read",
 			"library/m: it has two names with different settings, of which the first counts, and not: context_length 8192",
 		})
 }

@@ -326,7 +326,7 @@ func folderName(name string) string {
 var macro = regexp.MustCompile(`\$\{([A-Za-z0-9_.-]+)\}`)
 
 // expand replaces macros and the environment's variables. A macro may have others in it, and each may have another twice, so the
-// result is bounded. What stands for nothing stays.
+// result is bounded. A placeholder without a value stays.
 func (s *swap) expand(text string, macros map[string]any) (string, error) {
 	for range 20 {
 		size, isTooLong := 0, false

@@ -66,12 +66,25 @@ func (c *Config) note(format string, args ...any) {
 	}
 }
 
+// instead says what serves in place of settings that have no equivalent.
+var instead = map[string]string{
+	"concurrencyLimit": "requests wait in a queue (the option queue)", "env": "args --device chooses GPUs",
+	"filters.setParams": "a preset has defaults of requests (the option preset)", "filters.setParamsByID": "a preset has defaults of requests (the option preset)",
+	"messages": "clients send examples", "draft": "import it as a model, and name its key in the option draft_model",
+}
+
 // lacks notes settings that have no equivalent.
 func (c *Config) lacks(of string, settings []string) {
-	if len(settings) > 0 {
-		slices.Sort(settings)
-		c.note("%s: there is no equivalent of %s", of, strings.Join(settings, ", "))
+	if len(settings) == 0 {
+		return
 	}
+	slices.Sort(settings)
+	for i, s := range settings {
+		if serves := instead[s]; serves != "" {
+			settings[i] += " (" + serves + ")"
+		}
+	}
+	c.note("%s: there is no equivalent of %s", of, strings.Join(settings, ", "))
 }
 
 // add adds a model. If there is one with its key, it gets the other names, and those options that it hasn't.

@@ -26,7 +26,8 @@ var (
 	// droppedPairs are those with a value, and what to write into the Caddyfile instead; empty: nothing.
 	droppedPairs = map[string]string{ //nolint:gosec // names of options, not secrets
 		"--host": "", "--port": "", "-a": "", "--alias": "", "--path": "", "--log-file": "", "--slot-save-path": "", "-to": "", "--timeout": "",
-		"--threads-http": "", "--api-prefix": "", "-hff": "", "--hf-file": "",
+		"--threads-http": "", "--api-prefix": "",
+		"-hff": "the key of the model with that quantization (KEY@Q8_0)", "--hf-file": "the key of the model with that quantization (KEY@Q8_0)",
 		"--api-key": "lm_auth in the site", "--api-key-file": "lm_auth in the site",
 		"--ssl-key-file": "https in the site's address", "--ssl-cert-file": "https in the site's address",
 		"-hft": "the option hub with its token", "--hf-token": "the option hub with its token",

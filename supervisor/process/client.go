@@ -79,7 +79,7 @@ func (c *client) askOnce(ctx context.Context, path string, body [][]byte) (statu
 	return readAnswer(resp, maxTrial)
 }
 
-// readAnswer reads an answer, of which so many bytes count at most.
+// readAnswer reads an answer of at most this many bytes.
 func readAnswer(resp *http.Response, most int64) (status int, answer []byte, _ error) {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	return resp.StatusCode, answer, err

@@ -85,7 +85,7 @@ func (s *stepper) serveLoad(w *Waiter) bool {
 //     patience, and is refused.
 //  6. The model may not be loaded, and no restart is due: it is refused.
 //  7. The model has failed and is left alone for longer than patience: it is refused.
-//  8. Nothing holds the load up: it asks for one, which is decided after those who may pass it (decideLoads).
+//  8. Nothing delays the load: it asks for one, which is decided after those who may pass it (decideLoads).
 //  9. Otherwise a restart is due, or the back-off is over soon: it waits.
 func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {

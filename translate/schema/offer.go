@@ -239,7 +239,7 @@ func (n *node) typed(isProperty bool) {
 	}
 }
 
-// firstKind returns the first of the types that a schema names, but for null.
+// firstKind returns the first type that a schema names, other than null.
 func firstKind(kinds *node) *node {
 	for _, kind := range asList(kinds) {
 		if kind.kind == 's' && (kind.text != "null" || !kinds.isList()) {
