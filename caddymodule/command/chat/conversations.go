@@ -203,9 +203,9 @@ time, or all.`
 		}
 		before, which := time.Now().Add(24*time.Hour), "all conversations" // whatever the server's clock says
 		if !*all && len(args) == 0 {
-			old, err := caddy.ParseDuration(*age)
+			old, err := caddy.ParseDuration(kit.InDays(*age))
 			if err != nil || old < 0 {
-				return fmt.Errorf("--older-than is an age such as 30d or 12h, and not %q", *age)
+				return fmt.Errorf("--older-than is an age such as 30d, 2w or 12h, and not %q", *age)
 			}
 			before, which = time.Now().Add(-old), "the conversations that are older than "+*age
 		}

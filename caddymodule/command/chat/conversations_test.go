@@ -151,7 +151,7 @@ func TestConversations_Delete(t *testing.T) {
 		"of a great age":    {[]string{"--older-than", "36499w", "-y"}, "", "is an age such as"},
 		"all":               {[]string{"--all", "--yes"}, "3 conversations deleted.\n", ""},
 		"all, unasked":      {[]string{"--all"}, "", "--yes"},
-		"old ones":          {[]string{"--older-than", "14d", "-y"}, "3 conversations deleted.\n", ""},
+		"old ones":          {[]string{"--older-than", "2w", "-y"}, "3 conversations deleted.\n", ""},
 		"of a wrong age":    {[]string{"--older-than", "soon", "-y"}, "", "such as 30d"},
 		"of a negative age": {[]string{"--older-than", "-1h", "-y"}, "", "such as 30d"},
 		"nothing":           {nil, "", "--older-than"},

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,4 +63,13 @@ func Moment(t *resource.Time) string {
 		return "in " + left
 	}
 	return Ago(t.Time, now)
+}
+
+// InDays returns an age in weeks, such as 2w, in days. Any other is returned as it is.
+func InDays(age string) string {
+	weeks, ok := strings.CutSuffix(age, "w")
+	if n, err := strconv.Atoi(weeks); ok && err == nil {
+		return strconv.Itoa(7*n) + "d"
+	}
+	return age
 }

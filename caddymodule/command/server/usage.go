@@ -34,14 +34,14 @@ usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
 	to := kit.NewConnection(cmd)
 	by := cmd.Flags().String("by", "model", "what to sum up by: model, token or day")
 	since := cmd.Flags().String("since", "30d",
-		"the first day: a number of days, such as 7d, a day such as 2026-01-31, or today")
+		"the first day: a number of days or weeks, such as 7d or 2w, a day such as 2026-01-31, or today")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/usage has it")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(usageWays, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := kit.CheckValue("by", *by, usageWays); err != nil {
 			return err
 		}
-		query := url.Values{"by": {*by}, "since": {*since}}
+		query := url.Values{"by": {*by}, "since": {kit.InDays(*since)}}
 		if *since == "today" {
 			query.Set("since", "1d")
 		} else if _, err := time.Parse(time.DateOnly, *since); err == nil {
