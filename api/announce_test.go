@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -44,7 +45,7 @@ func TestAnnounce_TheResponseIsKnownWhileItIsMade(t *testing.T) {
 	}
 	next := make(chan answer)
 	go func() { next <- s.respond(`"and?"`, `,"previous_response_id":"`+id+`"`) }()
-	eventually(t, "the next request waits", func() bool { return len(s.node.Record.Requests.List()) == 2 })
+	testkit.Eventually(t, "the next request waits", func() bool { return len(s.node.Record.Requests.List()) == 2 })
 	s.fake.Release("half")
 	if _, err := io.ReadAll(rest); err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestAnnounce_Native(t *testing.T) {
 	}
 	next := make(chan answer)
 	go func() { next <- s.native("and?", `,"previous_response_id":"`+id+`"`) }()
-	eventually(t, "the next request waits", func() bool { return len(s.node.Record.Requests.List()) == 2 })
+	testkit.Eventually(t, "the next request waits", func() bool { return len(s.node.Record.Requests.List()) == 2 })
 	s.fake.Release("half")
 	stream.until("chat.end")
 	if got := <-next; got.status != 200 {

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -57,16 +57,6 @@ func outputText(response gjson.Result) string {
 	return response.Get(`output.#(type=="message").content.0.text`).Str
 }
 
-// eventually waits for what no event tells of.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 func TestBackground_IsPolled(t *testing.T) {
 	t.Parallel()
 	script := halfway()
@@ -78,7 +68,7 @@ func TestBackground_IsPolled(t *testing.T) {
 		t.Errorf("during the load, it is %s", is)
 	}
 	s.fake.Release("load")
-	eventually(t, "it is in progress", func() bool { return s.status(path) == "in_progress" })
+	testkit.Eventually(t, "it is in progress", func() bool { return s.status(path) == "in_progress" })
 	s.fake.Wait(t, fakeengine.At("half"))
 	id := strings.TrimPrefix(path, "/v1/responses/")
 	if turn, err := s.node.Stores.Get().Get(t.Context(), "", id); err != nil || turn.Status != store.InProgress || len(turn.In) != 1 {
@@ -259,7 +249,7 @@ func TestBackground_IsDeleted(t *testing.T) {
 	if got := s.do("GET", path, ""); got.status != 404 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	eventually(t, "its memory is free", func() bool { return s.node.Access.Bodies.Held() == 0 })
+	testkit.Eventually(t, "its memory is free", func() bool { return s.node.Access.Bodies.Held() == 0 })
 	if n := s.stored(); n != 0 {
 		t.Errorf("%d turns are stored", n)
 	}
@@ -311,7 +301,7 @@ func TestBackground_CountsUntilItEnds(t *testing.T) {
 	if used := s.usedBy(made.ID, "lmcaddy/tinychat", 1); used.TokensIn != 7 || used.TokensOut != 4 {
 		t.Errorf("used: %+v", used)
 	}
-	eventually(t, "all is given back", func() bool { return s.node.Access.Bodies.Held() == 0 && underway.Load() == 0 })
+	testkit.Eventually(t, "all is given back", func() bool { return s.node.Access.Bodies.Held() == 0 && underway.Load() == 0 })
 	if got := s.respond(`"hi"`, "", bearer...); got.status != 200 {
 		t.Errorf("another request after it: %d %s", got.status, got.body)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -60,15 +61,10 @@ func TestBody_LimitsComeFirst(t *testing.T) {
 		s.part(secret, body[:len(body)-8], "Content-Encoding: gzip", "Content-Length: "+strconv.Itoa(len(body)))
 	}
 	other, _ := s.token(access.Token{})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // until both are admitted
+	testkit.Eventually(t, "both are admitted, and a third isn't without a byte of its body", func() bool {
 		got := read(t, s.part(secret, "", "Expect: 100-continue", "Content-Length: 1000000"))
-		if got.status == 429 && got.code() == "rate_limit_exceeded" && got.header.Get("Retry-After") == "1" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("without a byte of its body: %d %s", got.status, got.body)
-		}
-	}
+		return got.status == 429 && got.code() == "rate_limit_exceeded" && got.header.Get("Retry-After") == "1"
+	})
 	if got := s.with(other, "POST", "/v1/chat/completions", padded("hi", 0)); got.status != 200 {
 		t.Errorf("another's: %d %s", got.status, got.body)
 	}
@@ -96,11 +92,7 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 	for i := range 4 { // a quarter each; alone, each may have more
 		go func() { held <- ask(secrets[i], 1000<<10) }()
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() < 4000<<10; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the bodies of requests under way are not counted")
-		}
-	}
+	testkit.Eventually(t, "the bodies of requests under way are counted", func() bool { return s.node.Access.Bodies.Held() >= 4000<<10 })
 	refused(ask(secrets[0], 200<<10), 503, "server_busy")
 	refused(ask(secrets[4], 200<<10), 503, "server_busy")
 	refused(s.with(secrets[4], "POST", "/api/v1/models/load", padded("wait", 200<<10)), 503, "server_busy")
@@ -110,11 +102,7 @@ func TestBody_MemoryIsBounded(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are never given back", s.node.Access.Bodies.Held())
-		}
-	}
+	testkit.Eventually(t, "no body is counted any more", func() bool { return s.node.Access.Bodies.Held() == 0 })
 }
 
 func TestBody_MemoryOfEachToken(t *testing.T) {
@@ -124,11 +112,7 @@ func TestBody_MemoryOfEachToken(t *testing.T) {
 	other, _ := s.token(access.Token{})
 	body := padded("hi", 900<<10)
 	s.part(greedy, body[:len(body)-8], "Content-Length: "+strconv.Itoa(len(body)))
-	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() < 900<<10; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the body is not read")
-		}
-	}
+	testkit.Eventually(t, "the body is read", func() bool { return s.node.Access.Bodies.Held() >= 900<<10 })
 	if got := s.with(greedy, "POST", "/v1/chat/completions", body); got.status != 429 || got.code() != "rate_limit_exceeded" || got.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}

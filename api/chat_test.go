@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -227,11 +227,7 @@ func TestChat_FaultsOfTheEngine(t *testing.T) {
 func (s *server) awaitHealth() {
 	s.t.Helper()
 	isDead := func(in supervisor.Info) bool { return !fakeengine.Alive(in.PID) }
-	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Overview().Instances, isDead); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatal("a dead instance is still listed")
-		}
-	}
+	testkit.Eventually(s.t, "no dead instance is listed", func() bool { return !slices.ContainsFunc(s.node.Overview().Instances, isDead) })
 }
 
 func TestChat_AnEngineThatHasDiedIsReplacedUnnoticed(t *testing.T) {

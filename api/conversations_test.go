@@ -3,13 +3,13 @@ package api
 import (
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
@@ -205,14 +205,10 @@ func TestNative_StoresWhatWasSaid(t *testing.T) {
 	}
 	_ = stream.resp.Body.Close()
 	var got answer
-	for by := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if got = s.do("GET", "/api/v1/responses/"+id, ""); got.status == 200 {
-			break
-		}
-		if time.Now().After(by) {
-			t.Fatalf("it isn't stored: %d %s", got.status, got.body)
-		}
-	}
+	testkit.Eventually(t, "the response is stored", func() bool {
+		got = s.do("GET", "/api/v1/responses/"+id, "")
+		return got.status == 200
+	})
 	if gjson.Get(got.body, "status").Str != "incomplete" || gjson.Get(got.body, "output").Raw != `[{"type":"message","content":"One two"}]` {
 		t.Errorf("%s", got.body)
 	}
@@ -252,7 +248,7 @@ func TestNative_DiscardsWhatWasSaid(t *testing.T) {
 			}
 			_ = stream.resp.Body.Close()
 			s.native("another", `,"store":false`) // waits for the only slot, until the first request has ended
-			eventually(t, "nothing is stored", func() bool { return s.conversations() == 0 })
+			testkit.Eventually(t, "nothing is stored", func() bool { return s.conversations() == 0 })
 		})
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	difference "github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // endpointsFile is made by this test with -update, from the OpenAPI document.
@@ -177,17 +178,5 @@ func TestEndpoints_AreAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := endpointsPage{doc: gjson.ParseBytes(document)}
-	got := p.write()
-	if *update {
-		if err := os.WriteFile(endpointsFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(endpointsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := difference.Diff(string(want), got); diff != "" {
-		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
-	}
+	testkit.Golden(t, endpointsFile, []byte(p.write()))
 }

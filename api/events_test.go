@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
@@ -154,7 +155,7 @@ func TestEvents_WhatHappensToAModel(t *testing.T) {
 		}
 	}
 	link(t, shipped, filepath.Join(s.node.Home().Models(), "acme", "more", "more.gguf"))
-	eventually(t, "the new model is listed", func() bool { return gjson.Get(s.do("GET", "/api/v1/models", "").body, "models.#").Int() == 2 })
+	testkit.Eventually(t, "the new model is listed", func() bool { return gjson.Get(s.do("GET", "/api/v1/models", "").body, "models.#").Int() == 2 })
 	if all := w.until("models.changed"); all[len(all)-1].Get("model").Str != "acme/more" {
 		t.Error(all)
 	}

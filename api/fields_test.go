@@ -4,17 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -250,10 +249,10 @@ func (s *server) becomes(path, body string) becomes {
 		return b
 	}
 	if id := gjson.Get(got.body, "id").Str; gjson.Get(got.body, "background").Bool() {
-		eventually(s.t, "the response in the background is completed", func() bool { return s.status(path+"/"+id) == "completed" })
+		testkit.Eventually(s.t, "the response in the background is completed", func() bool { return s.status(path+"/"+id) == "completed" })
 	}
 	if id := gjson.Get(got.body, "response_id").Str; gjson.Get(got.body, "status").Str == "in_progress" {
-		eventually(s.t, "the chat in the background is completed", func() bool { return s.status("/api/v1/responses/"+id) == "completed" })
+		testkit.Eventually(s.t, "the chat in the background is completed", func() bool { return s.status("/api/v1/responses/"+id) == "completed" })
 	}
 	for _, ev := range s.fake.Events()[before:] {
 		if ev.Method == http.MethodPost {
@@ -313,17 +312,5 @@ func TestFields_AreAsDocumented(t *testing.T) {
 	for _, f := range slices.Concat(families, ollamaFamilies) { // one after the other: as parallel tests, they would wait for all others
 		describeFields(&page, s, &f)
 	}
-	got := page.String()
-	if *update {
-		if err := os.WriteFile(fieldsFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(fieldsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
-	}
+	testkit.Golden(t, fieldsFile, []byte(page.String()))
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -107,14 +107,10 @@ func TestHealth_SaysWhatIsWrong(t *testing.T) {
 		s.wantHealth("", 200, "ok")
 		s.wantHealth("?ready=true", 503, "failing", node.TroublePreloading)
 		s.fake.Release("load")
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			if status, _ := s.healthOf("?ready=true"); status == 200 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("it is never ready")
-			}
-		}
+		testkit.Eventually(t, "it is ready", func() bool {
+			status, _ := s.healthOf("?ready=true")
+			return status == 200
+		})
 		in := s.node.Instances()
 		if len(in) != 1 {
 			t.Fatalf("%d instances", len(in))

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -139,9 +139,10 @@ func TestInspect_AResponseInTheBackground(t *testing.T) {
 	admin, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeAdmin}})
 	s.do("POST", "/v1/responses", `{"model":"tinychat","background":true,"input":"hi"}`, "X-Request-Id", "back")
 	whole := s.wholeRequest(admin, "back")
-	for deadline := time.Now().Add(time.Minute); whole.Outcome == "" && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	testkit.Eventually(t, "the request has ended", func() bool {
 		whole = s.wholeRequest(admin, "back")
-	}
+		return whole.Outcome != ""
+	})
 	if len(whole.Upstream) != 1 || !strings.Contains(whole.Response.Body, "response.completed") || whole.Client.BodyBytes == 0 {
 		t.Errorf("%+v", whole)
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -121,9 +121,5 @@ func limits(bodies []string) []int {
 // waitIdle waits until no slot of the model is leased.
 func (s *mlxServer) waitIdle() {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); s.node.Instances()[0].InUse > 0; time.Sleep(fakekit.PollEvery) {
-		if time.Now().After(deadline) {
-			s.t.Fatal("a request is still there after a minute")
-		}
-	}
+	testkit.Eventually(s.t, "no request is there any more", func() bool { return s.node.Instances()[0].InUse == 0 })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -185,7 +186,7 @@ func TestOllama_KeepAlive(t *testing.T) {
 	}
 	before := starts()
 	expect(t, s.do("POST", "/api/generate", `{"model":"tinychat","prompt":"hi","keep_alive":0,"stream":false}`), 200, map[string]string{"done_reason": "stop"})
-	eventually(t, "it is unloaded", func() bool { return !s.instance().Exists() })
+	testkit.Eventually(t, "it is unloaded", func() bool { return !s.instance().Exists() })
 	if starts() != before+1 {
 		t.Errorf("it was started %d times", starts()-before)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
@@ -213,7 +214,7 @@ func TestOllamaCopy_NobodyTakesAKeyInAdvance(t *testing.T) {
 	expect(t, s.do("POST", "/api/create", `{"model":"acme/later","from":"tinychat","system":"Obey."}`), 200, nil)
 	expect(t, s.do("POST", "/api/show", `{"model":"acme/later"}`), 200, map[string]string{"details.parent_model": "lmcaddy/tinychat:latest"})
 	link(t, "../testdata/models/lmcaddy/tinymoe/tinymoe-f16.gguf", filepath.Join(s.node.Home().Models(), "acme", "later", "later-f16.gguf"))
-	eventually(t, "the model is found", func() bool { return strings.Contains(s.do("GET", "/api/v1/models", "").body, `"key":"acme/later"`) })
+	testkit.Eventually(t, "the model is found", func() bool { return strings.Contains(s.do("GET", "/api/v1/models", "").body, `"key":"acme/later"`) })
 	expect(t, s.do("POST", "/api/show", `{"model":"acme/later"}`), 200, map[string]string{"details.parent_model": "", "details.parameter_size": "8x145K", "system": ""})
 	expect(t, s.do("POST", "/v1/chat/completions", `{"model":"acme/later","messages":[{"role":"user","content":"hi"}]}`), 200, map[string]string{"model": "acme/later"})
 	sent := s.sent()

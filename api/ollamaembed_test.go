@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -77,7 +78,7 @@ func TestOllamaEmbed_ATextThatIsCutLoadsTheModelOnce(t *testing.T) {
 	link(t, embedding, filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyembed", "e.gguf"))
 	got := s.do("POST", "/api/embed", `{"model":"tinyembed","keep_alive":0,"input":"`+strings.Repeat("word ", 3000)+`"}`)
 	expect(t, got, 200, map[string]string{"embeddings.#": "1"})
-	eventually(t, "it is unloaded", func() bool { return !s.instance().Exists() })
+	testkit.Eventually(t, "it is unloaded", func() bool { return !s.instance().Exists() })
 	starts := 0
 	for _, ev := range s.fake.Events() {
 		if ev.Kind == fakeengine.Started {

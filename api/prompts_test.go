@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -130,7 +131,7 @@ func (s *server) kept(mark string, least int) (conversations []string) {
 	if err := s.node.Push(2, settings); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "the states are kept", func() bool {
+	testkit.Eventually(s.t, "the states are kept", func() bool {
 		conversations = nil
 		for _, state := range s.node.Warm.List() {
 			conversations = append(conversations, state.Conversation)

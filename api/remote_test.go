@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeremote"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
@@ -39,14 +40,7 @@ func remoteConfig(name string, r *fakeremote.Server, prefer int) remote.Config {
 // await waits until the server knows a model.
 func (s *server) await(model string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if s.do("GET", "/v1/models/"+model, "").status == http.StatusOK {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the model %s isn't known", model)
-		}
-	}
+	testkit.Eventually(s.t, "the model "+model+" is known", func() bool { return s.do("GET", "/v1/models/"+model, "").status == http.StatusOK })
 }
 
 func (s *server) say(model, prompt, more string) answer {
@@ -440,11 +434,7 @@ func TestRemote_AReloadKeepsWhatIsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.do("GET", "/v1/models/org/far", ""); got.status == http.StatusOK {
-		for deadline := time.Now().Add(time.Minute); s.do("GET", "/v1/models/org/far", "").status == http.StatusOK; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the models of the remote are still there")
-			}
-		}
+		testkit.Eventually(t, "the models of the remote are gone", func() bool { return s.do("GET", "/v1/models/org/far", "").status != http.StatusOK })
 	}
 	settings.Remotes = []remote.Config{remoteConfig("again", far, 1)}
 	if err := s.node.Push(3, settings); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
@@ -40,7 +41,7 @@ func ids(list []resource.Request) (ids []string) {
 func (s *server) endedAs(secret, id, outcome string) resource.Request {
 	s.t.Helper()
 	var found resource.Request
-	eventually(s.t, id+" has ended", func() bool {
+	testkit.Eventually(s.t, id+" has ended", func() bool {
 		list := s.listed(secret, "")
 		i := slices.IndexFunc(list, func(r resource.Request) bool { return r.ID == id && r.Outcome != "" })
 		if i >= 0 {

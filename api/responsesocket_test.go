@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -220,7 +221,7 @@ func TestResponseSocket_Cancels(t *testing.T) {
 		}
 	}
 	_ = c.CloseNow()
-	eventually(t, "the engine's request is cancelled", func() bool {
+	testkit.Eventually(t, "the engine's request is cancelled", func() bool {
 		for _, ev := range s.fake.Events() {
 			if ev.Kind == fakeengine.Cancelled {
 				return true

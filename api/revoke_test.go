@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 )
@@ -159,11 +160,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 			secret, made := s.token(access.Token{})
 			answered := make(chan answer, 1)
 			go func() { answered <- s.with(secret, "POST", tt.path, tt.body) }()
-			for deadline := time.Now().Add(time.Minute); s.node.Overview().Waiting["lmcaddy/tinychat"] == 0 && tt.script.Load.Gate == ""; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("nobody waits")
-				}
-			}
+			testkit.Eventually(t, "a request waits", func() bool { return s.node.Overview().Waiting["lmcaddy/tinychat"] > 0 || tt.script.Load.Gate != "" })
 			if tt.script.Load.Gate != "" {
 				s.fake.Wait(t, fakeengine.At("never"))
 			}
@@ -182,11 +179,7 @@ func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
 	s := guarded(serve(t, nil))
 	secret, made := s.token(access.Token{})
 	from := s.part(secret, `{"model":`, "Content-Length: 1000")
-	for deadline := time.Now().Add(time.Minute); s.node.Access.Bodies.Held() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the body is not read")
-		}
-	}
+	testkit.Eventually(t, "the body is read", func() bool { return s.node.Access.Bodies.Held() > 0 })
 	if err := s.node.Access.Tokens.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}

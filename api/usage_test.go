@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 )
@@ -22,19 +23,15 @@ import (
 // usedBy is what an owner has used of a model since the start, when it is as much as that many requests.
 func (s *server) usedBy(owner, model string, requests int64) (used store.UsageCount) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // a stream's end is seen before it is counted
+	testkit.Eventually(s.t, "the requests are counted", func() bool { // a stream's end is seen before it is counted
 		s.node.Record.Usage.Totals(func(o, m string, n store.UsageCount) {
 			if o == owner && m == model {
 				used = n
 			}
 		})
-		if used.Requests >= requests {
-			return used
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("of %d requests %d are counted", requests, used.Requests)
-		}
-	}
+		return used.Requests >= requests
+	})
+	return used
 }
 
 func TestUsage_OfEachEndpoint(t *testing.T) {

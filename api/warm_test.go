@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -178,11 +179,7 @@ func TestWarm_AnAnswerOfAnyKindIsSaved(t *testing.T) {
 			if got := s.do("POST", ask[0], fmt.Sprintf(ask[1], strings.Repeat("hi ", 300))); got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
-			for deadline := time.Now().Add(time.Minute); len(s.node.Warm.List()) == 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("waited in vain for a state")
-				}
-			}
+			testkit.Eventually(t, "there is a state", func() bool { return len(s.node.Warm.List()) > 0 })
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -104,7 +105,7 @@ func TestDownloads_GoOnWithTheFirstSettings(t *testing.T) {
 	n, server := withHub(t)
 	server.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
 	job := startDownload(t, n, "acme/tiny-gguf")
-	eventually(t, "something has come", func() bool {
+	testkit.Eventually(t, "something has come", func() bool {
 		now, err := jobsOf(t, n).Get(job.ID)
 		return err == nil && now.DownloadedBytes > 0
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // TestFind_NamesInTheirOrder: what a name means, when several things might have it.
@@ -59,7 +60,7 @@ func TestFind_NamesInTheirOrder(t *testing.T) {
 			t.Errorf("%q: %s %q, error %v, want %s", name, target.Model.Key, target.Instance, err, want)
 		}
 	}
-	eventually(t, "the log says that an alias is another model's key", func() bool { return log.has("an alias has no effect") && log.has("alias=acme/chat-4b") })
+	testkit.Eventually(t, "the log says that an alias is another model's key", func() bool { return log.has("an alias has no effect") && log.has("alias=acme/chat-4b") })
 	s := n.Settings()
 	s.Models = maps.Clone(s.Models)
 	delete(s.Models, "acme/chat-4b")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -72,7 +73,7 @@ func TestForget_ConversationsOfDeletedTurns(t *testing.T) {
 		t.Error("it was deleted twice")
 	}
 	push(t, n, 2, Settings{Store: StoreSettings{Bounds: store.Bounds{Age: time.Nanosecond}}})
-	eventually(t, "old conversations are removed", func() bool {
+	testkit.Eventually(t, "old conversations are removed", func() bool {
 		_, err := n.Stores.Get().Get(t.Context(), "", "other")
 		_, gone := errors.AsType[*store.NotFound](err)
 		return gone && len(n.Warm.List()) < 2
@@ -135,7 +136,7 @@ func TestSweep(t *testing.T) {
 	n := open(t, dir)
 	push(t, n, 1, Settings{})
 	left := []string{valid.ID, "user:ann", "", "stored", "not stored yet"}
-	eventually(t, "what is left over is deleted", func() bool {
+	testkit.Eventually(t, "what is left over is deleted", func() bool {
 		n.Stores.sweep()
 		return len(n.Warm.List()) == len(left)
 	})
@@ -152,7 +153,7 @@ func TestWarm_SettingsAreEnforced(t *testing.T) {
 		warmtest.Keep(t, n.Warm, model, prefix.State{Owner: model})
 	}
 	push(t, n, 2, Settings{Models: map[string]ModelSettings{"tinychat": {Warm: new(false)}}})
-	eventually(t, "the model's states are deleted", func() bool { return len(n.Warm.List()) < 2 })
+	testkit.Eventually(t, "the model's states are deleted", func() bool { return len(n.Warm.List()) < 2 })
 	wantKept(t, n, "warm off of a model", "a/b")
 	push(t, n, 3, Settings{Warm: WarmSettings{Settings: warm.Settings{Off: true}}})
 	wantKept(t, n, "warm off")

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/internal/vram"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -207,7 +208,7 @@ func TestGPU_IsGoneAndComesBack(t *testing.T) {
 	if second.Placed() != "the processor" || !second.IsSplit() || !strings.Contains(args, "--device none") {
 		t.Errorf("the second is on %q, by %s", second.Placed(), args)
 	}
-	eventually(t, "it is said", func() bool {
+	testkit.Eventually(t, "it is said", func() bool {
 		return slices.ContainsFunc(n.Devices.Faults(), func(fault string) bool { return strings.Contains(fault, "doesn't find CUDA0 any more") })
 	})
 	write()

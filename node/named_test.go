@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
@@ -71,7 +72,7 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 		"model=lmcaddy/nobody", "without its draft model", "model=nothing", "two blocks of settings",
 		"no model can be loaded", "llama-server doesn't exist", "mcp_private_hosts has no effect", "mcp_timeout, mcp_idle and mcp_max_rounds have no effect",
 	} {
-		eventually(t, "the log says "+want, func() bool { return log.has(want) })
+		testkit.Eventually(t, "the log says "+want, func() bool { return log.has(want) })
 	}
 
 	var healthy lines

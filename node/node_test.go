@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -18,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -75,15 +75,6 @@ func push(t *testing.T, n *Node, gen uint64, s Settings) {
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 func TestOpen_OneNodeForAHome(t *testing.T) {
 	t.Parallel()
 	dir := home.Dir(filepath.Join(t.TempDir(), "new"))
@@ -137,7 +128,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 		Models:  map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
 	}
 	push(t, n, 1, settings)
-	eventually(t, "the model is loaded", func() bool {
+	testkit.Eventually(t, "the model is loaded", func() bool {
 		all := n.Overview().Instances
 		return len(all) == 1 && all[0].Status == schedule.Ready
 	})
@@ -199,7 +190,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"lmcaddy/tinychat": "lmcaddy/tinychat", "LMCADDY/tinychat:2": "lmcaddy/tinychat:2"} {
-		eventually(t, "the catalog has looked again", func() bool {
+		testkit.Eventually(t, "the catalog has looked again", func() bool {
 			if _, err := n.Models(t.Context()); err != nil { // a listing looks at the disk; what is known is found without
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
 
@@ -26,9 +27,9 @@ func TestNode_SettingsOfModelsOnRemotes(t *testing.T) {
 		ModelsDirs: []string{filepath.Join(t.TempDir(), "none")},
 		Models:     map[string]ModelSettings{"org/far": {Aliases: []string{"gpt"}}, "org/nobody": {}},
 	})
-	eventually(t, "the settings are checked", func() bool { return log.has("a models folder doesn't exist") })
+	testkit.Eventually(t, "the settings are checked", func() bool { return log.has("a models folder doesn't exist") })
 	close(answers)
-	eventually(t, "a model that nobody has is warned of", func() bool { return log.has("model=org/nobody") })
+	testkit.Eventually(t, "a model that nobody has is warned of", func() bool { return log.has("model=org/nobody") })
 	if log.has("model=org/far") {
 		t.Errorf("%s", &log.text)
 	}

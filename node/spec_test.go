@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // In which smaller sizes a model may be loaded beside others: what the configuration gives stays, and the context always.
@@ -31,7 +33,7 @@ func TestSpec_SmallerSizes(t *testing.T) {
 			n := open(t, withModel(t))
 			c.settings.MemoryBudget.Bytes = 300 << 20
 			push(t, n, 1, c.settings)
-			eventually(t, "the budget counts", func() bool { return n.Devices.budget.Load() == c.settings.MemoryBudget.Bytes })
+			testkit.Eventually(t, "the budget counts", func() bool { return n.Devices.budget.Load() == c.settings.MemoryBudget.Bytes })
 			target, err := n.Names.Find(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)

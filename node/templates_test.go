@@ -13,6 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -134,7 +135,7 @@ func TestTemplates_OfMLXModels(t *testing.T) {
 			}()
 			fake.Wait(t, fakekit.At("load"))
 			if c.learns {
-				eventually(t, "it is learnt beside the load", func() bool { return n.Engines.Caps(m).Template != nil })
+				testkit.Eventually(t, "it is learnt beside the load", func() bool { return n.Engines.Caps(m).Template != nil })
 			}
 			fake.Release("load")
 			if err := <-loaded; err != nil {

@@ -11,18 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-)
 
-// within waits until a condition holds, up to a deadline.
-func within(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not yet: %s", what)
-		}
-	}
-}
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
+)
 
 // isGone reports whether no text is left anywhere in the files of a database.
 func isGone(t *testing.T, path string, texts ...string) bool {
@@ -92,7 +83,7 @@ func TestSQLite_WhatIsDeletedIsGone(t *testing.T) {
 	for _, turn := range deleted {
 		must(t, s.Delete(t.Context(), "", turn.ID))
 	}
-	within(t, "deleted texts are gone", func() bool { return isGone(t, at.Path, gone...) })
+	testkit.Eventually(t, "deleted texts are gone", func() bool { return isGone(t, at.Path, gone...) })
 	if found := onDisk(t, at.Path, stay); len(found) != len(stay) {
 		t.Errorf("%d of %d are left of those that weren't deleted", len(found), len(stay))
 	}
@@ -115,7 +106,7 @@ func TestSQLite_WhatIsContinuedIsGoneWithTheLast(t *testing.T) {
 		t.Errorf("the rest of the conversation: %.100q", said)
 	}
 	must(t, s.Delete(t.Context(), "", leaf.ID))
-	within(t, "both are gone", func() bool { return isGone(t, at.Path, "first-words", "last-words") })
+	testkit.Eventually(t, "both are gone", func() bool { return isGone(t, at.Path, "first-words", "last-words") })
 }
 
 // TestSQLite_AReaderDelaysTidying only while it reads.
@@ -137,7 +128,7 @@ func TestSQLite_AReaderDelaysTidying(t *testing.T) {
 			return err
 		})
 	}))
-	within(t, "it is gone", func() bool { return isGone(t, at.Path, "secret") })
+	testkit.Eventually(t, "it is gone", func() bool { return isGone(t, at.Path, "secret") })
 }
 
 // TestSQLite_TidyingEnds: the writer tidies until a reader of old data has ended, and then no more.
@@ -177,12 +168,12 @@ func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
 	for n := range turns {
 		stored(t, s, turn(nil, fmt.Sprint(n)+strings.Repeat("x", each)))
 	}
-	within(t, "it is large", func() bool { return sizeOf(t, at.Path)+sizeOf(t, at.Path+"-wal") > turns*each })
+	testkit.Eventually(t, "it is large", func() bool { return sizeOf(t, at.Path)+sizeOf(t, at.Path+"-wal") > turns*each })
 	removed, err := s.Prune(t.Context(), Bounds{Number: 10})
 	if err != nil || removed != turns-10 {
 		t.Fatalf("%d were removed, %v", removed, err)
 	}
-	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 2<<20 && sizeOf(t, at.Path+"-wal") == 0 })
+	testkit.Eventually(t, "it is small", func() bool { return sizeOf(t, at.Path) < 2<<20 && sizeOf(t, at.Path+"-wal") == 0 })
 	stored(t, s, turn(nil, "afterwards"))
 	sound(t, s)
 }

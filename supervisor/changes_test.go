@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -58,7 +59,7 @@ func TestChanges_OfALife(t *testing.T) {
 		}
 		loaded <- info
 	}()
-	eventually(t, "progress is told", func() bool { return len(o.list()) == 2 })
+	testkit.Eventually(t, "progress is told", func() bool { return len(o.list()) == 2 })
 	fake.Release("loaded")
 	info := <-loaded
 	if t.Failed() {
@@ -70,7 +71,7 @@ func TestChanges_OfALife(t *testing.T) {
 	lease := acquire(t, s, want("a/b", 1))
 	gone := make(chan error, 1)
 	go func() { gone <- s.Unload(t.Context(), "a/b") }()
-	eventually(t, "it is leaving", func() bool { return s.Instances()[0].Status == schedule.Draining })
+	testkit.Eventually(t, "it is leaving", func() bool { return s.Instances()[0].Status == schedule.Draining })
 	if diff := cmp.Diff([]string{"begun a/b", "progress a/b", "loaded a/b", "settings a/b", "leaves a/b unload"}, o.list()); diff != "" {
 		t.Error(diff)
 	}
@@ -103,7 +104,7 @@ func TestChanges_OfFailures(t *testing.T) {
 	told := func() []string { // a load that takes long has progress, too
 		return slices.DeleteFunc(o.list(), func(text string) bool { return strings.HasPrefix(text, changeNames[ChangeProgress]) })
 	}
-	eventually(t, "the crash is told", func() bool { return len(told()) == 5 })
+	testkit.Eventually(t, "the crash is told", func() bool { return len(told()) == 5 })
 	if diff := cmp.Diff([]string{"begun a/bad", "failed a/bad", "begun a/b", "loaded a/b", "gone a/b"}, told()); diff != "" {
 		t.Error(diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -104,7 +105,7 @@ func TestConfined_AnEngineWorks(t *testing.T) {
 			t.Errorf("the engine isn't confined: %v\n%s", err, status)
 		}
 		kill(t, lease.Instance.PID)
-		eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+		testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 	}
 	env := strings.Join(fake.Wait(t, fakeengine.Is(fakeengine.Started)).EnvNames, " ")
 	if !strings.Contains(env, "TMPDIR") {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
 	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -34,7 +35,7 @@ func TestSupervisor_ABareEngine(t *testing.T) {
 		t.Errorf("its batch is %d, want none", first.Instance.Batch)
 	}
 	kill(t, first.Instance.PID)
-	eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+	testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 	works(t, s)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -56,7 +57,7 @@ func TestFault_CrashWhileIdle(t *testing.T) {
 	s, _ := start(t, nil)
 	first := works(t, s)
 	kill(t, first.Instance.PID)
-	eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+	testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 	second := works(t, s)
 	if c := s.Counts()["m"]; second.Instance.PID == first.Instance.PID || c.Crashes != 1 || c.Loads != 2 {
 		t.Errorf("counts %+v", c)
@@ -73,7 +74,7 @@ func TestFault_CrashWhileIdleOfAKeptInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, first.PID)
-	eventually(t, "it is back", func() bool {
+	testkit.Eventually(t, "it is back", func() bool {
 		all := s.Instances()
 		return len(all) == 1 && all[0].ID == "m" && all[0].Status == schedule.Ready && all[0].PID != first.PID
 	})
@@ -121,7 +122,7 @@ func TestFault_WhatWasSentBeforeACrashIsRead(t *testing.T) {
 	defer resp.Body.Close()
 	fake.Wait(t, fakeengine.At("two"))
 	fake.Release("two")
-	eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+	testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 	if said, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(string(said), `"content":" two"`) {
 		t.Errorf("%s, %v", said, err)
 	}
@@ -327,7 +328,7 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 				_, err := s.Acquire(waiting, want("m", 1), nil)
 				ended <- err
 			}()
-			eventually(t, "another waits", func() bool { return s.Overview().Waiting["m"] > 0 })
+			testkit.Eventually(t, "another waits", func() bool { return s.Overview().Waiting["m"] > 0 })
 			for _, end := range []func(){leave, cancel} { // one after the other: else the second may be given what the first returns
 				end()
 				if err := <-ended; !errors.Is(err, context.Canceled) {

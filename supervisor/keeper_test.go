@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -29,7 +30,7 @@ func TestWarm_AConversationOutlivesItsEngine(t *testing.T) {
 		"saved and killed": {soon, func(h *home) {
 			h.kept(1)
 			kill(h.t, h.Instances()[0].PID)
-			eventually(h.t, "it is gone", func() bool { return len(h.Instances()) == 0 })
+			testkit.Eventually(h.t, "it is gone", func() bool { return len(h.Instances()) == 0 })
 		}},
 		"the server was closed": {later, func(h *home) {
 			h.close()
@@ -126,7 +127,7 @@ func TestWarm_ASaveFails(t *testing.T) {
 			}
 			h.empty()
 			if name != "wrong counts" {
-				eventually(t, "it is told", func() bool { return h.log.count("couldn't be saved") == 1 })
+				testkit.Eventually(t, "it is told", func() bool { return h.log.count("couldn't be saved") == 1 })
 			}
 			h.unload()
 			h.kept(0)
@@ -219,7 +220,7 @@ func TestWarm_LeavingDoesNotWaitForEver(t *testing.T) {
 // savedAll waits until no slot is being saved.
 func (h *home) savedAll() {
 	h.t.Helper()
-	eventually(h.t, "no slot is being saved", func() (none bool) {
+	testkit.Eventually(h.t, "no slot is being saved", func() (none bool) {
 		h.look(func() {
 			none = !slices.ContainsFunc(h.state.Instances, func(in *schedule.Instance) bool { return in.IsSaving() })
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
@@ -77,7 +78,7 @@ func TestLease_AnAnswerEndsTheCountOfFailures(t *testing.T) {
 			s, _ := start(t, nil)
 			first := works(t, s)
 			kill(t, first.Instance.PID)
-			eventually(t, "the crash is counted", func() bool { return len(s.Overview().Failing) == 1 })
+			testkit.Eventually(t, "the crash is counted", func() bool { return len(s.Overview().Failing) == 1 })
 			lease := acquire(t, s, want("m", 1))
 			if tt.answered {
 				lease.Answered()

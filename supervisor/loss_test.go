@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -61,7 +62,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 				}
 				lease.Release()
 			}
-			eventually(t, "it is ended", func() bool {
+			testkit.Eventually(t, "it is ended", func() bool {
 				for _, in := range s.Instances() {
 					if in.PID == lease.Instance.PID && in.Status == schedule.Ready {
 						return false

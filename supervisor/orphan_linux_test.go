@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
@@ -87,7 +88,7 @@ func TestFault_WhatAnEngineHasForkedAwayIsEndedWithIt(t *testing.T) {
 		},
 		"it crashes": func(t *testing.T, s *Supervisor, pid int) {
 			kill(t, pid)
-			eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+			testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -68,7 +69,7 @@ func TestPays_NothingIsWrittenToASlowDisk(t *testing.T) {
 	h.unload()
 	h.empty()
 	h.kept(0)
-	eventually(t, "it is remembered, also if the server is killed", func() bool {
+	testkit.Eventually(t, "it is remembered, also if the server is killed", func() bool {
 		_, err := os.Stat(filepath.Join(h.dir, "rates.json"))
 		return err == nil
 	})
@@ -81,7 +82,7 @@ func TestPays_NothingIsWrittenToASlowDisk(t *testing.T) {
 		h.saves = soon
 		h.open()
 		h.say("ann", "three")
-		eventually(t, "the slot isn't saved", func() bool {
+		testkit.Eventually(t, "the slot isn't saved", func() bool {
 			return h.tried() && h.log.count("to process the prompt again is faster than to restore it") > 0
 		})
 	}

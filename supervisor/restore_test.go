@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -141,7 +142,7 @@ func TestWarm_TheClientDisconnectsDuringARestore(t *testing.T) {
 // empty waits until the launch's folder has no file.
 func (h *home) empty() {
 	h.t.Helper()
-	eventually(h.t, "the launch's folder is empty", func() bool {
+	testkit.Eventually(h.t, "the launch's folder is empty", func() bool {
 		left, _ := filepath.Glob(filepath.Join(h.dir, "launch", "*", "*"))
 		return len(left) == 0
 	})

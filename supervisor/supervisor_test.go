@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
@@ -82,16 +82,6 @@ func chat(ctx context.Context, l *Lease) (string, error) {
 	return string(body), err
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 func starts(fake *fakeengine.Engine) []fakeengine.Event {
 	return slices.DeleteFunc(fake.Events(), func(ev fakeengine.Event) bool { return ev.Kind != fakeengine.Started })
 }
@@ -107,7 +97,7 @@ func TestSupervisor_ConfiguresWhileItLaunches(t *testing.T) {
 			loaded <- err
 		}()
 		var gen uint64
-		eventually(t, "it is launched", func() bool {
+		testkit.Eventually(t, "it is launched", func() bool {
 			all := s.Instances()
 			if len(all) == 1 {
 				gen = all[0].Gen
@@ -241,7 +231,7 @@ func TestSupervisor_ACrashIsFollowedByAFreshInstance(t *testing.T) {
 	}
 	first.Release()
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
-	eventually(t, "the dead instance is known to be", func() bool { return len(s.Instances()) == 0 })
+	testkit.Eventually(t, "the dead instance is known to be", func() bool { return len(s.Instances()) == 0 })
 	second := acquire(t, s, want("m", 1))
 	if _, err := chat(t.Context(), second); err != nil {
 		t.Error(err)
@@ -301,7 +291,7 @@ func TestSupervisor_UnloadWaitsForABusyInstance(t *testing.T) {
 	fake.Wait(t, fakeengine.At("answer"))
 	unloaded := make(chan error, 1)
 	go func() { unloaded <- s.Unload(t.Context(), "m") }()
-	eventually(t, "the instance drains", func() bool {
+	testkit.Eventually(t, "the instance drains", func() bool {
 		all := s.Instances()
 		return len(all) == 1 && all[0].Status == schedule.Draining
 	})

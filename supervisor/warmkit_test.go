@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/warm"
@@ -190,7 +191,7 @@ func (h *home) unload() {
 // kept waits until n states are kept.
 func (h *home) kept(n int) {
 	h.t.Helper()
-	eventually(h.t, fmt.Sprintf("%d states are kept; there are %+v", n, h.store.List()), func() bool { return len(h.store.List()) == n })
+	testkit.Eventually(h.t, fmt.Sprintf("%d states are kept; there are %+v", n, h.store.List()), func() bool { return len(h.store.List()) == n })
 }
 
 // counts are what the store has counted for the model.

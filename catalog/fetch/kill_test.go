@@ -16,6 +16,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakehub"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // child downloads a model in a process of its own. It resumes a job, or starts one.
@@ -119,19 +120,15 @@ func (w *world) run(repo string) *exec.Cmd {
 // progresses waits until a checkpoint has more bytes of a file, or the file is complete.
 func (w *world) progresses(name string, than int64) {
 	w.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testkit.Eventually(w, "the download gets further", func() bool {
 		var c checkpoint
 		text, err := os.ReadFile(w.path(name + hub.CheckpointSuffix))
 		if err == nil && json.Unmarshal(text, &c) == nil && c.Done.bytes() > than {
-			return
+			return true
 		}
-		if _, err := os.Stat(w.path(name)); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			w.Fatal("the download gets no further")
-		}
-	}
+		_, err = os.Stat(w.path(name))
+		return err == nil
+	})
 }
 
 // checkpointed returns the spans in a checkpoint, after checking that their bytes are right.

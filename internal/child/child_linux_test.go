@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func TestChild_HasNoBlockedSignals(t *testing.T) {
@@ -53,7 +55,7 @@ func TestGuard_OutlivesASignalToTheGroup(t *testing.T) {
 			if line, err := out.ReadString('\n'); line != "ready\n" {
 				t.Fatalf("%q, %v", line, err)
 			}
-			eventually(t, "the guard is ready", func() bool { return ignores(t, c.guard.cmd.Process.Pid, sig) })
+			testkit.Eventually(t, "the guard is ready", func() bool { return ignores(t, c.guard.cmd.Process.Pid, sig) })
 			if err := syscall.Kill(-int(c.group), sig); err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // The end of a child is noticed before Wait returns.
@@ -21,7 +23,7 @@ func TestHasEnded_SeesAZombie(t *testing.T) {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its end is seen", func() bool { return HasEnded(p) && looksEnded(p) })
+	testkit.Eventually(t, "its end is seen", func() bool { return HasEnded(p) && looksEnded(p) })
 	if _, err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}

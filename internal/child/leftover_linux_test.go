@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // What leaves the group of a killed server's child is ended when the next server starts, by its mark.
@@ -21,7 +23,7 @@ func TestEndLeftovers_EndsWhatHasLeftTheGroup(t *testing.T) {
 			t.Parallel()
 			journal := filepath.Join(t.TempDir(), "journal")
 			_, child, pid := killedParent(t, journal, c.script, c.shell)
-			eventually(t, "the child has ended", func() bool { return isDead(child) })
+			testkit.Eventually(t, "the child has ended", func() bool { return isDead(child) })
 			stranger := startChild(t, shell("cat")) // of no journal
 			if isDead(pid) {
 				t.Fatal("the grandchild hasn't outlived its parents")
@@ -95,11 +97,11 @@ func TestEnviron(t *testing.T) {
 	bare := exec.Command("/bin/sleep", "600")
 	bare.Env = []string{}
 	process = processOf(bare)
-	eventually(t, "it is executed", func() bool {
+	testkit.Eventually(t, "it is executed", func() bool {
 		exe, err := os.Readlink(filepath.Join(process, "exe"))
 		return err == nil && filepath.Base(exe) != filepath.Base(os.Args[0])
 	})
-	eventually(t, "it doesn't change any more", func() bool { return !isChanging(process) })
+	testkit.Eventually(t, "it doesn't change any more", func() bool { return !isChanging(process) })
 	if got := environ(process); len(got) > 0 {
 		t.Errorf("the environment is %q", got)
 	}

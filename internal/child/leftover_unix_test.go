@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // parentVariable makes the test binary a process that starts a child, and that the test kills: the child's journal.
@@ -81,7 +83,7 @@ func TestGuard_OfAKilledParentEndsTheGroup(t *testing.T) {
 	t.Parallel()
 	guard, child, pid := killedParent(t, t.TempDir(), stubborn, guardShell)
 	for what, pid := range map[string]int{"guard": guard, "child": child, "grandchild": pid} {
-		eventually(t, "the "+what+" has ended", func() bool { return isDead(pid) })
+		testkit.Eventually(t, "the "+what+" has ended", func() bool { return isDead(pid) })
 	}
 }
 
@@ -131,7 +133,7 @@ func TestEndLeftovers_EndsTheGroupOfWhatIsRecordedAndNoStranger(t *testing.T) {
 	if !isDead(leftover) {
 		t.Error("the child that was left behind is still there")
 	}
-	eventually(t, "its group has ended as well", func() bool { return isDead(pid) && isDead(guard.cmd.Process.Pid) })
+	testkit.Eventually(t, "its group has ended as well", func() bool { return isDead(pid) && isDead(guard.cmd.Process.Pid) })
 	if isDead(stranger.PID) {
 		t.Error("a stranger was ended")
 	}

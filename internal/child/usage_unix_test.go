@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func TestUsage(t *testing.T) {
@@ -29,7 +31,7 @@ func TestUsage(t *testing.T) {
 		group.Kill()
 		_ = cmd.Wait()
 	}()
-	eventually(t, "what it has started is counted", func() bool {
+	testkit.Eventually(t, "what it has started is counted", func() bool {
 		used := group.Usage(t.Context(), cmd.Process.Pid)
 		return used.CPU >= 100*time.Millisecond && used.Resident > 0
 	})

@@ -15,13 +15,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func init() {
@@ -350,9 +350,5 @@ func TestFilter_EndsWithWhatItConfines(t *testing.T) {
 		t.Errorf("%d judges while a thread is confined; %v", got, err)
 	}
 	end()
-	for deadline := time.Now().Add(time.Minute); judges(t) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d judges are left", judges(t))
-		}
-	}
+	testkit.Eventually(t, "no judge is left", func() bool { return judges(t) == 0 })
 }

@@ -243,16 +243,6 @@ func names(tools []mcploop.Tool) []string {
 	return all
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s didn't happen", what)
-		}
-	}
-}
-
 // overHTTP are the ways to serve over HTTP.
 func overHTTP(t *testing.T) map[string]string {
 	t.Helper()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func TestSession_OverAllTransports(t *testing.T) {
@@ -53,7 +55,7 @@ func exercise(t *testing.T, s *Session) {
 			t.Errorf("%s returned %s (error: %v), want %s (error: %v)", call.tool, got.Content, got.IsError, call.want, call.isError)
 		}
 	}
-	eventually(t, "the new list of tools", func() bool {
+	testkit.Eventually(t, "the new list of tools", func() bool {
 		tools, err := s.Tools(t.Context())
 		return err == nil && slices.Equal(names(tools), []string{"echo", "fail", "grow", "grown"})
 	})

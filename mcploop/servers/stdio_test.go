@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // started returns how many processes have written themselves into a file.
@@ -120,7 +122,7 @@ func TestStdio_CancelingTellsTheServer(t *testing.T) {
 	s := plugin(t, p, "one")
 	sees := func(what string) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		testkit.Eventually(t, what, func() bool {
 			content, err := os.ReadFile(seen)
 			return err == nil && strings.Contains(string(content), what)
 		})
@@ -177,7 +179,7 @@ func TestStdio_AHungServerIsStartedAgain(t *testing.T) {
 	_, err := s.Call(t.Context(), "deaf", nil)
 	refused(t, err, "didn't answer within 50ms")
 	p.Set(Settings{CallTimeout: time.Minute}) // or the next one might be slow to answer, too
-	eventually(t, "an answer", func() bool {
+	testkit.Eventually(t, "an answer", func() bool {
 		_, err := s.Call(t.Context(), "any", nil)
 		return err == nil
 	})

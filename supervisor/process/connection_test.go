@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/testing/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -149,11 +149,7 @@ func TestPost_AConnectionThatTheEngineJustCloses(t *testing.T) {
 				if diff := cmp.Diff([]string{body}, bodies); diff != "" {
 					t.Errorf("bodies that arrived (-want +got):\n%.300s", diff)
 				}
-				for deadline := time.Now().Add(time.Minute); memory.retained.Load() != memory.released.Load(); time.Sleep(time.Millisecond) {
-					if time.Now().After(deadline) {
-						t.Fatal("somebody reads the body for ever")
-					}
-				}
+				testkit.Eventually(t, "nobody reads the body any more", func() bool { return memory.retained.Load() == memory.released.Load() })
 				if n := memory.retained.Load(); (n > 0) != (size > 64<<10) { // a small one is copied
 					t.Errorf("it was retained %d times", n)
 				}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
@@ -94,11 +95,7 @@ func TestConfined_TheServerIsNot(t *testing.T) {
 	}
 	all.Wait()
 	manyThreads(t, 64)
-	for deadline := time.Now().Add(time.Minute); confinedThreads(t) > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d threads of ours are confined", confinedThreads(t)-before)
-		}
-	}
+	testkit.Eventually(t, "no more threads of ours are confined", func() bool { return confinedThreads(t) <= before })
 }
 
 // likeCUDA is the argument with which this test's binary does what CUDA does when it is initialized.

@@ -17,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemlx"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -50,11 +51,7 @@ func (o *output) String() string {
 // until waits until a text was printed.
 func (o *output) until(t *testing.T, want string) {
 	t.Helper()
-	for late := time.Now().Add(patience); !strings.Contains(o.String(), want); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("%q was never printed:\n%s", want, o.String())
-		}
-	}
+	testkit.Eventually(t, want+" is printed", func() bool { return strings.Contains(o.String(), want) })
 }
 
 // process is a started server.
