@@ -41,7 +41,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, isMessage bool) {
 	c.IsMessage, c.AnswerMessage = isMessage, func(w http.ResponseWriter, r *http.Request) { a.answer(w, r, true) }
 	defer c.Cancel(nil)
 	defer c.Client.Close()
-	setRequestID(c)
+	setHeader(c)
 	endpoint.BeginTrace(c)
 	defer c.End()
 	defer recoverPanic(c)
@@ -84,8 +84,9 @@ func answerCall(c *endpoint.Call) error {
 	return found.Endpoint(c)
 }
 
-func setRequestID(c *endpoint.Call) {
+func setHeader(c *endpoint.Call) {
 	c.Writer.Header().Set("X-Request-Id", c.ID)
+	c.Writer.Header().Set("X-Content-Type-Options", "nosniff") // or a browser could take a model's words for a page
 	if c.Dialect == anthropic.Dialect {
 		c.Writer.Header().Set("Request-Id", c.ID)
 	}
@@ -143,7 +144,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *access.Iden
 		err = c.Authorize(who, needed)
 	}
 	if err != nil {
-		setRequestID(c)
+		setHeader(c)
 		share(c) // or an allowed web page could not read the error
 		c.Fail(err)
 		c.Settle()

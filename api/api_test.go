@@ -74,8 +74,9 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 			if got.status != tt.status || !strings.Contains(got.body, tt.want) {
 				t.Errorf("%d %s, want %d with %s", got.status, got.body, tt.status, tt.want)
 			}
-			if got.header.Get("X-Request-Id") == "" || got.header.Get("Content-Type") != endpoint.TypeJSON {
-				t.Errorf("header %v", got.header)
+			h := got.header
+			if h.Get("X-Request-Id") == "" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Type") != endpoint.TypeJSON {
+				t.Errorf("header %v", h)
 			}
 			if (got.status == 405) != (got.header.Get("Allow") != "") {
 				t.Errorf("Allow is %q with status %d", got.header.Get("Allow"), got.status)
