@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -157,9 +158,19 @@ func Invalid(code, param, message string) *Error {
 	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
 }
 
+// Refused returns an error that begins with the quoted name of the field: says, which is formatted, follows it.
+func Refused(code, param, says string, args ...any) *Error {
+	return Invalid(code, param, `"`+param+`" `+fmt.Sprintf(says, args...))
+}
+
+// BadValue is [Refused] with the code "invalid_value".
+func BadValue(param, says string, args ...any) *Error {
+	return Refused("invalid_value", param, says, args...)
+}
+
 // Missing returns the error about a required field that is missing.
 func Missing(param string) *Error {
-	return Invalid("missing_required_parameter", param, `"`+param+`" is required`)
+	return Refused("missing_required_parameter", param, "is required")
 }
 
 // Overflow returns the error of a prompt that is longer than the context.

@@ -52,7 +52,7 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	case !isOfType(given, jsonbody.AnArray):
 		return nil, jsonbody.WrongJSON("messages", "an array", given)
 	case len(body.Messages) == 0:
-		return nil, translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+		return nil, translate.BadValue("messages", "must hold at least one message.")
 	case len(body.Messages) > request.MaxMessages:
 		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(request.MaxMessages)+" messages.")
 	}

@@ -126,7 +126,7 @@ func (s *Scanner) moreMembers(depth, first int, value func(name []byte, from int
 		name := Unquoted(s.Data[from:s.Pos])
 		if !s.Lenient && !names.add(name) {
 			if depth == 0 {
-				return translate.Invalid("duplicate_field", string(name), `"`+string(name)+`" is given twice in the request body.`)
+				return translate.Refused("duplicate_field", string(name), "is given twice in the request body.")
 			}
 			return translate.Invalid("duplicate_field", "", `"`+string(name)+`" is given twice in one object of the request body.`)
 		}

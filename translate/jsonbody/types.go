@@ -14,7 +14,7 @@ func WrongType(key, want string, got gjson.Result) *translate.Error {
 	if !got.Exists() {
 		return translate.Missing(key)
 	}
-	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
+	return translate.Refused("invalid_type", key, "must be %s, not %s.", want, TypeName(got))
 }
 
 // WrongJSON is [WrongType] of a field that is given as JSON.

@@ -56,13 +56,13 @@ var chatSampling = sampling.With(request.Numbers(
 )).With(request.Fields{
 	"reasoning_format": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
 		if v.Type != gjson.String || !slices.Contains([]string{"auto", "none", "deepseek", "deepseek-legacy"}, v.Str) {
-			return translate.Invalid("invalid_value", "reasoning_format", `"reasoning_format" must be "auto", "none", "deepseek" or "deepseek-legacy".`)
+			return translate.BadValue("reasoning_format", `must be "auto", "none", "deepseek" or "deepseek-legacy".`)
 		}
 		return nil
 	},
 	"reasoning_budget_message": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
 		if v.Type != gjson.String || len(v.Str) > maxBudgetMessage {
-			return translate.Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+strconv.Itoa(maxBudgetMessage)+` bytes.`)
+			return translate.BadValue("reasoning_budget_message", "must be a string of at most %d bytes.", maxBudgetMessage)
 		}
 		return nil
 	},
@@ -84,11 +84,11 @@ func shortStrings(name string, v gjson.Result, most, longest int) *translate.Err
 	items := jsonbody.AtMost(most, v)
 	for _, s := range items {
 		if s.Type != gjson.String || len(s.Str) > longest {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must hold strings of at most `+strconv.Itoa(longest)+` bytes.`)
+			return translate.BadValue(name, "must hold strings of at most %d bytes.", longest)
 		}
 	}
 	if len(items) > most {
-		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(most)+` strings.`)
+		return translate.BadValue(name, "must hold at most %d strings.", most)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func parseWindow(name string) request.Field {
 		}
 		switch {
 		case v.Num < -1:
-			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 0 to the context's length in tokens, or -1 for the whole context.`)
+			return translate.BadValue(name, "must be from 0 to the context's length in tokens, or -1 for the whole context.")
 		case v.Num < 0, v.Num > float64(most):
 			e.Set(name, strconv.Itoa(most))
 		}
@@ -139,7 +139,7 @@ func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *transla
 			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
 		}
 	case len(v.Str) > maxGrammar:
-		return translate.Invalid("invalid_value", "grammar", `"grammar" must have at most `+strconv.Itoa(maxGrammar)+` bytes.`)
+		return translate.BadValue("grammar", "must have at most %d bytes.", maxGrammar)
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Erro
 	values := from.get(argumentsField)
 	for _, own := range templateOwn {
 		if values.Get(own).Exists() {
-			return translate.Invalid("invalid_value", argumentsField, `"`+argumentsField+`" must not have "`+own+`": the engine of the model sets that.`)
+			return translate.BadValue(argumentsField, `must not have "%s": the engine of the model sets that.`, own)
 		}
 	}
 	return w.checkBias(from.get("logit_bias"))

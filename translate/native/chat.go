@@ -78,7 +78,7 @@ func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 			return jsonbody.WrongType(name, "a string", previous)
 		}
 		if !strings.HasPrefix(previous.Str, responsePrefix) {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must be the id of an earlier response; those start with "`+responsePrefix+`".`)
+			return translate.BadValue(name, `must be the id of an earlier response; those start with "%s".`, responsePrefix)
 		}
 		c.Previous = previous.Str
 	}

@@ -76,7 +76,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 	var all request.Images
 	for part := range jsonbody.Elements(input) {
 		if len(item.Parts) == request.MaxParts {
-			return item, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
+			return item, translate.BadValue("input", "must hold at most %d items.", request.MaxParts)
 		}
 		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)
@@ -85,7 +85,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 		}
 	}
 	if len(item.Parts) == 0 {
-		return item, translate.Invalid("invalid_value", "input", `"input" must hold at least one item.`)
+		return item, translate.BadValue("input", "must hold at least one item.")
 	}
 	return item, nil
 }
@@ -100,7 +100,9 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 	)
 	switch {
 	case jsonbody.IsGiven(role) && jsonbody.Unquote(role) != string(translate.RoleUser):
-		return part, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
+		return part, translate.BadValue(where+".role",
+			`must be "user", or left out: the server keeps what the model said. Continue a conversation with `+
+				`"previous_response_id", and give instructions in "system_prompt".`)
 	case given == nil:
 		return part, translate.Missing(where + ".type")
 	case given[0] != '"':
@@ -118,7 +120,7 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(url))
 		}
 	default:
-		err = translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind+`".`)
+		err = translate.BadValue(where+".type", `must be "message", "text" or "image", not "%s".`, kind)
 	}
 	return part, err
 }

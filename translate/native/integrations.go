@@ -25,7 +25,7 @@ func (c *Chat) parseIntegrations(body *jsonbody.Body) *translate.Error {
 	case !v.IsArray():
 		return jsonbody.WrongType(name, "an array", v)
 	case len(all) > request.MaxServers:
-		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(request.MaxServers)+` integrations.`)
+		return translate.BadValue(name, "must hold at most %d integrations.", request.MaxServers)
 	}
 	for i, one := range all {
 		server := request.MCPServer{Param: name + "[" + strconv.Itoa(i) + "]"}
@@ -37,7 +37,7 @@ func (c *Chat) parseIntegrations(body *jsonbody.Body) *translate.Error {
 		}
 		for _, other := range c.Integrations {
 			if other.Provider == server.Provider {
-				return translate.Invalid("invalid_value", server.Param, `"`+server.Param+`" is the same as "`+other.Param+`": name each server once.`)
+				return translate.BadValue(server.Param, `is the same as "%s": name each server once.`, other.Param)
 			}
 		}
 		c.Integrations = append(c.Integrations, server)
@@ -71,7 +71,7 @@ func parseIntegration(server *request.MCPServer, v gjson.Result) *translate.Erro
 			return err
 		}
 	default:
-		return translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "plugin" or "ephemeral_mcp".`)
+		return translate.BadValue(where+".type", `must be "plugin" or "ephemeral_mcp".`)
 	}
 	if allowed := v.Get("allowed_tools"); allowed.Type != gjson.Null {
 		server.Restricted = true

@@ -40,7 +40,7 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 	case err != nil:
 		return nil, err
 	case given && (n < 0 || n > math.MaxInt32):
-		return nil, translate.Invalid("invalid_value", "dimensions", `"dimensions" must be from 0, for all of them, to `+strconv.Itoa(math.MaxInt32)+`.`)
+		return nil, translate.BadValue("dimensions", "must be from 0, for all of them, to %d.", math.MaxInt32)
 	}
 	e.Dimensions = n
 	input := body.Value("input")
@@ -60,9 +60,9 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 			return nil, translate.Invalid("invalid_type", at, "invalid input type: \""+at+"\" must be a string")
 		case len(text) == len(`""`):
 			at := inputAt(i)
-			return nil, translate.Invalid("invalid_value", at, `"`+at+`" must not be empty.`)
+			return nil, translate.BadValue(at, "must not be empty.")
 		case i == maxInputs:
-			return nil, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
+			return nil, translate.BadValue("input", "must hold at most %d texts. Send several requests.", maxInputs)
 		}
 		e.Inputs = append(e.Inputs, text)
 	}

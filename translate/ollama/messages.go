@@ -31,7 +31,7 @@ func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *t
 	for i, at := range body.Messages {
 		c.index = i
 		if i == request.MaxMessages {
-			return c.out, translate.Invalid("invalid_value", "messages", `"messages" must hold at most `+strconv.Itoa(request.MaxMessages)+` messages.`)
+			return c.out, translate.BadValue("messages", "must hold at most %d messages.", request.MaxMessages)
 		}
 		if err := c.message(body.Raw[at.From:at.To]); err != nil {
 			return c.out, err
@@ -103,7 +103,7 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	word := strings.ToLower(given)
 	switch {
 	case !slices.Contains(roles, word):
-		return translate.Invalid("invalid_value", c.path(".role"), `"`+c.path(".role")+`" must be "system", "user", "assistant" or "tool", not `+translate.QuoteShort(given)+`.`)
+		return translate.BadValue(c.path(".role"), `must be "system", "user", "assistant" or "tool", not %s.`, translate.QuoteShort(given))
 	case jsonbody.IsGiven(m.content) && !isString(m.content):
 		return jsonbody.WrongJSON(c.path(".content"), "a string", m.content)
 	}
@@ -168,7 +168,7 @@ func (c *conversation) assistant(m *messageFields) *translate.Error {
 	}
 	calls := jsonbody.ElementsAtMost(request.MaxCalls, m.calls)
 	if len(calls) > request.MaxCalls {
-		return translate.Invalid("invalid_value", c.path(".tool_calls"), `"`+c.path(".tool_calls")+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
+		return translate.BadValue(c.path(".tool_calls"), "must hold at most %d calls.", request.MaxCalls)
 	}
 	if len(m.thinking) > len(`""`) && isString(m.thinking) {
 		c.out.Member("reasoning_content", m.thinking)

@@ -104,7 +104,7 @@ func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
 		}
 	}
 	if len(stops) > request.MaxStops || !request.AreStops(r.Chat.Stops) {
-		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxStops)+` strings, of `+strconv.Itoa(request.MaxStopBytes)+` bytes in all.`)
+		return translate.BadValue(path, "must hold at most %d strings, of %d bytes in all.", request.MaxStops, request.MaxStopBytes)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (r *Request) parseWhole(name, path string, v gjson.Result) *translate.Error
 	n := int(v.Num)
 	switch {
 	case name == "num_ctx" && n > maxContext:
-		return translate.Invalid("invalid_value", path, `"`+path+`" must be at most `+strconv.Itoa(maxContext)+`.`)
+		return translate.BadValue(path, "must be at most %d.", maxContext)
 	case name == "num_ctx":
 		r.Context = max(0, n)
 	case n > 0:

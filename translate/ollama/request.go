@@ -224,11 +224,11 @@ func parseTool(path string, tool gjson.Result, work *schema.Work) (request.Tool,
 	case !tool.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
 	case kind.Type != gjson.Null && kind.String() != "" && kind.String() != "function":
-		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function".`)
+		return request.Tool{}, translate.BadValue(path+".type", `must be "function".`)
 	case !function.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path+".function", "an object", function)
 	case name.Type != gjson.String || name.Str == "" || len(name.Str) > jsonbody.MaxNameLength:
-		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must be a name of at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+		return request.Tool{}, translate.BadValue(path+".function.name", "must be a name of at most %d bytes.", jsonbody.MaxNameLength)
 	case description.Type != gjson.String && description.Type != gjson.Null:
 		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
 	case !request.IsSchema(parameters):
@@ -247,7 +247,7 @@ func (r *Request) parseFormat(body *jsonbody.Body) *translate.Error {
 		r.edit.Set("response_format", `{"type":"json_object"}`)
 		return nil
 	case !format.IsObject():
-		return translate.Invalid("invalid_value", "format", `"format" must be "json" or a JSON schema, not `+translate.QuoteShort(format.String())+`.`)
+		return translate.BadValue("format", `must be "json" or a JSON schema, not %s.`, translate.QuoteShort(format.String()))
 	}
 	made, err := r.Chat.Format(format, "format")
 	r.edit.Set("response_format", made)
@@ -265,7 +265,7 @@ func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
 		return nil
 	case think.Type == gjson.True, think.Type == gjson.String && thinkLevels[think.Str]:
 	default:
-		return translate.Invalid("invalid_value", "think", `"think" must be true, false, "low", "medium", "high" or "max".`)
+		return translate.BadValue("think", `must be true, false, "low", "medium", "high" or "max".`)
 	}
 	if !r.caps.Thinks() {
 		return LacksSupport(r.Model, "thinking")

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -74,7 +73,7 @@ func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 	case err != nil:
 		return err
 	case given && (n < 1 || n > maxChatChoices):
-		return translate.Invalid("invalid_value", "n", `"n" must be from 1 to `+strconv.Itoa(maxChatChoices)+`.`)
+		return translate.BadValue("n", "must be from 1 to %d.", maxChatChoices)
 	case given:
 		c.N = n
 		c.Edit.Remove("n") // each choice is a request of its own
@@ -83,7 +82,7 @@ func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 		if n, given, err := body.Int(name); err != nil {
 			return err
 		} else if given && n == 0 {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+strconv.Itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
+			return translate.BadValue(name, "must be from 1 to %d, or -1 for no limit, not 0.", math.MaxInt32)
 		}
 	}
 	if err := request.RenamePenalty(body, &c.Edit); err != nil {
@@ -103,7 +102,7 @@ func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	case err != nil:
 		return err
 	case given && !wanted && top != 0:
-		return translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
+		return translate.BadValue("top_logprobs", `needs "logprobs" to be true.`)
 	case wanted:
 		c.Logprobs, c.OnlyChosen = true, top == 0
 	case c.caps.ChatFields["n_probs"] != nil: // asks for log probabilities, too
@@ -126,7 +125,7 @@ func (c *chatParser) parseEffort(body *jsonbody.Body) *translate.Error {
 	rank := slices.Index(request.Efforts, effort)
 	switch {
 	case rank < 0:
-		return translate.Invalid("invalid_value", "reasoning_effort", `"reasoning_effort" must be one of: `+strings.Join(request.Efforts, ", ")+`.`)
+		return translate.BadValue("reasoning_effort", "must be one of: %s.", strings.Join(request.Efforts, ", "))
 	case len(offered) == 0:
 		c.Edit.Remove("reasoning_effort")
 	case !slices.Contains(offered, effort):
@@ -157,11 +156,12 @@ func parseTemplate(body *jsonbody.Body) *translate.Error {
 		return jsonbody.WrongType(name, "an object", v)
 	}
 	if size := jsonbody.SizeOf(v); size.Values > maxTemplateValues || size.Depth > maxTemplateDepth || len(raw) > maxTemplateBytes {
-		return translate.Invalid("invalid_value", name, `"`+name+`" must have at most `+strconv.Itoa(maxTemplateValues)+` values, `+strconv.Itoa(maxTemplateDepth)+` levels and `+strconv.Itoa(maxTemplateBytes)+` bytes.`)
+		return translate.BadValue(name,
+			"must have at most %d values, %d levels and %d bytes.", maxTemplateValues, maxTemplateDepth, maxTemplateBytes)
 	}
 	for _, own := range templateOwn {
 		if v.Get(own).Exists() {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must not have "`+own+`": the engine sets that.`)
+			return translate.BadValue(name, `must not have "%s": the engine sets that.`, own)
 		}
 	}
 	if thinks := v.Get("enable_thinking"); thinks.Exists() && !thinks.IsBool() && thinks.Type != gjson.Null {
@@ -178,18 +178,19 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	}
 	format := gjson.ParseBytes(value)
 	if c.hasGrammar(body) && format.Get("type").Str != "text" {
-		return translate.Invalid("invalid_value", "grammar", `"grammar" and "response_format" can't be combined: leave out one of them.`)
+		return translate.BadValue("grammar", `and "response_format" can't be combined: leave out one of them.`)
 	}
 	switch kind := format.Get("type"); {
 	case kind.Type != gjson.String:
-		return translate.Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)
+		return translate.Refused("missing_required_parameter", "response_format.type",
+			`is required: "text", "json_schema" or "json_object".`)
 	case kind.Str == "text":
 		c.Edit.Remove("response_format")
 		return nil
 	case kind.Str == "json_object":
 		return c.jsonObject(format.Get("schema"))
 	case kind.Str != "json_schema":
-		return translate.Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "`+kind.Str+`".`)
+		return translate.BadValue("response_format.type", `must be "text", "json_schema" or "json_object", not "%s".`, kind.Str)
 	}
 	holder := format.Get("json_schema")
 	schema := holder.Get("schema")

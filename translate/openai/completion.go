@@ -62,9 +62,10 @@ func (c *completionParser) parseCounts(body *jsonbody.Body) *translate.Error {
 	case !given:
 		c.BestOf = c.N
 	case c.BestOf < c.N:
-		return translate.Invalid("invalid_value", "best_of", `"best_of" must be from "n", which is `+strconv.Itoa(c.N)+`, to `+strconv.Itoa(maxChoices)+`.`)
+		return translate.BadValue("best_of", `must be from "n", which is %d, to %d.`, c.N, maxChoices)
 	case c.BestOf > c.N && stream:
-		return translate.Invalid("invalid_value", "best_of", `"best_of" can't be streamed, since which answers are best is known only at the end: leave out "best_of" or "stream".`)
+		return translate.BadValue("best_of",
+			`can't be streamed, since which answers are best is known only at the end: leave out "best_of" or "stream".`)
 	}
 	if c.BestOf > maxChoices/len(c.Prompts) {
 		param := "n"
@@ -92,7 +93,7 @@ func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) 
 		return err
 	}
 	if c.Suffix, err = body.String("suffix"); err == nil && c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
-		err = translate.Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
+		err = translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`)
 	}
 	return err
 }
@@ -103,11 +104,11 @@ func (c *completionParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 		return err
 	}
 	if c.Logprobs = n; n > request.MaxLogprobs {
-		return translate.Invalid("invalid_value", "logprobs", `"logprobs" must be from 0 to `+strconv.Itoa(request.MaxLogprobs)+`.`)
+		return translate.BadValue("logprobs", "must be from 0 to %d.", request.MaxLogprobs)
 	}
 	if c.Echo {
-		return translate.Invalid("unsupported_value", "logprobs",
-			`"logprobs" can't be had together with "echo": the engine tells no log probabilities of a prompt's tokens. Leave out one of the two.`)
+		return translate.Refused("unsupported_value", "logprobs",
+			`can't be had together with "echo": the engine tells no log probabilities of a prompt's tokens. Leave out one of the two.`)
 	}
 	return nil
 }
@@ -127,14 +128,15 @@ func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *trans
 	var all []json.RawMessage
 	for item := range jsonbody.Elements(raw) {
 		if item[0] != '"' && !areTokens(item) || len(all) > 0 && (item[0] == '"') != (all[0][0] == '"') {
-			return nil, translate.Invalid("invalid_type", key, `"`+key+`" must be a string, an array of strings, an array of token ids, or an array of such arrays.`)
+			return nil, translate.Refused("invalid_type", key,
+				"must be a string, an array of strings, an array of token ids, or an array of such arrays.")
 		}
 		if all = append(all, item); len(all) > most {
 			break
 		}
 	}
 	if len(all) == 0 {
-		return nil, translate.Invalid("invalid_value", key, `"`+key+`" must not be empty.`)
+		return nil, translate.BadValue(key, "must not be empty.")
 	}
 	return all, nil
 }
@@ -155,7 +157,7 @@ func areTokens(value []byte) bool {
 func count(body *jsonbody.Body, key string, least, most int) (n int, given bool, err *translate.Error) {
 	n, given, err = body.Int(key)
 	if err == nil && given && n < least {
-		return 0, false, translate.Invalid("invalid_value", key, `"`+key+`" must be from `+strconv.Itoa(least)+` to `+strconv.Itoa(most)+`.`)
+		return 0, false, translate.BadValue(key, "must be from %d to %d.", least, most)
 	}
 	return n, given, err
 }

@@ -21,11 +21,11 @@ func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) 
 		return nil, err
 	}
 	if len(inputs) > maxInputs {
-		return nil, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
+		return nil, translate.BadValue("input", "must hold at most %d texts. Send several requests.", maxInputs)
 	}
 	for _, input := range inputs {
 		if string(input) == `""` {
-			return nil, translate.Invalid("invalid_value", "input", `"input" must not hold an empty text.`)
+			return nil, translate.BadValue("input", "must not hold an empty text.")
 		}
 	}
 	e := &request.Embedding{Inputs: inputs}
@@ -37,7 +37,7 @@ func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) 
 	case err != nil:
 		return nil, err
 	case format != "" && format != "float" && format != "base64":
-		return nil, translate.Invalid("invalid_value", "encoding_format", `"encoding_format" must be "float" or "base64".`)
+		return nil, translate.BadValue("encoding_format", `must be "float" or "base64".`)
 	}
 	e.Base64 = format == "base64"
 	return e, nil
@@ -49,8 +49,8 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 	out := []byte(`{"object":"list","data":[`)
 	for i, vector := range got.Vectors {
 		if have := len(vector) / 4; e.Dimensions > have {
-			return nil, translate.Invalid("invalid_value", "dimensions",
-				`"dimensions" is `+strconv.Itoa(e.Dimensions)+`, but the model's vectors have `+strconv.Itoa(have)+`: ask for at most as many.`)
+			return nil, translate.BadValue("dimensions",
+				"is %d, but the model's vectors have %d: ask for at most as many.", e.Dimensions, have)
 		}
 		if e.Dimensions > 0 {
 			vector = request.ShortVector(vector, e.Dimensions)
@@ -179,15 +179,15 @@ func parseDocuments(field string, v gjson.Result) (documents []string, _ *transl
 			item = item.Get("text")
 		}
 		if item.Type != gjson.String {
-			return nil, translate.Invalid("invalid_type", field, `"`+field+`" must hold strings, or objects that have a "text".`)
+			return nil, translate.Refused("invalid_type", field, `must hold strings, or objects that have a "text".`)
 		}
 		documents = append(documents, item.Str)
 	}
 	switch n := len(documents); {
 	case n == 0:
-		return nil, translate.Invalid("invalid_value", field, `"`+field+`" must not be empty.`)
+		return nil, translate.BadValue(field, "must not be empty.")
 	case n > maxInputs:
-		return nil, translate.Invalid("invalid_value", field, `"`+field+`" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
+		return nil, translate.BadValue(field, "must hold at most %d texts. Send several requests.", maxInputs)
 	}
 	return documents, nil
 }

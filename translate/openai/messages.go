@@ -19,9 +19,9 @@ func (c *chatParser) parseMessages(body *jsonbody.Body) *translate.Error {
 	case !jsonbody.IsGiven(body.Value("messages")):
 		return translate.Missing("messages")
 	case len(list) == 0:
-		return translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+		return translate.BadValue("messages", "must hold at least one message.")
 	case len(list) > request.MaxMessages:
-		return translate.Invalid("invalid_value", "messages", `"messages" must hold at most `+strconv.Itoa(request.MaxMessages)+` messages.`)
+		return translate.BadValue("messages", "must hold at most %d messages.", request.MaxMessages)
 	case len(list) > 1 && roleOf(body, len(list)-1) == "assistant" && roleOf(body, len(list)-2) == "assistant":
 		return translate.Invalid("invalid_value", "messages",
 			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
@@ -92,7 +92,8 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 	case m.role[0] != '"':
 		return jsonbody.WrongJSON(r.path(".role"), "a string", m.role)
 	case !slices.Contains(roles, role):
-		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+translate.QuoteShort(role)+`.`)
+		return translate.BadValue(r.path(".role"),
+			`must be "system", "developer", "user", "assistant" or "tool", not %s.`, translate.QuoteShort(role))
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `{"role":`...), role)
 	r.content(m.content, role)
@@ -129,7 +130,7 @@ func (r *messageRewriter) parts(parts []byte) {
 	for part := range jsonbody.Elements(parts) {
 		if n == request.MaxParts {
 			path := r.path(".content")
-			r.refuse(translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`))
+			r.refuse(translate.BadValue(path, "must hold at most %d parts.", request.MaxParts))
 		}
 		if r.err != nil {
 			return
@@ -168,7 +169,7 @@ func (r *messageRewriter) part(path string, part []byte) {
 	case kind == "video_url" || kind == "input_video":
 		r.unseen(path, request.MediumVideo)
 	default:
-		r.refuse(translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "text" or "image_url".`))
+		r.refuse(translate.BadValue(path+".type", `must be "text" or "image_url".`))
 	}
 }
 
@@ -241,7 +242,7 @@ func (r *messageRewriter) calls(v []byte) {
 	n := 0
 	for call := range jsonbody.Elements(v) {
 		if n == request.MaxCalls {
-			r.refuse(translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`))
+			r.refuse(translate.BadValue(path, "must hold at most %d calls.", request.MaxCalls))
 		}
 		if r.err != nil {
 			return

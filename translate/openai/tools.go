@@ -21,7 +21,7 @@ func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 		return err
 	}
 	if len(tools) > 0 && c.hasGrammar(body) {
-		return translate.Invalid("invalid_value", "grammar", `"grammar" and "tools" can't be combined: leave out one of them.`)
+		return translate.BadValue("grammar", `and "tools" can't be combined: leave out one of them.`)
 	}
 	choice := body.Get("tool_choice")
 	if choice.IsObject() {
@@ -34,11 +34,11 @@ func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 		tools = nil
 	case "required":
 		if len(tools) == 0 {
-			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)
+			return translate.BadValue("tool_choice", `is "required", but there are no "tools" to call.`)
 		}
 	default:
-		return translate.Invalid("invalid_value", "tool_choice",
-			`"tool_choice" must be "none", "auto", "required", or an object that names a function, not "`+choice.Str+`".`)
+		return translate.BadValue("tool_choice",
+			`must be "none", "auto", "required", or an object that names a function, not "%s".`, choice.Str)
 	}
 	return c.offer(body, tools, choice.Str)
 }
@@ -60,7 +60,7 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 	}
 	c.Edit.Set("tools", string(request.Definitions(tools)))
 	if c.caps.NoLogprobsWithTools && string(body.Value("logprobs")) == "true" {
-		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
+		return translate.BadValue("logprobs", `and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
 	}
 	if mode != "required" {
 		format := c.Edit.Value(body, "response_format")
@@ -70,8 +70,8 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		return c.Offer(tools, string(format))
 	}
 	if n := len(body.Messages); n > 0 && roleOf(body, n-1) == "assistant" {
-		return translate.Invalid("invalid_value", "tool_choice",
-			`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
+		return translate.BadValue("tool_choice",
+			`demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
 	}
 	format, err := c.Force(tools)
 	if err != nil {
@@ -106,7 +106,7 @@ func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, 
 	case !tool.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
 	case kind.Type != gjson.Null && kind.Str != "function" && kind.Str != "custom":
-		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function" or "custom": this server runs no other tools.`)
+		return request.Tool{}, translate.BadValue(path+".type", `must be "function" or "custom": this server runs no other tools.`)
 	}
 	member := "function"
 	if kind.Str == "custom" {
@@ -182,18 +182,18 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 		}
 	}
 	if len(kept) == 0 {
-		return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)
+		return translate.BadValue("tool_choice", `allows no tools: use "none" to have none called.`)
 	}
 	return c.offer(body, kept, mode)
 }
 
 func unknownTool(name string, offered []string) *translate.Error {
 	if name == "" {
-		return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)
+		return translate.BadValue("tool_choice", `must name a function: {"type":"function","function":{"name":"…"}}.`)
 	}
 	have := "there are no tools"
 	if len(offered) > 0 {
 		have = "the tools are: " + strings.Join(offered, ", ")
 	}
-	return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "`+name+`", but `+have+`.`)
+	return translate.BadValue("tool_choice", `names the function "%s", but %s.`, name, have)
 }

@@ -3,7 +3,6 @@ package request
 import (
 	"bytes"
 	"hash/fnv"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -103,14 +102,14 @@ func argumentsIn(path string, text []byte) ([]byte, *translate.Error) {
 	bad := s.Value(jsonbody.MaxDepth - maxArgumentDepth)
 	if s.Space(); bad == nil && s.Pos == len(text) {
 		if s.Values > maxArgumentValues {
-			return nil, translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
+			return nil, translate.BadValue(path, "must have at most %d values.", maxArgumentValues)
 		}
 		if isObject {
 			return text, nil
 		}
 	}
 	if bad != nil && s.Deep {
-		return nil, translate.Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+strconv.Itoa(maxArgumentDepth)+` levels deep.`)
+		return nil, translate.BadValue(path, "must not be nested more than %d levels deep.", maxArgumentDepth)
 	}
 	return append(jsonbody.AppendQuoted([]byte(`{"arguments":`), text), '}'), nil
 }

@@ -68,7 +68,7 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 	if m == MediumImage {
 		says = "is an image, and the model does not take images: choose a model with vision, or send none. "
 	}
-	return note, translate.Invalid("unsupported_content", where, `"`+where+`" `+says+leaveOut)
+	return note, translate.Refused("unsupported_content", where, "%s%s", says, leaveOut)
 }
 
 // Seen returns the items of a stored conversation as the model can take them: with notes in place of images if it can't see any. It is an

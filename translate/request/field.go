@@ -107,7 +107,7 @@ func (f *Number) Check(v gjson.Result) *translate.Error {
 	if f.Above {
 		wanted = "above " + number(f.Min) + ", and at most " + number(f.Max)
 	}
-	return translate.Invalid("invalid_value", f.Name, `"`+f.Name+`" must be `+wanted+`, not `+v.Raw+`.`)
+	return translate.BadValue(f.Name, "must be %s, not %s.", wanted, v.Raw)
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
@@ -123,7 +123,7 @@ func Numbers(list ...Number) Fields {
 
 // TooLong returns the error of a name or an id that is too long.
 func TooLong(path string) *translate.Error {
-	return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	return translate.BadValue(path, "must have at most %d bytes.", jsonbody.MaxNameLength)
 }
 
 // WithDefaults returns a copy of a client's body with the defaults of fields that it lacks, and without chosenBy, the field that chose them; empty: none did.

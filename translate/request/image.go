@@ -27,8 +27,8 @@ type Images struct {
 // say, whatever type the client gave it. where is the field with the URL.
 func (m *Images) Read(where string, dataURL []byte) (*translate.Image, *translate.Error) {
 	if !IsDataURL(dataURL) {
-		return nil, translate.Invalid("invalid_image_url", where,
-			`"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
+		return nil, translate.Refused("invalid_image_url", where,
+			`must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
 	}
 	return m.Decode(where, dataURL)
 }
@@ -64,7 +64,7 @@ func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *transl
 }
 
 func badImage(where, is string) *translate.Error {
-	return translate.Invalid("invalid_image", where, `"`+where+`" `+is)
+	return translate.Refused("invalid_image", where, "%s", is)
 }
 
 // IsDataURL reports whether a text is a URL with its data in it, such as data:image/png;base64,….

@@ -65,7 +65,7 @@ func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.E
 	if !v.IsObject() && !v.IsArray() {
 		return jsonbody.WrongType("logit_bias", "an array or an object", v)
 	}
-	wrong := translate.Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most `+strconv.Itoa(maxBiases)+` of them.`)
+	wrong := translate.BadValue("logit_bias", "must map token ids to numbers from -100 to 100, or to false; at most %d of them.", maxBiases)
 	count := 0
 	v.ForEach(func(token, bias gjson.Result) bool {
 		if v.IsArray() {
@@ -181,7 +181,7 @@ func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
 	var bad *translate.Error
 	v.ForEach(func(_, s gjson.Result) bool { // a string is its own only element
 		if s.Type != gjson.String {
-			bad = translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+jsonbody.TypeName(s)+`.`)
+			bad = translate.Refused("invalid_type", "stop", "must be a string or an array of strings; it has %s.", jsonbody.TypeName(s))
 		} else if s.Str != "" {
 			stops = append(stops, s.Str)
 		}
@@ -191,7 +191,7 @@ func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
 	case bad != nil:
 		return nil, bad
 	case !AreStops(stops):
-		return nil, translate.Invalid("invalid_value", "stop", `"stop" must hold at most `+strconv.Itoa(MaxStops)+` strings, of `+strconv.Itoa(MaxStopBytes)+` bytes in all.`)
+		return nil, translate.BadValue("stop", "must hold at most %d strings, of %d bytes in all.", MaxStops, MaxStopBytes)
 	}
 	return stops, nil
 }

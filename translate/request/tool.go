@@ -56,7 +56,7 @@ func ToolsIn(tools gjson.Result) ([]gjson.Result, *translate.Error) {
 
 // TooManyTools returns the error of a request with more than MaxTools tools.
 func TooManyTools() *translate.Error {
-	return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(MaxTools)+` tools.`)
+	return translate.BadValue("tools", "must hold at most %d tools.", MaxTools)
 }
 
 // IsSchema reports whether a value may be a schema, or absent.
@@ -237,7 +237,7 @@ func Headers(where string, v gjson.Result) (headers map[string]string, bad *tran
 		case value.Type != gjson.String:
 			bad = jsonbody.WrongType(where+"."+name.Str, "a string", value)
 		case len(headers) == maxHeaders:
-			bad = translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(maxHeaders)+` headers.`)
+			bad = translate.BadValue(where, "must hold at most %d headers.", maxHeaders)
 		}
 		headers[name.Str] = value.Str
 		return bad == nil
@@ -253,7 +253,7 @@ func AllowedTools(where string, v gjson.Result) ([]string, *translate.Error) {
 	var allowed []string
 	names := jsonbody.AtMost(maxAllowedTools, v)
 	if len(names) > maxAllowedTools {
-		return nil, translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(maxAllowedTools)+` names.`)
+		return nil, translate.BadValue(where, "must hold at most %d names.", maxAllowedTools)
 	}
 	for k, name := range names {
 		if name.Type != gjson.String {

@@ -155,7 +155,7 @@ func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed
 }
 
 func badChoice(is string) *translate.Error {
-	return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" `+is)
+	return translate.BadValue("tool_choice", "%s", is)
 }
 
 // offered returns the tools of a round, and whether one of them must be called.

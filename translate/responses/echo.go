@@ -3,7 +3,6 @@ package responses
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -85,7 +84,7 @@ func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
 func shortString(body *jsonbody.Body, name string) (string, *translate.Error) {
 	text, err := body.String(name)
 	if err == nil && len(text) > maxEchoedString {
-		err = translate.Invalid("invalid_value", name, `"`+name+`" must have at most `+strconv.Itoa(maxEchoedString)+` bytes.`)
+		err = translate.BadValue(name, "must have at most %d bytes.", maxEchoedString)
 	}
 	return text, err
 }
@@ -119,8 +118,9 @@ func parseMetadata(v gjson.Result) (json.RawMessage, *translate.Error) {
 		case value.Type != gjson.String:
 			bad = jsonbody.WrongType(where, "a string", value)
 		case count > maxMetadata, len([]rune(key.Str)) > maxMetadataKey, len([]rune(value.Str)) > maxMetadataValue:
-			bad = translate.Invalid("invalid_value", "metadata", `"metadata" must hold at most `+strconv.Itoa(maxMetadata)+` pairs, of keys with at most `+
-				strconv.Itoa(maxMetadataKey)+` characters and values with at most `+strconv.Itoa(maxMetadataValue)+`.`)
+			bad = translate.BadValue("metadata",
+				"must hold at most %d pairs, of keys with at most %d characters and values with at most "+
+					"%d.", maxMetadata, maxMetadataKey, maxMetadataValue)
 		}
 		return bad == nil
 	})
@@ -176,7 +176,7 @@ func oneOf(where string, v gjson.Result, words ...string) (string, *translate.Er
 	case v.Type != gjson.String:
 		return "", jsonbody.WrongType(where, "a string", v)
 	case !slices.Contains(words, v.Str):
-		return "", translate.Invalid("invalid_value", where, `"`+where+`" must be one of: `+strings.Join(words, ", ")+`; not `+translate.QuoteShort(v.Str)+`.`)
+		return "", translate.BadValue(where, "must be one of: %s; not %s.", strings.Join(words, ", "), translate.QuoteShort(v.Str))
 	default:
 		return v.Str, nil
 	}

@@ -57,7 +57,7 @@ func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 	case "json_schema":
 		return r.parseSchema("text.format", format)
 	default:
-		return translate.Invalid("invalid_value", "text.format.type", `"text.format.type" must be "text", "json_schema" or "json_object".`)
+		return translate.BadValue("text.format.type", `must be "text", "json_schema" or "json_object".`)
 	}
 	return nil
 }

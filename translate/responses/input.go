@@ -27,7 +27,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 	}
 	for item := range jsonbody.Elements(input) {
 		if p.index == request.MaxMessages {
-			return translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxMessages)+` items.`)
+			return translate.BadValue("input", "must hold at most %d items.", request.MaxMessages)
 		}
 		if err := p.item(item); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 	r.Input = p.items
 	saysNothing := !slices.ContainsFunc(r.Input, func(i translate.Item) bool { return i.Kind != translate.ItemForeign })
 	if saysNothing && r.Previous == "" && r.Instructions == nil {
-		return translate.Invalid("invalid_value", "input", `"input" must hold at least one item that says something.`)
+		return translate.BadValue("input", "must hold at least one item that says something.")
 	}
 	isWhole := !slices.ContainsFunc(r.Input, func(i translate.Item) bool { return i.Kind == translate.ItemReference })
 	if r.Previous == "" && isWhole {
@@ -165,7 +165,7 @@ func (p *inputParser) message(v *inputItem, item *translate.Item) {
 	case translate.RoleUser, translate.RoleAssistant, translate.RoleSystem, translate.RoleDeveloper:
 	default:
 		where := p.path(".role")
-		p.refuse(translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+translate.QuoteShort(role)+`.`))
+		p.refuse(translate.BadValue(where, `must be "user", "assistant", "system" or "developer", not %s.`, translate.QuoteShort(role)))
 	}
 	if !jsonbody.IsGiven(v.content) && item.Role != translate.RoleAssistant {
 		p.refuse(translate.Missing(p.path(".content")))
@@ -208,7 +208,7 @@ func (p *inputParser) content(field string, content []byte, hasImages bool) (par
 }
 
 func tooManyParts(where string) *translate.Error {
-	return translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
+	return translate.BadValue(where, "must hold at most %d parts.", request.MaxParts)
 }
 
 func (p *inputParser) part(where string, raw []byte, hasImages bool) (part translate.Part) {
@@ -226,7 +226,8 @@ func (p *inputParser) part(where string, raw []byte, hasImages bool) (part trans
 	case kind == "":
 		err = translate.Missing(where + ".type")
 	case kind == "input_image" && !hasImages:
-		err = translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
+		err = translate.Refused("unsupported_content", where,
+			"is an image, which only messages of the user and results of functions may have.")
 	case kind == "input_image":
 		part, err = p.image(where+".image_url", image)
 	case kind == "input_file":
@@ -236,7 +237,8 @@ func (p *inputParser) part(where string, raw []byte, hasImages bool) (part trans
 	case kind == "input_video":
 		part, err = p.caps.Unseen(where, request.MediumVideo)
 	case kind != "refusal" && !slices.Contains([]string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}, kind):
-		err = translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "input_text", "output_text" or "input_image", not `+translate.QuoteShort(kind)+`.`)
+		err = translate.BadValue(where+".type",
+			`must be "input_text", "output_text" or "input_image", not %s.`, translate.QuoteShort(kind))
 	default:
 		if kind == "refusal" {
 			member, text = ".refusal", refusal
@@ -260,7 +262,7 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 	}
 	switch {
 	case !jsonbody.IsGiven(url):
-		return part, translate.Invalid("missing_required_parameter", where, `"`+where+`" is required: this server keeps no files.`)
+		return part, translate.Refused("missing_required_parameter", where, "is required: this server keeps no files.")
 	case !isString(url):
 		return part, jsonbody.WrongJSON(where, "a string", url)
 	case !p.caps.Vision:

@@ -88,7 +88,8 @@ func (p *inputParser) summary(v *inputItem, item *translate.Item) {
 	summary, bad := base64.StdEncoding.DecodeString(encoded)
 	if !isOurs || bad != nil {
 		where := p.path(".encrypted_content")
-		p.refuse(translate.Invalid("invalid_value", where, `"`+where+`" was not made by this server's /v1/responses/compact, so it can't be read: send the items that it stands for.`))
+		p.refuse(translate.BadValue(where,
+			"was not made by this server's /v1/responses/compact, so it can't be read: send the items that it stands for."))
 	}
 	item.Kind, item.Parts = translate.ItemSummary, []translate.Part{{Text: strings.ToValidUTF8(string(summary), "\uFFFD")}}
 	p.add(item)

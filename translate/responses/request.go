@@ -58,7 +58,8 @@ func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 	for _, name := range []string{"conversation", "prompt"} {
 		if jsonbody.IsGiven(body.Value(name)) {
-			return translate.Invalid("unsupported_parameter", name, `"`+name+`" is not supported: this server keeps no such objects. Send the whole "input", or continue with "previous_response_id".`)
+			return translate.Refused("unsupported_parameter", name,
+				`is not supported: this server keeps no such objects. Send the whole "input", or continue with "previous_response_id".`)
 		}
 	}
 	if r.Previous, err = body.String("previous_response_id"); err != nil {
@@ -79,7 +80,7 @@ func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	if r.Background && !r.Store {
-		return translate.Invalid("invalid_value", "background", `"background" needs the response to be stored: leave out "store", or set it to true.`)
+		return translate.BadValue("background", `needs the response to be stored: leave out "store", or set it to true.`)
 	}
 	_, err = body.Bool("stream")
 	return err
@@ -132,7 +133,8 @@ func (r *Request) parseLogprobs(body *jsonbody.Body, caps request.Caps) *transla
 		return nil
 	}
 	if hasTools := len(r.Functions)+len(r.Servers) > 0 && r.choice.mode != choiceNone; hasTools && caps.NoLogprobsWithTools {
-		return translate.Invalid("invalid_value", "include", `"include" asks for log probabilities, which can't be combined with "tools": leave out one of them, or set "tool_choice" to "none".`)
+		return translate.BadValue("include",
+			`asks for log probabilities, which can't be combined with "tools": leave out one of them, or set "tool_choice" to "none".`)
 	}
 	top := body.Get("top_logprobs")
 	r.Chat.OnlyChosen = top.Num == 0

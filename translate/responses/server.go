@@ -3,7 +3,6 @@ package responses
 import (
 	"encoding/json"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -33,7 +32,8 @@ func (p *toolParser) server(where string, tool gjson.Result) *translate.Error {
 	}
 	for _, name := range []string{"connector_id", "tunnel_id"} {
 		if tool.Get(name).Type != gjson.Null {
-			m.refuse(translate.Invalid("unsupported_parameter", where+"."+name, `"`+where+`.`+name+`" is not supported: give the server's "server_url", or the label of a server of mcp.json.`))
+			m.refuse(translate.Refused("unsupported_parameter", where+"."+name,
+				`is not supported: give the server's "server_url", or the label of a server of mcp.json.`))
 		}
 	}
 	m.refuse(parseHeaders(&s, tool))
@@ -42,14 +42,15 @@ func (p *toolParser) server(where string, tool gjson.Result) *translate.Error {
 	description := m.optional("server_description")
 	for i := range p.Servers {
 		if p.Servers[i].Label == s.Label {
-			m.refuse(translate.Invalid("invalid_value", where+".server_label", `"`+where+`.server_label" is that of "`+p.Servers[i].Param+`", too: give each server a label of its own.`))
+			m.refuse(translate.BadValue(where+".server_label",
+				`is that of "%s", too: give each server a label of its own.`, p.Servers[i].Param))
 		}
 	}
 	switch {
 	case m.err != nil:
 		return m.err
 	case len(p.Servers) == request.MaxServers:
-		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxServers)+` MCP servers.`)
+		return translate.BadValue("tools", "must hold at most %d MCP servers.", request.MaxServers)
 	}
 	p.Servers = append(p.Servers, s)
 	echoed := echoedServer{Type: "mcp", Label: s.Label, URL: masked(s.URL), Description: description, Allowed: json.RawMessage("null"), Approval: "never"}
@@ -66,11 +67,12 @@ func checkApproval(where string, v gjson.Result) *translate.Error {
 	case v.Type == gjson.Null, v.Str == "never":
 		return nil
 	case v.Str == "always", v.Get("always").Type != gjson.Null:
-		return translate.Invalid("unsupported_parameter", where, `"`+where+`" must be "never", or left out: this server asks for no approvals. Leave tools that need one out of "allowed_tools".`)
+		return translate.Refused("unsupported_parameter", where,
+			`must be "never", or left out: this server asks for no approvals. Leave tools that need one out of "allowed_tools".`)
 	case v.IsObject():
 		return nil // "never" for some tools; without "always" nothing is said of the others
 	case v.Type == gjson.String:
-		return translate.Invalid("invalid_value", where, `"`+where+`" must be "never", or left out.`)
+		return translate.BadValue(where, `must be "never", or left out.`)
 	default:
 		return jsonbody.WrongType(where, "a string or an object", v)
 	}
@@ -108,7 +110,8 @@ func parseHeaders(s *request.MCPServer, tool gjson.Result) (err *translate.Error
 	case m.err != nil:
 		return m.err
 	case s.URL == "" && (token != "" || len(s.Headers) > 0):
-		return translate.Invalid("invalid_value", where, `"`+where+`" has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
+		return translate.BadValue(where,
+			`has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
 	case token == "":
 		return nil
 	}
@@ -131,7 +134,8 @@ func parseHeaders(s *request.MCPServer, tool gjson.Result) (err *translate.Error
 func parseAllowed(s *request.MCPServer, where string, v gjson.Result) (err *translate.Error) {
 	if v.IsObject() {
 		if v.Get("read_only").Type == gjson.True {
-			return translate.Invalid("unsupported_parameter", where+".read_only", `"`+where+`.read_only" is not supported: servers need not say which of their tools only read. Name the tools in "tool_names".`)
+			return translate.Refused("unsupported_parameter", where+".read_only",
+				`is not supported: servers need not say which of their tools only read. Name the tools in "tool_names".`)
 		}
 		where, v = where+".tool_names", v.Get("tool_names")
 	}

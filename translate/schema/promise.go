@@ -11,7 +11,6 @@ package schema
 import (
 	"cmp"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -68,8 +67,9 @@ func Promised(given gjson.Result, opt Options, work *Work) (*Promise, *translate
 		return nil, opt.invalid(f)
 	}
 	if !work.take(g.rules) || g.isTooLarge {
-		return nil, translate.Invalid("invalid_schema", opt.Place, `"`+opt.Place+`" is too large with all that its references lead to: together with the request's other schemas it is compiled to more than `+
-			strconv.Itoa(maxWork)+` rules. Leave out optional properties, alternatives or tools.`)
+		return nil, translate.Refused("invalid_schema", opt.Place,
+			"is too large with all that its references lead to: together with the request's other schemas it is "+
+				"compiled to more than %d rules. Leave out optional properties, alternatives or tools.", maxWork)
 	}
 	p := &Promise{Schema: made.String(), Definitions: g.definitions()}
 	if len(g.checked) > 0 || opt.IsDefined && g.isRewritten {
@@ -113,7 +113,8 @@ func (p *Promise) Mismatch(answer []byte) *translate.Error {
 }
 
 func (o *Options) tooLarge(what string, most int) *translate.Error {
-	return translate.Invalid("invalid_schema", o.Place, `"`+o.Place+`" has more than `+strconv.Itoa(most)+` `+what+`, which is as much as is allowed. Make the schema simpler.`)
+	return translate.Refused("invalid_schema", o.Place,
+		"has more than %d %s, which is as much as is allowed. Make the schema simpler.", most, what)
 }
 
 func (o *Options) invalid(f *fault) *translate.Error {
