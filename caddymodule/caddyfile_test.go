@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"encoding/json"
-	"flag"
 	"log/slog"
 	"net"
 	"os"
@@ -14,10 +13,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
-	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
+)
 
 func adapt(t *testing.T, file string, body []byte) ([]byte, error) {
 	t.Helper()
@@ -47,19 +45,7 @@ func TestCaddyfile_Golden(t *testing.T) {
 			} else {
 				got = err.Error() + "\n"
 			}
-			golden := strings.TrimSuffix(file, ".caddyfile") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Golden(t, strings.TrimSuffix(file, ".caddyfile")+".golden", []byte(got))
 		})
 	}
 }

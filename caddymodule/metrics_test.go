@@ -22,6 +22,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
@@ -127,7 +128,7 @@ func TestCollector_Golden(t *testing.T) {
 			schedule.ForRoom: 3, schedule.ForIdleness: 4, schedule.ForRequest: 5, schedule.ForSettings: 6, schedule.ForSignal: 8, schedule.ForSilence: 1,
 		}},
 	}})
-	wantGolden(t, "metrics.golden", scrape(t, registry))
+	testkit.Golden(t, "testdata/metrics.golden", []byte(scrape(t, registry)))
 }
 
 // appWith is a provisioned app on a home, in a configuration of its own, with that configuration's registry.

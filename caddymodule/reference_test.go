@@ -5,17 +5,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // referenceFile is made by this test with -update, from the fields of the options and their comments.
@@ -231,17 +229,6 @@ func TestReference_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	from := readComments(t, ".", "config")
 	for file, got := range map[string]string{referenceFile: makeReference(t, from), optionsFile: makeOptions(from)} {
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s is stale: run make reference (-want +got):\n%s", file, diff)
-		}
+		testkit.Golden(t, file, []byte(got))
 	}
 }

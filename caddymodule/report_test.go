@@ -7,6 +7,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -74,6 +75,6 @@ func TestReport_JSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantGolden(t, "ps_"+name+".json.golden", string(body)+"\n")
+		testkit.Golden(t, "testdata/ps_"+name+".json.golden", []byte(string(body)+"\n"))
 	}
 }

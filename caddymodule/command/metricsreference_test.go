@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // metricsFile is made by this test with -update, from what a scrape says of each series.
@@ -57,16 +55,5 @@ func TestReference_Metrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := makeMetrics(string(scrape))
-	if *kittest.Update {
-		if err := os.WriteFile(metricsFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(metricsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
-	}
+	testkit.Golden(t, metricsFile, []byte(got))
 }

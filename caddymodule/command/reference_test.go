@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // referenceFile is made by this test with -update, from the texts of the commands.
@@ -128,16 +127,5 @@ func flagRows(cmd *cobra.Command) (rows []string) {
 // The page about the commands is as their texts say.
 func TestReference_IsUpToDate(t *testing.T) {
 	got := makeReference()
-	if *kittest.Update {
-		if err := os.WriteFile(referenceFile, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
-	}
+	testkit.Golden(t, referenceFile, []byte(got))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit/kittest"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // goldenOverview is an answer of the API.
@@ -35,11 +36,11 @@ func TestOverview_Table(t *testing.T) {
 		if err := writeOverview(&out, &o, false); err != nil {
 			t.Fatal(err)
 		}
-		kittest.WantGolden(t, "ps_"+name+".golden", out.String())
+		testkit.Golden(t, "testdata/ps_"+name+".golden", out.Bytes())
 		if err := writeOverview(&wide, &o, true); err != nil {
 			t.Fatal(err)
 		}
-		kittest.WantGolden(t, "ps_"+name+"_wide.golden", wide.String())
+		testkit.Golden(t, "testdata/ps_"+name+"_wide.golden", wide.Bytes())
 	}
 }
 
@@ -58,7 +59,7 @@ func TestOverview_GPU(t *testing.T) {
 	if err := writeOverview(&wide, &o, true); err != nil {
 		t.Fatal(err)
 	}
-	kittest.WantGolden(t, "ps_gpu_wide.golden", wide.String())
+	testkit.Golden(t, "testdata/ps_gpu_wide.golden", wide.Bytes())
 }
 
 func TestOverview_FitsATerminal(t *testing.T) {
@@ -85,8 +86,8 @@ func TestOverview_FitsATerminal(t *testing.T) {
 
 func TestPS(t *testing.T) {
 	t.Parallel()
-	host := kittest.Answering(t, "/api/v1/ps", goldenOverview(t, "everything"))
-	out, _, err := kittest.Run(t, DefinePS, "--host", host)
+	answers := map[string]string{"GET /api/v1/ps": goldenOverview(t, "everything")}
+	out, _, err := kittest.TalkTo(t, DefinePS, answers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestPS(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", part, out)
 		}
 	}
-	out, _, err = kittest.Run(t, DefinePS, "--json", "--host", host)
+	out, _, err = kittest.TalkTo(t, DefinePS, answers, "--json")
 	if ids := gjson.Get(out, "instances.#.id").Raw; err != nil || ids != `["a/idle","a/idle:2","b/busy","c/loading","d/starting","e/leaving"]` {
 		t.Errorf("%s, error %v", ids, err)
 	}

@@ -3,11 +3,9 @@ package kittest
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,54 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
-
-// Update is the flag by which golden files are written anew.
-var Update = flag.Bool("update", false, "write the golden files anew")
-
-// WantGolden compares a text with a file of testdata.
-func WantGolden(t *testing.T, name, got string) {
-	t.Helper()
-	golden := "testdata/" + name
-	if *Update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", golden, diff)
-	}
-}
-
-// Run runs a command of ours, by its definition.
-func Run(t *testing.T, define func(*cobra.Command), arguments ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := &cobra.Command{Use: "lmcaddy", SilenceErrors: true, SilenceUsage: true}
-	define(cmd)
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	cmd.SetArgs(arguments)
-	err = cmd.ExecuteContext(t.Context())
-	return out.String(), errs.String(), err
-}
-
-// Answering returns the URL of a server that gives the same answer to each request for a path.
-func Answering(t *testing.T, path, answer string) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != path {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 // Narrow is a stream to a terminal with this number of columns.
 type Narrow struct {
