@@ -17,75 +17,49 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// ownCommands returns our commands as they define themselves.
-func ownCommands() []caddycmd.Command {
-	return []caddycmd.Command{
-		{Name: "backup", Usage: "FILE [--models]", Short: "Saves the home folder's state to a file", CobraFunc: server.DefineBackup},
-		{Name: "chat", Usage: "[MODEL] [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: chat.Define},
-		{Name: "config", Usage: "[--path] [--json]", Short: "Shows the configuration in force", CobraFunc: server.DefineConfig},
-		{
-			Name: "conversations", Usage: "ls | show ID | rm ID | export ID",
-			Short:     "Lists, shows, deletes and exports stored conversations",
-			CobraFunc: chat.DefineConversations,
-		},
-		{Name: "doctor", Usage: "[--json]", Short: "Finds out what is wrong, and says what to do", CobraFunc: server.DefineDoctor},
-		{Name: "get", Usage: "[MODEL]", Short: "Downloads a model, or lists the downloads", CobraFunc: models.DefineGet},
-		{
-			Name: "import", Usage: "FILE | --from ollama|lmstudio|llama-swap [FOLDER|CONFIG]",
-			Short: "Adds a model's file, or the models of another program", CobraFunc: models.DefineImport,
-		},
-		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: models.DefineLoad},
-		{
-			Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server",
-			CobraFunc: server.DefineLog,
-		},
-		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: models.DefineLS},
-		{
-			Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use",
-			CobraFunc: chat.DefineMCP,
-		},
-		{Name: "ps", Usage: "[--wide] [--json]", Short: "Shows what the running server has loaded", CobraFunc: server.DefinePS},
-		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: server.DefineRestore},
-		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: models.DefineRM},
-		{
-			Name: "runtime", Usage: "ls | get ENGINE | select NAME | remove NAME",
-			Short: "Finds, downloads and selects the engines that run models", CobraFunc: server.DefineRuntime,
-		},
-		{Name: "search", Usage: "WORDS [--limit N] [--json]", Short: "Searches for models to download", CobraFunc: models.DefineSearch},
-		{
-			Name: "serve", Usage: "[--listen ADDRESS] [--models-dir FOLDER]", Short: "Serves models without a configuration file",
-			Long:      "Serves the models in $LMCADDY_HOME/models, and in additional folders, on one address, without TLS.",
-			CobraFunc: server.DefineServe,
-		},
-		{
-			Name: "service", Usage: "install | uninstall | restart | status | logs", Short: "Runs lmcaddy as a service of the system",
-			CobraFunc: server.DefineService,
-		},
-		{Name: "show", Usage: "MODEL [--json | --template]", Short: "Shows what is known of a model", CobraFunc: models.DefineShow},
-		{Name: "status", Usage: "[--json]", Short: "Shows whether a server is running, and what it serves", CobraFunc: server.DefineStatus},
-		{
-			Name: "token", Usage: "create | ls | edit | revoke", Short: "Creates, lists, changes and revokes tokens",
-			CobraFunc: server.DefineToken,
-		},
-		{Name: "unload", Usage: "[INSTANCE | --all]", Short: "Unloads a model from memory", CobraFunc: models.DefineUnload},
-		{
-			Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used",
-			CobraFunc: server.DefineUsage,
-		},
-		{Name: "warm", Usage: "ls | clear", Short: "Lists and deletes the saved states of conversations", CobraFunc: chat.DefineWarm},
-	}
-}
-
 // commands returns our commands.
 func commands() []caddycmd.Command {
-	all := ownCommands()
-	for i := range all {
-		define := all[i].CobraFunc
-		all[i].CobraFunc = func(cmd *cobra.Command) {
-			define(cmd)
+	var all []caddycmd.Command
+	for _, c := range []struct {
+		name, usage, short string
+		define             func(*cobra.Command)
+	}{
+		{"backup", "FILE [--models]", "Saves the home folder's state to a file", server.DefineBackup},
+		{"chat", "[MODEL] [--prompt TEXT]", "Asks a model of the running server", chat.Define},
+		{"config", "[--path] [--json]", "Shows the configuration in force", server.DefineConfig},
+		{"conversations", "ls | show ID | rm ID | export ID", "Lists, shows, deletes and exports stored conversations", chat.DefineConversations},
+		{"doctor", "[--json]", "Finds out what is wrong, and says what to do", server.DefineDoctor},
+		{"get", "[MODEL]", "Downloads a model, or lists the downloads", models.DefineGet},
+		{
+			"import", "FILE | --from ollama|lmstudio|llama-swap [FOLDER|CONFIG]", "Adds a model's file, or the models of another program",
+			models.DefineImport,
+		},
+		{"load", "MODEL", "Loads a model into memory", models.DefineLoad},
+		{"log", "[--follow] [--model MODEL] [--level LEVEL]", "Shows the log of the running server", server.DefineLog},
+		{"ls", "[--json]", "Lists the models", models.DefineLS},
+		{"mcp", "ls | test NAME", "Lists and tests the MCP servers whose tools models may use", chat.DefineMCP},
+		{"ps", "[--wide] [--json]", "Shows what the running server has loaded", server.DefinePS},
+		{"restore", "FILE [--force]", "Restores the home folder's state from a file", server.DefineRestore},
+		{"rm", "[MODEL]", "Deletes a model's files", models.DefineRM},
+		{
+			"runtime", "ls | get ENGINE | select NAME | remove NAME", "Finds, downloads and selects the engines that run models",
+			server.DefineRuntime,
+		},
+		{"search", "WORDS [--limit N] [--json]", "Searches for models to download", models.DefineSearch},
+		{"serve", "[--listen ADDRESS] [--models-dir FOLDER]", "Serves models without a configuration file", server.DefineServe},
+		{"service", "install | uninstall | restart | status | logs", "Runs lmcaddy as a service of the system", server.DefineService},
+		{"show", "MODEL [--json | --template]", "Shows what is known of a model", models.DefineShow},
+		{"status", "[--json]", "Shows whether a server is running, and what it serves", server.DefineStatus},
+		{"token", "create | ls | edit | revoke", "Creates, lists, changes and revokes tokens", server.DefineToken},
+		{"unload", "[INSTANCE | --all]", "Unloads a model from memory", models.DefineUnload},
+		{"usage", "[--by model|token|day] [--since 7d]", "Shows how many tokens were used", server.DefineUsage},
+		{"warm", "ls | clear", "Lists and deletes the saved states of conversations", chat.DefineWarm},
+	} {
+		all = append(all, caddycmd.Command{Name: c.name, Usage: c.usage, Short: c.short, CobraFunc: func(cmd *cobra.Command) {
+			c.define(cmd)
 			cmd.Aliases = append(cmd.Aliases, aliases[cmd.Name()]...)
 			polish(cmd)
-		}
+		}})
 	}
 	return all
 }
@@ -164,10 +138,10 @@ func renameIn(cmd *cobra.Command) {
 type renamedError struct{ error }
 
 func renamed(err error) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = renamedError{err}
 	}
-	return renamedError{err}
+	return err
 }
 
 func (e renamedError) Error() string { return kit.InWords(e.error.Error()) }

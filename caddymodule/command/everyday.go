@@ -77,7 +77,7 @@ func everydayCommands(all []everyday) []caddycmd.Command {
 			continue
 		}
 		commands = append(commands, caddycmd.Command{Name: e.word, Short: "Says what to type instead", CobraFunc: func(cmd *cobra.Command) {
-			cmd.Hidden, cmd.DisableFlagParsing, cmd.SilenceUsage = true, true, true
+			cmd.Hidden, cmd.DisableFlagParsing = true, true
 			cmd.RunE = func(cmd *cobra.Command, args []string) error { return answerEveryday(cmd, all, args) }
 		}})
 	}

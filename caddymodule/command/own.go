@@ -20,7 +20,7 @@ func polish(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(flagError)
 	switch check := cmd.Args; {
 	case cmd.HasSubCommands():
-		cmd.Args = subcommandError
+		cmd.Args, cmd.RunE = subcommandError, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	case check != nil:
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if slices.ContainsFunc(args, kit.IsBlank) {

@@ -116,7 +116,7 @@ func chatWith(t *testing.T, status int, answer string, arguments ...string) (sen
 	}))
 	defer server.Close()
 	var out, errs bytes.Buffer
-	cmd := &cobra.Command{Use: "chat"}
+	cmd := &cobra.Command{Use: "chat", SilenceUsage: true}
 	Define(cmd)
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/models"
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -51,7 +49,10 @@ func (ch *chat) chooseModel(ctx context.Context, c *client.Client) error {
 		terminal.Printf(ch.cmd.ErrOrStderr(), "Asking %s: %s.\n", ch.request.Model, why)
 		return nil
 	}
-	ch.request.Model, err = pickModel(ctx, ch.cmd, all)
+	if !kit.CanAsk(ch.cmd) {
+		return fmt.Errorf("there are several models: name one of %s", strings.Join(all, ", "))
+	}
+	ch.request.Model, err = kit.AskWhich(ctx, ch.cmd, "Which model?", all, all, "no model was chosen")
 	return err
 }
 
@@ -67,21 +68,6 @@ func lastUsed(ctx context.Context, c *client.Client, models []resource.Model) st
 		}
 	}
 	return ""
-}
-
-// pickModel has the user pick a model by its number.
-func pickModel(ctx context.Context, cmd *cobra.Command, keys []string) (string, error) {
-	if !kit.CanAsk(cmd) {
-		return "", fmt.Errorf("there are several models: name one of %s", strings.Join(keys, ", "))
-	}
-	n, err := kit.AskWhich(ctx, cmd, "Which model?", keys)
-	if err == nil && n < 0 {
-		err = errors.New("no model was chosen")
-	}
-	if err != nil {
-		return "", err
-	}
-	return keys[n], nil
 }
 
 // fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be

@@ -28,8 +28,6 @@ A conversation is named by its id, or by the beginning of it that "lmcaddy conve
 	cmd.Example = `  lmcaddy conversations ls
   lmcaddy conversations export --format json -o chats.json 3f9a1c22ab
   lmcaddy conversations rm --older-than 30d --yes`
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, sub := range []struct {
 		use, short string
 		define     func(*cobra.Command, *kit.Connection, func() *string)

@@ -24,12 +24,7 @@ func DefineMCP(cmd *cobra.Command) {
 A chat uses them with "lmcaddy chat MODEL --mcp NAME", or by the field integrations of the API, if the
 server allows it (allow plugin_mcp).`
 	cmd.Example = "  lmcaddy mcp ls\n  lmcaddy mcp test files"
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(mcpList(), mcpTest())
-	for _, sub := range cmd.Commands() {
-		sub.SilenceUsage = true
-	}
 }
 
 // mcpServers is what `lmcaddy mcp ls --json` prints.

@@ -44,7 +44,7 @@ func mcpHome(t *testing.T, entries map[string]fakemcp.Entry) home.Dir {
 func mcp(t *testing.T, dir home.Dir, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := &cobra.Command{Use: "mcp", SilenceErrors: true}
+	cmd := &cobra.Command{Use: "mcp", SilenceErrors: true, SilenceUsage: true}
 	DefineMCP(cmd)
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)

@@ -30,8 +30,6 @@ It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token
 token without the scope admin sees and deletes the states of its own conversations. If no server is running, it works on
 the folder "warm" in $LMCADDY_HOME.`
 	cmd.Example = "  lmcaddy warm ls\n  lmcaddy warm clear lmcaddy/tinychat"
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(warmList(), warmClear())
 }
 

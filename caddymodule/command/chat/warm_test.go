@@ -74,7 +74,7 @@ func TestWarm_WithoutAServer(t *testing.T) {
 	s.Close()
 	run := func(arguments ...string) (string, error) {
 		var out, notes bytes.Buffer
-		cmd := &cobra.Command{Use: "warm"}
+		cmd := &cobra.Command{Use: "warm", SilenceUsage: true}
 		DefineWarm(cmd)
 		cmd.SetOut(&out)
 		cmd.SetErr(&notes)

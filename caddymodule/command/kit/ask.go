@@ -32,25 +32,26 @@ func AskLine(ctx context.Context, cmd *cobra.Command, question string) (string, 
 	}
 }
 
-// AskWhich shows numbered lines, and asks for one of them. It returns its index, or -1 if the user chooses none.
-func AskWhich(ctx context.Context, cmd *cobra.Command, question string, lines []string) (int, error) {
-	notes := cmd.ErrOrStderr()
+// AskWhich shows numbered lines, asks for one of them, and returns the name that belongs to it. If the user chooses none, the error says so.
+func AskWhich(ctx context.Context, cmd *cobra.Command, question string, lines, names []string, none string) (string, error) {
 	for i, line := range lines {
-		terminal.Printf(notes, "%3d  %s\n", i+1, line)
+		terminal.Printf(cmd.ErrOrStderr(), "%3d  %s\n", i+1, line)
 	}
 	numbers := "1"
 	if len(lines) > 1 {
 		numbers = fmt.Sprintf("1-%d", len(lines))
 	}
 	said, err := AskLine(ctx, cmd, fmt.Sprintf("%s [%s, or Enter for none] ", question, numbers))
-	if err != nil || said == "" {
-		return -1, err
+	switch n, failed := strconv.Atoi(said); {
+	case err != nil:
+		return "", err
+	case said == "":
+		return "", errors.New(none)
+	case failed != nil || n < 1 || n > len(lines):
+		return "", fmt.Errorf("%s isn't a number from 1 to %d", said, len(lines))
+	default:
+		return names[n-1], nil
 	}
-	n, err := strconv.Atoi(said)
-	if err != nil || n < 1 || n > len(lines) {
-		return -1, fmt.Errorf("%s isn't a number from 1 to %d", said, len(lines))
-	}
-	return n - 1, nil
 }
 
 // IsYes reports whether an answer agrees. Everything else is a no.

@@ -34,7 +34,6 @@ type Connection struct {
 // NewConnection gives a command the flags that choose the server.
 func NewConnection(cmd *cobra.Command) *Connection {
 	c := &Connection{cmd: cmd}
-	cmd.SilenceUsage = true
 	cmd.Flags().StringVar(&c.Host, "host", "", "the server's URL (default: the server that runs on $LMCADDY_HOME)")
 	cmd.Flags().StringVar(&c.token, "token", "", "a token for --host (default: $"+apiTokenVariable+")")
 	return c

@@ -54,16 +54,11 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 			bare, strings.Join(names, ", "), names[0])
 	}
 	terminal.Printf(cmd.ErrOrStderr(), "There is no model %q to download. These are like it:\n", bare)
-	i, err := kit.AskWhich(ctx, cmd, "Which one?", lines)
-	switch {
-	case err != nil:
-		return "", err
-	case i < 0:
-		return "", errors.New("nothing was downloaded")
-	case hasQuantization && !isURL(names[i]):
-		return names[i] + "@" + quantization, nil
+	chosen, err := kit.AskWhich(ctx, cmd, "Which one?", lines, names, "nothing was downloaded")
+	if err == nil && hasQuantization && !isURL(chosen) {
+		chosen += "@" + quantization
 	}
-	return names[i], nil
+	return chosen, err
 }
 
 // search returns the models that are found by the words of a name, or else by its publisher.

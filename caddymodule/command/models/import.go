@@ -32,7 +32,6 @@ has no equivalent is listed.`
   lmcaddy import --from llama-swap config.yaml --output Caddyfile`
 	from := defineImportFrom(cmd)
 	cmd.Args = from.args
-	cmd.SilenceUsage = true
 	flags := cmd.Flags()
 	repo := flags.String("repo", "", "the publisher/repo to import it as")
 	dry := flags.Bool("dry-run", false, "only print what would be done")

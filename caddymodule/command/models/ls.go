@@ -28,7 +28,7 @@ import (
 func CompleteModels(c *kit.Connection) kit.Completer {
 	return c.CompleteWith(func(ctx context.Context, to *client.Client) []string {
 		var models resource.Models
-		if list, err := listModels(ctx, c, to, io.Discard); err != nil || json.Unmarshal(list, &models) != nil {
+		if list, _, err := listModels(ctx, c, to, io.Discard, false); err != nil || json.Unmarshal(list, &models) != nil {
 			return nil
 		}
 		keys := make([]string, len(models.Models))
@@ -54,9 +54,7 @@ those that a Caddyfile adds (models_dir).`
 		var list json.RawMessage
 		var companions resource.Companions
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			if list, err = listModels(ctx, to, c, cmd.ErrOrStderr()); err == nil && *all {
-				companions, err = listCompanions(ctx, to, c)
-			}
+			list, companions, err = listModels(ctx, to, c, cmd.ErrOrStderr(), *all)
 			return err
 		})
 		if err != nil {
@@ -81,26 +79,6 @@ those that a Caddyfile adds (models_dir).`
 	}
 }
 
-// listCompanions returns the companions that the server has, or else the home's own folder.
-func listCompanions(ctx context.Context, c *kit.Connection, to *client.Client) (resource.Companions, error) {
-	list, err := to.Companions(ctx)
-	if _, isDown := errors.AsType[*client.DownError](err); !isDown || c.Host != "" {
-		return list, err
-	}
-	dir, err := home.FromEnvironment()
-	if err != nil {
-		return list, err
-	}
-	found, err := catalogOf(dir.Models()).Companions(ctx)
-	for _, p := range found {
-		list.Companions = append(list.Companions, resource.Companion{
-			Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path),
-			SizeBytes: p.SizeBytes, Models: p.Of,
-		})
-	}
-	return list, err
-}
-
 // below returns a path relative to the folder that it is in, or unchanged if it is elsewhere.
 func below(folder, path string) string {
 	if rel, err := filepath.Rel(folder, path); err == nil {
@@ -109,38 +87,46 @@ func below(folder, path string) string {
 	return path
 }
 
-// listModels returns the list of the server, or else of the home's own folder.
-func listModels(ctx context.Context, c *kit.Connection, to *client.Client, notes io.Writer) (json.RawMessage, error) {
-	var list json.RawMessage
-	err := to.Get(ctx, "/api/v1/models", &list)
-	if _, isDown := errors.AsType[*client.DownError](err); isDown && c.Host == "" {
-		return modelsAtHome(ctx, notes)
+// listModels returns the models of the server, or of the home's own folder if none runs there, and says so; with companions also the files
+// that belong to them.
+func listModels(ctx context.Context, c *kit.Connection, to *client.Client, notes io.Writer, withCompanions bool,
+) (list json.RawMessage, companions resource.Companions, err error) {
+	err = to.Get(ctx, "/api/v1/models", &list)
+	if _, isDown := errors.AsType[*client.DownError](err); !isDown || c.Host != "" {
+		if err == nil && withCompanions {
+			companions, err = to.Companions(ctx)
+		}
+		return list, companions, err
 	}
-	return list, err
-}
-
-// modelsAtHome lists the models of the home's own folder as a server would, and says so.
-func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error) {
 	dir, err := home.FromEnvironment()
 	if err != nil {
-		return nil, err
+		return nil, companions, err
 	}
 	terminal.Printf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir,
 		dir.Models())
 	models, err := catalogOf(dir.Models()).Models(ctx)
 	if err != nil {
-		return nil, err
+		return nil, companions, err
 	}
-	list := resource.Models{Models: []resource.Model{}}
+	found := resource.Models{Models: []resource.Model{}}
 	for i := range models {
-		m := &models[i]
-		if m.Err != nil {
-			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: below(dir.Models(), m.Path), Error: m.Err.Error()})
-			continue
+		if m := &models[i]; m.Err != nil {
+			found.Broken = append(found.Broken, resource.Broken{Key: m.Key, Path: below(dir.Models(), m.Path), Error: m.Err.Error()})
+		} else {
+			found.Models = append(found.Models, manage.DescribeModel(m))
 		}
-		list.Models = append(list.Models, manage.DescribeModel(m))
 	}
-	return json.Marshal(list)
+	if withCompanions {
+		var files []catalog.Companion
+		files, err = catalogOf(dir.Models()).Companions(ctx)
+		for _, p := range files {
+			companions.Companions = append(companions.Companions, resource.Companion{
+				Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path), SizeBytes: p.SizeBytes, Models: p.Of,
+			})
+		}
+	}
+	list, failed := json.Marshal(found)
+	return list, companions, errors.Join(err, failed)
 }
 
 // catalogOf returns the catalog of a folder. It logs nothing about broken files: the caller shows them.

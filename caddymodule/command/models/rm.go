@@ -70,14 +70,7 @@ func modelToRemove(ctx context.Context, cmd *cobra.Command, c *client.Client, ar
 	case !kit.CanAsk(cmd):
 		return "", fmt.Errorf("name the model to delete. There are: %s", strings.Join(keys, ", "))
 	}
-	i, err := kit.AskWhich(ctx, cmd, "Delete which one?", lines)
-	if err == nil && i < 0 {
-		err = errors.New("nothing was deleted")
-	}
-	if err != nil {
-		return "", err
-	}
-	return keys[i], nil
+	return kit.AskWhich(ctx, cmd, "Delete which one?", lines, keys, "nothing was deleted")
 }
 
 // confirmRemoval asks the user at the terminal. A model that isn't there is an error before that.

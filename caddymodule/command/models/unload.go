@@ -83,14 +83,7 @@ func instanceToUnload(ctx context.Context, cmd *cobra.Command, c *client.Client,
 	case !kit.CanAsk(cmd):
 		return "", fmt.Errorf("several models are loaded: name one of %s, or give --all", strings.Join(ids, ", "))
 	}
-	i, err := kit.AskWhich(ctx, cmd, "Unload which one?", ids)
-	if err == nil && i < 0 {
-		err = errors.New("nothing was unloaded")
-	}
-	if err != nil {
-		return "", err
-	}
-	return ids[i], nil
+	return kit.AskWhich(ctx, cmd, "Unload which one?", ids, ids, "nothing was unloaded")
 }
 
 // unloadAll unloads every instance, and says the id of each.

@@ -46,7 +46,6 @@ The file isn't encrypted, and contains conversations and the private keys of cer
 	cmd.Example = `  lmcaddy backup lmcaddy.tar.zst
   lmcaddy backup --models everything.tar.zst`
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.SilenceUsage = true
 	models := cmd.Flags().Bool("models", false, "include the files in models/, also those that are linked there")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,6 @@ folder. It changes nothing, and asks nothing of the network. The exit status is 
   lmcaddy doctor --problems
   lmcaddy doctor --json`
 	cmd.Args = cobra.NoArgs
-	cmd.SilenceUsage = true
 	file := cmd.Flags().StringP("config", "c", "", "the Caddyfile to look at while no server is running (default: that of this folder)")
 	onlyBad := cmd.Flags().Bool("problems", false, "show only problems and warnings")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")

@@ -33,7 +33,6 @@ standard input.`
 	cmd.Example = `  lmcaddy restore lmcaddy.tar.zst
   LMCADDY_HOME=/srv/lmcaddy lmcaddy restore lmcaddy.tar.zst`
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.SilenceUsage = true
 	force := cmd.Flags().Bool("force", false, "replace what the home has")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -47,12 +47,7 @@ $LMCADDY_HOME/runtimes (the selected one of that engine), then on PATH.
 
 ` + gettable
 	cmd.Example = "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime ls"
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(runtimeList(), runtimeGet(), runtimeSelect(), runtimeRemove())
-	for _, sub := range cmd.Commands() {
-		sub.SilenceUsage = true
-	}
 }
 
 func openRuntimes(cmd *cobra.Command) (*runtimes.Store, error) {

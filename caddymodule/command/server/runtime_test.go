@@ -37,7 +37,7 @@ func runtimeHome(t *testing.T) (home, bin string) {
 func runRuntime(t *testing.T, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	root := &cobra.Command{Use: "lmcaddy"}
+	root := &cobra.Command{Use: "lmcaddy", SilenceUsage: true}
 	cmd := &cobra.Command{Use: "runtime"}
 	DefineRuntime(cmd)
 	root.AddCommand(cmd)
@@ -253,7 +253,6 @@ func TestRuntime_Errors(t *testing.T) {
 		{"index of llama.cpp", []string{"get", "llama.cpp", "--index", "http://127.0.0.1:1"}, []string{"llama.cpp isn't a Python package"}},
 		{"version of mlx-lm", []string{"get", "mlx-lm", "--version", "b11669"}, []string{`"b11669" is not a version of mlx-lm`}},
 		{"without Python", []string{"get", "mlx-lm"}, []string{"neither uv on PATH nor Python 3.10 or later", "python3-venv"}},
-		{"unknown command", []string{"update"}, []string{`unknown command "update"`}},
 		{"select", []string{"select", "x"}, []string{`run "lmcaddy runtime get llama.cpp" first`}},
 		{"remove outside", []string{"remove", "../models"}, []string{"can't be the name of a runtime"}},
 		{"unknown variant", []string{"get", "llama.cpp", "--variant", "abacus", "--releases", releaseServer(t, false)}, []string{`no variant "abacus"`, "it has: "}},

@@ -28,6 +28,7 @@ const (
 
 // DefineServe defines `lmcaddy serve`.
 func DefineServe(cmd *cobra.Command) {
+	cmd.Long = "Serves the models in $LMCADDY_HOME/models, and in additional folders, on one address, without TLS."
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")
 	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
@@ -43,7 +44,6 @@ func DefineServe(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("allow", kit.CompleteOneOf(config.Values("allow")...)) // it fails only if there is no such flag
 	cmd.Example = "  lmcaddy serve --list-models all\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
 	cmd.Args = cobra.NoArgs
-	cmd.SilenceUsage = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
 }
 

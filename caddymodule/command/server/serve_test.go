@@ -27,7 +27,7 @@ func TestServe_Flags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := &cobra.Command{Use: "serve"}
+			cmd := &cobra.Command{Use: "serve", SilenceUsage: true}
 			DefineServe(cmd)
 			if err := cmd.ParseFlags(tt.flags); err != nil {
 				t.Fatal(err)

@@ -32,14 +32,11 @@ configuration in /etc/lmcaddy/Caddyfile; on macOS as you.`
   lmcaddy service install --system --dry-run
   lmcaddy service status
   lmcaddy service logs --follow`
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	of := new(serviceFlags)
 	cmd.PersistentFlags().BoolVar(&of.system, "system", false, "the service of the whole system")
 	cmd.PersistentFlags().BoolVar(&of.user, "user", false, "the service of this user")
 	cmd.AddCommand(serviceInstall(of), serviceUninstall(of), serviceRestart(of), serviceStatus(of), serviceLogs(of))
 	for _, sub := range cmd.Commands() {
-		sub.SilenceUsage = true
 		sub.Args = cobra.NoArgs
 		sub.PreRunE = func(*cobra.Command, []string) error { return of.check() }
 	}

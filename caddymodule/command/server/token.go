@@ -25,8 +25,6 @@ running, it works on the database in $LMCADDY_HOME; with "store postgres" in the
 
 Scopes: ` + strings.Join(scopes(), ", ")
 	cmd.Example = "  lmcaddy token create --name laptop\n  lmcaddy token ls"
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(tokenCreate(), tokenList(), tokenEdit(), tokenRevoke())
 }
 

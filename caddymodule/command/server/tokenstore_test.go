@@ -46,7 +46,7 @@ func TestToken_WhileAServerEnds(t *testing.T) {
 	}
 	released := make(chan error, 1)
 	time.AfterFunc(500*time.Millisecond, func() { released <- lock.Release() })
-	cmd := &cobra.Command{Use: "token"}
+	cmd := &cobra.Command{Use: "token", SilenceUsage: true}
 	DefineToken(cmd)
 	var out bytes.Buffer
 	cmd.SetOut(&out)

@@ -43,7 +43,7 @@ func TalkTo(t *testing.T, command func(*cobra.Command), answers map[string]strin
 	}))
 	t.Cleanup(server.Close)
 	var out, errs bytes.Buffer
-	cmd := &cobra.Command{Use: "x"}
+	cmd := &cobra.Command{Use: "x", SilenceUsage: true}
 	command(cmd)
 	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(&out)
