@@ -330,3 +330,43 @@ func TestConversations_Edited(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
+
+// TestConversations_Imported: what was exported is stored again, and a response may continue one that is stored.
+func TestConversations_Imported(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	first := gjson.Get(s.native("Who are you?", `,"system_prompt":"Be brief."`).body, "response_id").Str
+	s.native("And I?", `,"previous_response_id":"`+first+`"`)
+	exported := s.do("GET", conversationsPath+"/"+first+"?branches=true", "").body
+	got := s.do("POST", conversationsPath, exported)
+	id := gjson.Get(got.body, "id").Str
+	if got.status != 200 || id == first || gjson.Get(got.body, "turns").Int() != 2 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	again := s.do("GET", conversationsPath+"/"+id+"?branches=true", "").body
+	for _, path := range []string{"input", "output", "system_prompt", "usage", "status", "created_at", "model"} {
+		if diff := cmp.Diff(eachOf(exported, "responses", path), eachOf(again, "responses", path)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+	edited := `{"previous_response_id":"` + id + `","model":"m","input":[{"type":"message","content":"And I?"},{"type":"image","data_url":"data:image/png;base64,` + testkit.Pixel + `"}],"output":[` +
+		`{"type":"reasoning","content":"Hm"},{"type":"tool_call","tool":"f","arguments":{"a":1},"output":"[{\"type\":\"text\",\"text\":\"b\"}]","is_error":true,"provider_info":{"type":"plugin","plugin_id":"mcp/x"}},` +
+		`{"type":"invalid_tool_call","reason":"no","metadata":{"type":"invalid_name","tool_name":"g"}},{"type":"message","content":"Somebody"}]}`
+	if got := s.do("POST", conversationsPath, `{"pinned":true,"title":"Mine","responses":[`+edited+`]}`); gjson.Get(got.body, "id").Str != id || gjson.Get(got.body, "title").Str != "Mine" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	last := gjson.Get(s.do("GET", conversationsPath+"/"+id+"?branches=true", "").body, "responses.2")
+	if want := gjson.Get(edited, "output").Raw; last.Get("output").Raw != want || last.Get("input.1.type").Str != "image" {
+		t.Errorf("%s, want %s", last.Raw, want)
+	}
+	for body, param := range map[string]string{
+		`{"responses":[]}`: "responses", `{"responses":[{"input":1,"output":[]}]}`: "responses[0].input", `{"title":1}`: "title",
+		`{"responses":[{"input":[],"output":[]},{"input":[],"output":[],"previous_response_id":"resp_0"}]}`: "responses[1].previous_response_id",
+		`{"responses":[{"input":[],"output":[],"previous_response_id":"resp_0"}]}`:                          "previous_response_id",
+		`{"responses":[{"input":[{"type":"image","data_url":"https://example.org/a.png"}],"output":[]}]}`:   "responses[0].input[0].data_url",
+	} {
+		if got := s.do("POST", conversationsPath, body); got.status/100 != 4 || gjson.Get(got.body, "error.param").Str != param {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+	}
+}

@@ -211,6 +211,7 @@ var families = []family{
 			{"stream", "true", `"x"`},
 			{"store", "false", `"x"`},
 			{"store_partial", "true", `"x"`},
+			{"prefill", `"I"`, `1`},
 			{"background", "true", `"x"`},
 			{"previous_response_id", `"resp_nowhere"`, "1"},
 			{"max_output_tokens", "5", `"x"`},

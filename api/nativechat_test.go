@@ -328,3 +328,30 @@ func TestNative_ATurnIsOnDiskBeforeItsEndIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestNative_AnAnswerMayBeBegun: an answer goes on from what the request says of it, which is stored as a part of it.
+func TestNative_AnAnswerMayBeBegun(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	begun := `,"prefill":"I am: ","reasoning":"off"`
+	whole := s.native("Who are you?", begun)
+	if got := gjson.Get(whole.body, "output"); got.Get("#").Int() != 1 || got.Get("0.content").Str != "I am: "+healthy {
+		t.Errorf("%s", whole.body)
+	}
+	if sent := s.fake.Wait(t, isAsked).Body; gjson.Get(sent, "messages.1.role").Str != "assistant" || gjson.Get(sent, "messages.1.content").Str != "I am: " {
+		t.Errorf("%s", sent)
+	}
+	_, fault, result := s.nativeStream("Who are you?", begun).rest()
+	if said(result) != "I am: "+healthy || fault.Exists() {
+		t.Errorf("%s %s", fault, result)
+	}
+	if got := s.do("GET", "/api/v1/responses/"+result.Get("response_id").Str, ""); gjson.Get(got.body, "output.0.content").Str != "I am: "+healthy || gjson.Get(got.body, "usage.context_length").Int() == 0 {
+		t.Errorf("%s", got.body)
+	}
+	if got := s.native("hi", `,"prefill":1`); got.code() != "invalid_type" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := s.native("hi", `,"max_output_tokens":1`); gjson.Get(got.body, "status").Str != "incomplete" {
+		t.Errorf("%s", got.body)
+	}
+}

@@ -30,6 +30,7 @@ type Turn struct {
 	In, Out []translate.Item // the items that the request added, and the answer
 	Request json.RawMessage  // the request's settings that are needed later, as the dialect has them; may be nil
 	Usage   translate.Usage
+	Figures translate.Figures
 
 	Created time.Time // in nanoseconds; if it is zero, Put sets it
 
@@ -70,6 +71,8 @@ type body struct {
 	Out     []translate.Item `json:"out,omitempty"`
 	Request json.RawMessage  `json:"request,omitempty"`
 	Usage   usage            `json:"usage,omitzero"`
+
+	Figures translate.Figures `json:"figures,omitzero"`
 }
 
 type usage struct {
@@ -96,7 +99,7 @@ func encode(t *Turn) ([]byte, []blob, error) {
 	if err != nil {
 		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
 	}
-	encoded, err := json.Marshal(body{In: in, Out: out, Request: t.Request, Usage: usage(t.Usage)})
+	encoded, err := json.Marshal(body{In: in, Out: out, Request: t.Request, Usage: usage(t.Usage), Figures: t.Figures})
 	if err != nil {
 		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
 	}
@@ -139,7 +142,7 @@ func decode(data []byte, t *Turn) error {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return fmt.Errorf("the stored response %q can't be read: %w", t.ID, err)
 	}
-	t.In, t.Out, t.Request, t.Usage = b.In, b.Out, b.Request, translate.Usage(b.Usage)
+	t.In, t.Out, t.Request, t.Usage, t.Figures = b.In, b.Out, b.Request, translate.Usage(b.Usage), b.Figures
 	return nil
 }
 

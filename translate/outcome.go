@@ -87,6 +87,13 @@ func (t *Timings) Rate(tokens int) float64 {
 	return float64(tokens) / took * 1000
 }
 
+// Figures are what people want to know of an answer, as it is stored. What is unknown is 0.
+type Figures struct {
+	Rate       float64 `json:"rate,omitempty"`        // generated tokens per second
+	FirstToken float64 `json:"first_token,omitempty"` // seconds
+	Context    int     `json:"context,omitempty"`     // length of the instance's context, in tokens
+}
+
 // Waited returns the seconds that the client waited for the first token, or those the engine took if that is unknown.
 func Waited(first time.Duration, engine *Timings) float64 {
 	if first > 0 {

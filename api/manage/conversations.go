@@ -6,15 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // defaultConversations and maxConversations are how many conversations are listed at a time.
@@ -132,24 +129,13 @@ func editConversation(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	var title *string
-	if given := body.Get("title"); given.Exists() {
-		if given.Type != gjson.String {
-			return jsonbody.WrongType("title", "a string", given)
-		}
-		title = &given.Str
-	}
-	var pinned *bool
-	if jsonbody.IsGiven(body.Value("pinned")) {
-		is, bad := body.Bool("pinned")
-		if bad != nil {
-			return bad
-		}
-		pinned = &is
+	change, err := changeOf(body)
+	if err != nil {
+		return err
 	}
 	stored, err := conversation(c)
 	if err == nil {
-		err = c.Node.Stores.Get().Edit(c.Request.Context(), stored.Owner, stored.ID, title, pinned)
+		err = c.Node.Stores.Get().Edit(c.Request.Context(), stored.Owner, stored.ID, change.title, change.pinned)
 	}
 	if err == nil {
 		stored, err = conversation(c)

@@ -22,6 +22,7 @@ var Routes = []endpoint.Route{
 	endpoint.Patch("/api/v1/tokens/*", access.ScopeAdmin, patchToken),
 	endpoint.Delete("/api/v1/tokens/*", access.ScopeAdmin, revokeToken),
 	endpoint.Get("/api/v1/conversations", access.ScopeInference, listConversations, "limit", "cursor", "owner", "query", "pinned"),
+	endpoint.Post("/api/v1/conversations", access.ScopeInference, importConversation),
 	endpoint.Delete("/api/v1/conversations", access.ScopeInference, deleteConversations, "updated_before", "owner"),
 	endpoint.Get("/api/v1/conversations/*", access.ScopeInference, getConversation, "responses", "branches", "owner"),
 	endpoint.Delete("/api/v1/conversations/*", access.ScopeInference, deleteConversation, "owner"),

@@ -80,6 +80,7 @@ type run struct {
 
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
+	prefill      string           // what is yet to be added of it to the answer
 
 	loading   string    // the instance whose load is told; empty: none is
 	loadSince time.Time // since when
@@ -110,6 +111,10 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 	}
 	r.said = append(r.said, r.chat.Input)
 	r.conversation = append(r.conversation, r.said...)
+	if r.chat.Prefill != "" { // an engine goes on with the last message if it is the assistant's
+		begun := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: []translate.Part{{Text: r.chat.Prefill}}}
+		r.conversation = append(r.conversation, begun)
+	}
 	seen, bad := rq.Caps.Seen(rq.Target.Model.Key, r.conversation)
 	if bad != nil {
 		return bad
@@ -153,13 +158,34 @@ func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
 			r.out.Answer.Add(loadEnd(in, took))
 		}
 	}
+	r.out.Answer.ContextLength = resp.Lease.Instance.Spec.ContextLength
 	return dst
 }
 
 // Append appends what the client sees of an event.
-func (r *run) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
+func (r *run) Append(dst []byte, ev translate.Event) []byte {
+	r.withPrefill(ev, func(ev translate.Event) { dst = r.out.Append(dst, ev) })
+	return dst
+}
 
-func (r *run) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
+func (r *run) Gather(ev translate.Event) { r.withPrefill(ev, r.out.Answer.Add) }
+
+// withPrefill adds an event, and the beginning of the answer that the request has given before what the model says first.
+func (r *run) withPrefill(ev translate.Event, add func(translate.Event)) {
+	switch ev := ev.(type) {
+	case translate.Round:
+		r.prefill = ""
+		if ev.Number == 1 {
+			r.prefill = r.chat.Prefill
+		}
+	case translate.Text, translate.Reasoning, translate.CallStart, translate.Finish:
+		if r.prefill != "" {
+			add(translate.Text{Text: r.prefill})
+			r.prefill = ""
+		}
+	}
+	add(ev)
+}
 
 func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
 
@@ -177,7 +203,7 @@ func (r *run) storeTurn(status store.Status) error {
 		status = store.Incomplete
 	}
 	turn := r.turn(status)
-	turn.Out, turn.Usage = answer.Items(), answer.Usage()
+	turn.Out, turn.Usage, turn.Figures = answer.Items(), answer.Usage(), answer.Figures()
 	if err := r.StoreTurn(turn); err != nil {
 		return err
 	}

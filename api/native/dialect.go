@@ -67,7 +67,10 @@ func DescribeResponse(turn *store.Turn) resource.Response {
 	return resource.Response{
 		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: string(turn.Status), Created: turn.Created.UTC().Truncate(time.Millisecond),
 		System: system, Input: input, Output: native.Output(turn.Out),
-		Usage: resource.ResponseUsage{Input: turn.Usage.Prompt, Cached: turn.Usage.Cached, Output: turn.Usage.Completion, Reasoning: turn.Usage.Reasoning},
+		Usage: resource.ResponseUsage{
+			Input: turn.Usage.Prompt, Cached: turn.Usage.Cached, Output: turn.Usage.Completion, Reasoning: turn.Usage.Reasoning,
+			PerSecond: turn.Figures.Rate, FirstToken: turn.Figures.FirstToken, ContextLength: turn.Figures.Context,
+		},
 	}
 }
 

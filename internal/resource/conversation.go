@@ -54,6 +54,11 @@ type ResponseUsage struct {
 	Cached    int `json:"cached_input_tokens"` // of Input, those that the engine had cached
 	Output    int `json:"output_tokens"`
 	Reasoning int `json:"reasoning_output_tokens"`
+
+	// These are absent where they aren't known.
+	PerSecond     float64 `json:"tokens_per_second,omitempty"`
+	FirstToken    float64 `json:"time_to_first_token_seconds,omitempty"`
+	ContextLength int     `json:"context_length,omitempty"` // of the instance, in tokens
 }
 
 // Item is an item of the input or the output of a response, as far as people are shown it. Its type determines which fields are set.

@@ -16,6 +16,8 @@ type Answer struct {
 	Instance   string // the instance that answers
 	ResponseID string // id of the stored response; empty if it isn't stored
 
+	ContextLength int // of the instance, in tokens
+
 	items     []*output
 	open      bool // the last item may continue
 	round     int  // number of the current round
@@ -40,6 +42,7 @@ type (
 		Output     []json.RawMessage `json:"output"`
 		Stats      stats             `json:"stats"`
 		ResponseID string            `json:"response_id,omitempty"`
+		Status     string            `json:"status,omitempty"` // not in the specification: "incomplete" if a limit has cut the answer
 	}
 	textItem struct {
 		Type    translate.ItemKind `json:"type"`
@@ -53,6 +56,7 @@ type (
 		PerSecond  float64  `json:"tokens_per_second"`
 		FirstToken float64  `json:"time_to_first_token_seconds"`
 		Load       *float64 `json:"model_load_time_seconds,omitempty"`
+		Context    int      `json:"context_length,omitempty"` // not in the specification
 	}
 )
 
@@ -142,14 +146,25 @@ func (a *Answer) Items() []translate.Item {
 
 // AppendBody appends the body of the answer, which is also the result at the end of a stream.
 func (a *Answer) AppendBody(dst []byte) []byte {
-	usage, timings := a.Usage(), a.tally.Timings()
+	usage, figures, status := a.Usage(), a.Figures(), ""
+	if a.reason == translate.FinishLength {
+		status = "incomplete"
+	}
 	return jsonbody.AppendJSON(dst, result{
-		Instance: a.Instance, Output: Output(a.Items()), ResponseID: a.ResponseID,
+		Instance: a.Instance, Output: Output(a.Items()), ResponseID: a.ResponseID, Status: status,
 		Stats: stats{
 			Input: usage.Prompt, Output: usage.Completion, Reasoning: usage.Reasoning,
-			PerSecond: timings.Rate(usage.Completion), FirstToken: seconds(translate.Waited(a.first, &timings) * 1000), Load: a.load,
+			PerSecond: figures.Rate, FirstToken: figures.FirstToken, Load: a.load, Context: figures.Context,
 		},
 	})
+}
+
+// Figures returns how fast the answer was, and how much context it had.
+func (a *Answer) Figures() translate.Figures {
+	timings := a.tally.Timings()
+	return translate.Figures{
+		Rate: timings.Rate(a.Usage().Completion), FirstToken: seconds(translate.Waited(a.first, &timings) * 1000), Context: a.ContextLength,
+	}
 }
 
 // Output returns generated items as JSON.

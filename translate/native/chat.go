@@ -21,9 +21,10 @@ type Chat struct {
 	System        *string        // replaces the conversation's system prompt unless it is nil
 	Previous      string         // id of the response to continue; empty if there is none
 	Store         bool
-	StorePartial  bool // also what was generated before the client disconnected
-	Background    bool // the answer is made whether or not the client waits for it
-	ContextLength int  // in tokens, if the request loads the model; 0 if not given
+	StorePartial  bool   // also what was generated before the client disconnected
+	Background    bool   // the answer is made whether or not the client waits for it
+	Prefill       string // with which the answer begins
+	ContextLength int    // in tokens, if the request loads the model; 0 if not given
 	Integrations  []request.MCPServer
 	Chat          request.Chat // for the wire of the engine
 
@@ -40,8 +41,14 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	if err := c.parseReasoning(body, model, caps); err != nil {
 		return nil, err
 	}
-	c.Chat.Thinks = caps.Thinks() && jsonbody.Unquote(body.Value("reasoning")) != "off"
 	var err *translate.Error
+	if c.Prefill, err = body.String("prefill"); err != nil {
+		return nil, err
+	}
+	c.Chat.Thinks = caps.Thinks() && jsonbody.Unquote(body.Value("reasoning")) != "off" && c.Prefill == ""
+	if c.Prefill != "" { // whoever has begun to answer thinks no more
+		caps.SetSilent(&c.edit)
+	}
 	c.Input, err = parseInput(body, caps)
 	return c, err
 }

@@ -34,7 +34,11 @@ export interface paths {
          */
         get: operations["listConversations"];
         put?: never;
-        post?: never;
+        /**
+         * Stores a conversation
+         * @description Needs the scope `inference`.
+         */
+        post: operations["importConversation"];
         /**
          * Deletes the conversations whose last response is older than a time
          * @description Needs the scope `inference`.
@@ -858,6 +862,8 @@ export interface components {
             min_p?: number | null;
             /** @description The model or the instance, by any of its names. */
             model?: string;
+            /** @description The beginning of the answer, with which the model goes on without thinking. It is a part of the response. */
+            prefill?: string | null;
             presence_penalty?: number | null;
             /** @description Fields that the request doesn't have are taken from that preset of the configuration. */
             preset?: string | null;
@@ -898,8 +904,15 @@ export interface components {
             /** @description Absent if the response isn't stored. */
             response_id?: string;
             stats: components["schemas"]["ChatStats"];
+            /**
+             * @description Present if a limit of tokens has cut the answer.
+             * @constant
+             */
+            status?: "incomplete";
         };
         ChatStats: {
+            /** @description Of the instance that has answered, in tokens. */
+            context_length?: number;
             input_tokens: number;
             /** @description Present if the request waited for a load. */
             model_load_time_seconds?: number;
@@ -963,6 +976,12 @@ export interface components {
             turns: number;
             /** Format: date-time */
             updated_at: string | null;
+        };
+        ConversationImport: {
+            pinned?: boolean | null;
+            responses: components["schemas"]["ImportedResponse"][];
+            /** @description Absent or empty: the beginning of the first input. */
+            title?: string;
         };
         Conversations: {
             /** @description The last updated first. */
@@ -1251,6 +1270,24 @@ export interface components {
             headers?: {
                 [key: string]: string[];
             };
+        };
+        /** @description A response as a conversation has it. It gets a new id, and a status other than completed, incomplete and failed becomes one of these. */
+        ImportedResponse: {
+            /**
+             * Format: date-time
+             * @description Absent: now.
+             */
+            created_at?: string;
+            input: components["schemas"]["StoredInputItem"][];
+            model?: string;
+            output: components["schemas"]["ChatOutputItem"][];
+            /** @description One before it; absent: the one before it that has no response_id. The first one's is that of a stored response, or absent: then it begins a conversation. */
+            previous_response_id?: string | null;
+            /** @description By which those that continue it name it. */
+            response_id?: string;
+            status?: string;
+            system_prompt?: string | null;
+            usage?: components["schemas"]["StoredUsage"];
         };
         Instance: {
             config: components["schemas"]["LoadConfig"];
@@ -2002,9 +2039,13 @@ export interface components {
         StoredUsage: {
             /** @description Of input_tokens, those that the engine had cached. */
             cached_input_tokens: number;
+            /** @description Of the instance that has answered, in tokens. */
+            context_length?: number;
             input_tokens: number;
             output_tokens: number;
             reasoning_output_tokens: number;
+            time_to_first_token_seconds?: number;
+            tokens_per_second?: number;
         };
         /** @description A summary is in conversations of the Responses API only. */
         TextItem: {
@@ -2288,6 +2329,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Conversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    importConversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConversationImport"];
+            };
+        };
+        responses: {
+            /** @description The conversation, without its responses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
                 };
             };
             default: components["responses"]["Error"];
