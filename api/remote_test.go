@@ -309,7 +309,7 @@ func TestRemote_ASilentAnswerIsGivenUp(t *testing.T) {
 		t.Errorf("%d %s, after %d requests", got.status, got.body, len(far.Asked()))
 	}
 	far.Cancelled(t)
-	if in := s.node.Overview().Instances; len(in) != 1 || in[0].Away != "" || !in[0].Held.IsZero() {
+	if in := s.node.Overview().Instances; len(in) != 1 || in[0].Away != "" || !in[0].HeldUntil.IsZero() {
 		t.Errorf("the remote is blamed: %+v", in)
 	}
 	settings := s.node.Settings()
@@ -538,7 +538,7 @@ func TestRemote_ALoopConcernsItsRequestAlone(t *testing.T) {
 			}
 		}
 		for _, in := range s.node.Overview().Instances {
-			if in.Spec.Remote != nil && (!in.Held.IsZero() || in.Away != "") {
+			if in.Spec.Remote != nil && (!in.HeldUntil.IsZero() || in.Away != "") {
 				t.Fatalf("the remote is held back: %+v", in)
 			}
 		}

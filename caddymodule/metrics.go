@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/internal/histogram"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -183,8 +184,7 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 	of := func(key string) *modelSums {
 		key = valid(key) // a folder may have any name
 		if models[key] == nil {
-			models[key] = &modelSums{onGPUs: map[string]int64{}, Counts: supervisor.Counts{LoadBuckets: make([]uint64,
-				len(supervisor.LoadBounds()))}}
+			models[key] = &modelSums{onGPUs: map[string]int64{}, Counts: supervisor.Counts{Loads: histogram.New(histogram.Loads)}}
 		}
 		return models[key]
 	}
@@ -214,7 +214,8 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 }
 
 func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
-	sendCount(ch, loadsSeries, m.Loads, key)
+	loads, _ := m.Loads.Cumulative()
+	sendCount(ch, loadsSeries, loads, key)
 	sendCount(ch, crashesSeries, m.Crashes, key)
 	for _, reason := range evictionReasons {
 		sendCount(ch, evictionsSeries, m.Stops[reason], key, string(reason))
@@ -232,11 +233,7 @@ func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
 	for _, device := range slices.Sorted(maps.Keys(m.onGPUs)) {
 		sendValue(ch, gpuClaimSeries, float64(m.onGPUs[device]), key, device)
 	}
-	buckets := map[float64]uint64{}
-	for i, bound := range supervisor.LoadBounds() {
-		buckets[bound] = m.LoadBuckets[i]
-	}
-	ch <- prometheus.MustNewConstHistogram(loadTimeSeries, m.Loads, m.LoadSeconds, buckets, key)
+	sendHistogram(ch, loadTimeSeries, m.Loads, key)
 }
 
 // Interface guards

@@ -114,17 +114,14 @@ func fixedFigures() serverFigures {
 
 func TestCollector_Golden(t *testing.T) {
 	t.Parallel()
-	buckets := make([]uint64, len(supervisor.LoadBounds()))
-	for i := range buckets {
-		buckets[i] = 1
-	}
-	buckets[0] = 0
+	loads := histogram.New(histogram.Loads)
+	loads.Counts[1], loads.Sum = 1, 1.5
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(fixed{everything(), map[string]supervisor.Counts{
-		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets, Phases: map[supervisor.Phase]histogram.Histogram{
+		"a/idle": {Loads: loads, Phases: map[supervisor.Phase]histogram.Histogram{
 			supervisor.PhaseLaunch: histogramOf(histogram.Waits, 0.02), supervisor.PhaseLoad: histogramOf(histogram.Waits, 1.48),
 		}},
-		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[schedule.Reason]uint64{
+		"gone/\xff": {Loads: histogram.New(histogram.Loads), Crashes: 2, Stops: map[schedule.Reason]uint64{
 			schedule.ForRoom: 3, schedule.ForIdleness: 4, schedule.ForRequest: 5, schedule.ForSettings: 6, schedule.ForSignal: 8, schedule.ForSilence: 1,
 		}},
 	}})

@@ -33,25 +33,40 @@ func everything() supervisor.Overview {
 		GPUs:   []supervisor.GPUUse{{GPU: schedule.GPU{Name: "CUDA0", Total: 24 << 30, Budget: 20 << 30}, Held: 2 << 30}},
 		Instances: []supervisor.Info{
 			{
-				ID: "a/idle", Spec: specOf("a/idle", nil), Status: schedule.Ready, LoadTime: 1500 * time.Millisecond,
-				LoadedAt: noon.Add(-2 * time.Hour), LastUsed: noon.Add(-10 * time.Second), Expires: noon.Add(time.Hour - 10*time.Second),
-				Memory: 4 << 30, OnGPUs: []schedule.DeviceMemory{{Device: "CUDA0", Bytes: 3 << 30}}, Resident: 1 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
+				Instance: schedule.Instance{
+					ID: "a/idle", Spec: specOf("a/idle", nil), Status: schedule.Ready, LoadTime: 1500 * time.Millisecond, LastUsed: noon.Add(-10 * time.Second), OnGPUs: []schedule.DeviceMemory{{Device: "CUDA0", Bytes: 3 << 30}}, Resident: 1 << 30,
+				},
+				LoadedAt: noon.Add(-2 * time.Hour), Expires: noon.Add(time.Hour - 10*time.Second), Memory: 4 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
 			},
 			{
-				ID: "a/idle:2", Spec: specOf("a/idle", func(s *schedule.Spec) { s.TTL, s.Pinned = 0, true }), Status: schedule.Ready, InUse: 3,
-				LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
-				Memory: 4 << 30, Resident: 1 << 30, PID: 102, Address: "127.0.0.1:4002", Build: build,
+				Instance: schedule.Instance{
+					ID: "a/idle:2", Spec: specOf("a/idle", func(s *schedule.Spec) { s.TTL, s.Pinned = 0, true }), Status: schedule.Ready, InUse: 3, LoadTime: time.Second, LastUsed: noon.Add(-5 * time.Second), Resident: 1 << 30,
+				},
+				LoadedAt: noon.Add(-time.Minute), Memory: 4 << 30, PID: 102, Address: "127.0.0.1:4002", Build: build,
 			},
 			{
-				ID: "b/busy", Spec: specOf("b/busy", func(s *schedule.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: schedule.Ready,
-				InUse: 1, Renewing: true, LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
-				Memory: 2 << 30, Resident: 2 << 30, PID: 103, Address: "127.0.0.1:4003", Build: build,
+				Instance: schedule.Instance{
+					ID: "b/busy", Spec: specOf("b/busy", func(s *schedule.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: schedule.Ready, InUse: 1, Next: specOf("b/busy", nil), LoadTime: time.Second, LastUsed: noon.Add(-5 * time.Second), Resident: 2 << 30,
+				},
+				LoadedAt: noon.Add(-time.Minute), Memory: 2 << 30, PID: 103, Address: "127.0.0.1:4003", Build: build,
 			},
-			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: schedule.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Address: "127.0.0.1:4004", Build: build},
-			{ID: "d/starting", Spec: specOf("d/starting", nil), Status: schedule.Starting, LastUsed: noon, Memory: 512 << 20},
 			{
-				ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: schedule.Draining, Leaving: schedule.ForRoom, InUse: 1,
-				LoadTime: time.Second, LoadedAt: noon.Add(-time.Hour), LastUsed: noon.Add(-time.Minute), Memory: 1 << 30, PID: 105, Address: "127.0.0.1:4005", Build: build,
+				Instance: schedule.Instance{
+					ID: "c/loading", Spec: specOf("c/loading", nil), Status: schedule.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second),
+				},
+				Memory: 1 << 30, PID: 104, Address: "127.0.0.1:4004", Build: build,
+			},
+			{
+				Instance: schedule.Instance{
+					ID: "d/starting", Spec: specOf("d/starting", nil), Status: schedule.Starting, LastUsed: noon,
+				},
+				Memory: 512 << 20,
+			},
+			{
+				Instance: schedule.Instance{
+					ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: schedule.Draining, Leaving: schedule.ForRoom, InUse: 1, LoadTime: time.Second, LastUsed: noon.Add(-time.Minute),
+				},
+				LoadedAt: noon.Add(-time.Hour), Memory: 1 << 30, PID: 105, Address: "127.0.0.1:4005", Build: build,
 			},
 		},
 		Coming: []supervisor.Coming{

@@ -258,7 +258,7 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 		}
 		return "", err
 	}
-	dl.supervisor.Forget(schedule.Forgot{Key: m.Key})
+	dl.supervisor.Handle(schedule.Forgot{Key: m.Key})
 	dl.stores.warm.DeleteModel(m.Key)
 	dl.log.Info("a model was removed", "model", m.Key, "file", m.Path)
 	return m.Key, nil

@@ -27,7 +27,7 @@ func (n *Node) enforce() {
 	n.Devices.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	n.Access.Bodies.SetBound(cmp.Or(s.BodyMemory, max(MachineMemory()/bodyShare, leastBodies)))
 	n.Record.Inspections.SetMost(s.Inspect)
-	n.supervisor.Configure(n.Devices.limits(&s, n.Devices.found.Load()), nil)
+	n.supervisor.Handle(schedule.Configured{Limits: n.Devices.limits(&s, n.Devices.found.Load())})
 	n.MCP.Set(s.MCP.Settings)
 	n.Remotes.Configure(s.Remotes)
 	n.Cluster.Touch()
@@ -91,8 +91,8 @@ func (ld *Loads) apply() {
 			restarts[in.ID] = spec
 		}
 	}
-	ld.supervisor.Configure(ld.devices.limits(s, ld.devices.found.Load()), specs)
-	ld.supervisor.ConfigureRestarts(restarts)
+	ld.supervisor.Handle(schedule.Configured{Limits: ld.devices.limits(s, ld.devices.found.Load()), Specs: specs})
+	ld.supervisor.Handle(schedule.RestartsConfigured{Specs: restarts})
 }
 
 // renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the

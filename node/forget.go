@@ -46,13 +46,13 @@ func (st *Stores) DeleteConversation(ctx context.Context, owner, id string) erro
 // supervisor is told first: it stops saving what the store of states would then have to delete.
 func (st *Stores) forgetConversations(families []string) {
 	for _, id := range families {
-		st.supervisor.Forget(schedule.Forgot{Conversation: id})
+		st.supervisor.Handle(schedule.Forgot{Conversation: id})
 		st.warm.DeleteConversation(id)
 	}
 }
 
 func (st *Stores) forgetOwner(id string) {
-	st.supervisor.Forget(schedule.Forgot{Owner: id})
+	st.supervisor.Handle(schedule.Forgot{Owner: id})
 	st.warm.DeleteOwner(id)
 }
 
@@ -63,7 +63,7 @@ func (st *Stores) forgetCold(s *Settings) {
 			continue
 		}
 		if m, err := st.names.lookup(st.ctx, name); err == nil {
-			st.supervisor.Forget(schedule.Forgot{Key: m.Key})
+			st.supervisor.Handle(schedule.Forgot{Key: m.Key})
 			st.ClearWarm(func(key, _ string) bool { return key == m.Key })
 		}
 	}
@@ -133,6 +133,6 @@ func (st *Stores) sweepConversations(ctx context.Context, s *store.Store, states
 // hold in their slots is saved again after the next request for it.
 func (st *Stores) ClearWarm(match func(key, owner string) bool) (states int, bytes int64) {
 	states, bytes = st.warm.Clear(func(s *warm.Listed) bool { return match(s.Model, s.Owner) })
-	st.supervisor.Cleared(match)
+	st.supervisor.Handle(schedule.Cleared{Match: match})
 	return states, bytes
 }

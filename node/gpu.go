@@ -93,7 +93,7 @@ func (ds *Devices) look() {
 		found[name] = d
 	}
 	// before a Spec names the devices; what has failed before still has
-	ds.supervisor.Configure(ds.limits(ds.settings.Load(), &found), map[uint64]*schedule.Spec{})
+	ds.supervisor.Handle(schedule.Configured{Limits: ds.limits(ds.settings.Load(), &found), Specs: map[uint64]*schedule.Spec{}})
 	var free []schedule.GPUMemory
 	for _, d := range found {
 		for _, g := range d.gpus() {
@@ -101,7 +101,7 @@ func (ds *Devices) look() {
 		}
 	}
 	if len(free) > 0 {
-		ds.supervisor.Sampled(free)
+		ds.supervisor.Handle(schedule.Sampled{GPUs: free})
 	}
 	ds.found.Store(&found)
 }

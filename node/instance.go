@@ -142,7 +142,7 @@ func (ld *Loads) Pin(ctx context.Context, in supervisor.Info, pinned bool) error
 func (ld *Loads) respecify(gen uint64, change func(*schedule.Spec)) {
 	ld.applying.Lock()
 	defer ld.applying.Unlock()
-	ld.supervisor.Respecify(gen, change)
+	ld.supervisor.Handle(schedule.Respecified{Gen: gen, Change: change})
 }
 
 // IDTaken is the error of a load, or of a name for a model, that chooses an identifier which already means something else.

@@ -51,7 +51,11 @@ type watched struct {
 
 // observe tells Options.Changed what has changed since the last call.
 func (s *Supervisor) observe(now time.Time) {
-	if s.options.Changed == nil || s.isAsWatched() {
+	isAsTold := func(w watched, in *schedule.Instance) bool {
+		return w.gen == in.Gen && w.status == in.Status && w.spec == in.Spec && w.leaving == in.Leaving &&
+			(in.Status != schedule.Loading || w.progress == in.Progress)
+	}
+	if s.options.Changed == nil || slices.EqualFunc(s.watched, s.state.Instances, isAsTold) { // it is asked after every event
 		return
 	}
 	before, after := s.watched, make([]watched, 0, len(s.state.Instances))
@@ -76,21 +80,6 @@ func (s *Supervisor) observe(now time.Time) {
 		s.tellChanged(&after[i], in, now)
 	}
 	s.watched = after
-}
-
-// isAsWatched reports whether nothing has changed. It is asked after every event, so it has to be quick.
-func (s *Supervisor) isAsWatched() bool {
-	if len(s.watched) != len(s.state.Instances) {
-		return false
-	}
-	for i, in := range s.state.Instances {
-		w := &s.watched[i]
-		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving ||
-			in.Status == schedule.Loading && w.progress != in.Progress {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *Supervisor) tellChanged(w *watched, in *schedule.Instance, now time.Time) {
@@ -123,40 +112,29 @@ func (s *Supervisor) tellChanged(w *watched, in *schedule.Instance, now time.Tim
 	case in.Status.IsLeaving() && !w.status.IsLeaving():
 		change.Reason = in.Leaving
 		tell(ChangeUnloadBegun)
-	case in.Status == schedule.Ready && w.status.IsLeaving(), !isShownAs(w.spec, in.Spec):
+	case in.Status == schedule.Ready && w.status.IsLeaving(),
+		w.spec != in.Spec && (w.spec.Pinned != in.Spec.Pinned || w.spec.TTL != in.Spec.TTL || !w.spec.IsProcessOf(in.Spec)): // the rest isn't seen
 		tell(ChangeSettings)
 	}
 	w.gen, w.spec, w.status, w.leaving = in.Gen, in.Spec, in.Status, in.Leaving
 }
 
-// isShownAs reports whether a Spec differs from another in nothing that anybody sees.
-func isShownAs(s, o *schedule.Spec) bool {
-	return s == o || s.Pinned == o.Pinned && s.TTL == o.TTL && s.IsProcessOf(o)
-}
-
 func (s *Supervisor) tellGone(w *watched, now time.Time) {
 	change := Change{Kind: ChangeUnloaded, Instance: w.id, Spec: w.spec, Reason: w.leaving}
-	switch {
-	case w.spec.Remote != nil:
+	if w.spec.Remote != nil {
 		change.Kind = ChangeSettings
-	case w.status.IsLoading():
-		change.Kind, change.Reason, change.Why = ChangeLoadFailed, "", s.whyFailed(w, now)
+	} else if w.status.IsLoading() {
+		change.Kind, change.Reason, change.Why = ChangeLoadFailed, "", openfiles.Message
+		switch f, again := s.state.Failures[w.spec.Model.Key], s.state.Restarting(w.id); {
+		case f != nil && f.At.Equal(now):
+			change.Why = f.Message
+		case s.state.Closing:
+			change.Why = schedule.ErrClosing.Message
+		case again != nil && again.Spared:
+			change.Why = "It ran out of memory while it was loading. It is loaded again, once others have made room."
+		case again != nil:
+			change.Why = "The engine didn't find its GPU. It is loaded again on what is left."
+		}
 	}
 	s.options.Changed(change)
-}
-
-func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
-	f, again := s.state.Failures[w.spec.Model.Key], s.state.Restarting(w.id)
-	switch {
-	case f != nil && f.At.Equal(now):
-		return f.Message
-	case s.state.Closing:
-		return schedule.ErrClosing.Message
-	case again != nil && again.Spared:
-		return "It ran out of memory while it was loading. It is loaded again, once others have made room."
-	case again != nil:
-		return "The engine didn't find its GPU. It is loaded again on what is left."
-	default:
-		return openfiles.Message
-	}
 }

@@ -67,7 +67,7 @@ func TestChanges_OfALife(t *testing.T) {
 	}
 	pinned := *info.Spec
 	pinned.Pinned = true
-	s.Configure(schedule.Limits{}, map[uint64]*schedule.Spec{info.Gen: &pinned})
+	s.Handle(schedule.Configured{Specs: map[uint64]*schedule.Spec{info.Gen: &pinned}})
 	lease := acquire(t, s, want("a/b", 1))
 	gone := make(chan error, 1)
 	go func() { gone <- s.Unload(t.Context(), "a/b") }()

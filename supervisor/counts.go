@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -10,17 +9,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// loadBounds are the upper bounds of the histogram of load times, in seconds.
-var loadBounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600}
-
-// Counts counts what has happened to a model since the start.
+// Counts counts what has happened to a model since the start. Durations are in seconds.
 type Counts struct {
-	Loads       uint64
-	LoadSeconds float64                    // of all loads together
-	LoadBuckets []uint64                   // number of loads within the bound of the same index in LoadBounds
-	Stops       map[schedule.Reason]uint64 // number of deliberate stops
-	Crashes     uint64
-	Phases      map[Phase]histogram.Histogram // durations in seconds; a phase that never happened is missing
+	Loads   histogram.Histogram
+	Stops   map[schedule.Reason]uint64 // number of deliberate stops
+	Crashes uint64
+	Phases  map[Phase]histogram.Histogram // a phase that never happened is missing
 }
 
 // Phase is a part of a swap: of the time between the decision to unload a model and the first answer of another.
@@ -37,9 +31,6 @@ const (
 // Phases lists all phases, in order.
 var Phases = []Phase{PhaseUnload, PhaseLaunch, PhaseLoad, PhaseRestore}
 
-// LoadBounds returns the bounds of Counts.LoadBuckets, in seconds.
-func LoadBounds() []float64 { return slices.Clone(loadBounds) }
-
 // counts is written while events are handled, and read by the metrics.
 type counts struct {
 	mu    sync.Mutex
@@ -54,39 +45,22 @@ func (c *counts) with(key string, change func(*Counts)) {
 	}
 	n := c.byKey[key]
 	if n == nil {
-		n = &Counts{LoadBuckets: make([]uint64, len(loadBounds)), Stops: map[schedule.Reason]uint64{}}
+		n = &Counts{Loads: histogram.New(histogram.Loads), Stops: map[schedule.Reason]uint64{}, Phases: map[Phase]histogram.Histogram{}}
 		c.byKey[key] = n
 	}
 	change(n)
-}
-
-func (c *counts) loaded(key string, took time.Duration) {
-	c.with(key, func(n *Counts) {
-		n.Loads++
-		n.LoadSeconds += took.Seconds()
-		for i, bound := range loadBounds {
-			if took.Seconds() <= bound {
-				n.LoadBuckets[i]++
-			}
-		}
-	})
 }
 
 func (c *counts) took(key string, phase Phase, d time.Duration) {
 	c.with(key, func(n *Counts) {
 		h, ok := n.Phases[phase]
 		if !ok {
-			if n.Phases == nil {
-				n.Phases = map[Phase]histogram.Histogram{}
-			}
 			h = histogram.New(histogram.Waits)
 		}
 		h.ObserveTime(max(0, d))
 		n.Phases[phase] = h
 	})
 }
-
-func (c *counts) crashed(key string) { c.with(key, func(n *Counts) { n.Crashes++ }) }
 
 // Counts returns the counts of each model, by key.
 func (s *Supervisor) Counts() map[string]Counts {
@@ -95,7 +69,7 @@ func (s *Supervisor) Counts() map[string]Counts {
 	all := map[string]Counts{}
 	for key, n := range s.counts.byKey {
 		c := *n
-		c.LoadBuckets, c.Stops, c.Phases = slices.Clone(n.LoadBuckets), maps.Clone(n.Stops), map[Phase]histogram.Histogram{}
+		c.Loads, c.Stops, c.Phases = n.Loads.Clone(), maps.Clone(n.Stops), map[Phase]histogram.Histogram{}
 		for phase, h := range n.Phases {
 			c.Phases[phase] = h.Clone()
 		}
@@ -104,25 +78,24 @@ func (s *Supervisor) Counts() map[string]Counts {
 	return all
 }
 
-// measureLoad counts the phases of a load that has just ended.
-func (s *Supervisor) measureLoad(in *schedule.Instance) {
-	launch := time.Duration(0)
+// loaded counts and logs a load that has just ended.
+func (s *Supervisor) loaded(in *schedule.Instance) {
+	info, key, launch := s.info(in), in.Spec.Model.Key, time.Duration(0)
 	if p := s.running[in.Gen]; p != nil {
 		if l := p.Launched(); l != nil {
 			launch = min(max(0, l.At.Sub(in.Launched)), in.LoadTime)
 		}
 	}
-	s.counts.took(in.Spec.Model.Key, PhaseLaunch, launch)
-	s.counts.took(in.Spec.Model.Key, PhaseLoad, in.LoadTime-launch)
-}
-
-// measureUnload counts how long a process that has exited took to end, if it was told to.
-func (s *Supervisor) measureUnload(gen uint64) {
-	in, p := s.state.Find(gen), s.running[gen]
-	if in == nil || p == nil {
+	s.counts.with(key, func(n *Counts) { n.Loads.ObserveTime(in.LoadTime) })
+	s.counts.took(key, PhaseLaunch, launch)
+	s.counts.took(key, PhaseLoad, in.LoadTime-launch)
+	logOn(s.log, info.Placed()).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", schedule.FormatBytes(info.Memory))
+	if !info.IsSplit() {
 		return
 	}
-	if took, ok := p.StopTook(); ok {
-		s.counts.took(in.Spec.Model.Key, PhaseUnload, took)
+	advice := "choose a smaller quantization or a shorter context_length, or free memory of the GPU"
+	if len(s.state.GPUsOf(in.Spec)) == 0 {
+		advice = "the engine doesn't find its GPU any more"
 	}
+	s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+advice, "instance", in.ID, "on", info.Placed())
 }

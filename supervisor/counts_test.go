@@ -29,8 +29,8 @@ func TestCounts_PhasesOfASwap(t *testing.T) {
 	if got := phasesOf(c); got[PhaseUnload] != 1 || len(got) != 3 {
 		t.Errorf("after the unload: %v", got)
 	}
-	if sum := c.Phases[PhaseLaunch].Sum + c.Phases[PhaseLoad].Sum; sum <= 0 || math.Abs(sum-c.LoadSeconds) > 1e-6 {
-		t.Errorf("the phases of the load took %v, the load %v", sum, c.LoadSeconds)
+	if sum := c.Phases[PhaseLaunch].Sum + c.Phases[PhaseLoad].Sum; sum <= 0 || math.Abs(sum-c.Loads.Sum) > 1e-6 {
+		t.Errorf("the phases of the load took %v, the load %v", sum, c.Loads.Sum)
 	}
 	for phase := range c.Phases {
 		if !slices.Contains(Phases, phase) {

@@ -59,7 +59,8 @@ func TestFault_CrashWhileIdle(t *testing.T) {
 	kill(t, first.Instance.PID)
 	testkit.Eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
 	second := works(t, s)
-	if c := s.Counts()["m"]; second.Instance.PID == first.Instance.PID || c.Crashes != 1 || c.Loads != 2 {
+	c := s.Counts()["m"]
+	if loads, _ := c.Loads.Cumulative(); second.Instance.PID == first.Instance.PID || c.Crashes != 1 || loads != 2 {
 		t.Errorf("counts %+v", c)
 	}
 }
@@ -288,7 +289,7 @@ func TestFault_AHangingEngineIsReplaced(t *testing.T) {
 	}()
 	fake.Wait(t, fakeengine.At("never"))
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
-	s.send(schedule.Condemned{Gen: hung.Instance.Gen, Reason: "it hangs"})
+	s.Handle(schedule.Condemned{Gen: hung.Instance.Gen, Reason: "it hangs"})
 	if err := <-ended; err == nil {
 		t.Error("the request on the engine that hung ended well")
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// send handles an event, unless the supervisor has ended.
-func (s *Supervisor) send(event schedule.Event) { s.handle(event, caller{}) }
+// Handle handles an event of the supervisor's owner: new settings, what was deleted, what was found out about remotes and GPUs. It has no
+// effect once the supervisor has ended.
+func (s *Supervisor) Handle(event schedule.Event) { s.handle(event, caller{}) }
 
 // handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has
 // ended.
@@ -30,7 +31,11 @@ func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 	case schedule.Tick:
 		s.due = time.Time{}
 	case schedule.Exited:
-		s.measureUnload(ev.Gen)
+		if in, p := s.state.Find(ev.Gen), s.running[ev.Gen]; in != nil && p != nil {
+			if took, ok := p.StopTook(); ok {
+				s.counts.took(in.Spec.Model.Key, PhaseUnload, took)
+			}
+		}
 		delete(s.running, ev.Gen)
 	case schedule.Forgot:
 		s.host.Forget(ev)
@@ -46,7 +51,15 @@ func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 	if s.notified > 0 {
 		s.notify()
 	}
-	s.setTimer(s.state.Deadline(now), now)
+	switch at := s.state.Deadline(now); {
+	case at.Equal(s.due):
+	case at.IsZero():
+		s.timer.Stop()
+		s.due = at
+	default:
+		s.timer.Reset(at.Sub(now))
+		s.due = at
+	}
 	if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
 		s.ended = true
 		s.timer.Stop()
@@ -64,17 +77,6 @@ func (s *Supervisor) look(read func()) {
 	}
 }
 
-func (s *Supervisor) setTimer(at, now time.Time) {
-	switch {
-	case at.Equal(s.due):
-	case at.IsZero():
-		s.timer.Stop()
-	default:
-		s.timer.Reset(at.Sub(now))
-	}
-	s.due = at
-}
-
 // carryOut never waits: anything slow is done by goroutines of the process.
 func (s *Supervisor) carryOut(effect schedule.Effect) {
 	switch e := effect.(type) {
@@ -87,7 +89,11 @@ func (s *Supervisor) carryOut(effect schedule.Effect) {
 			p.Save(e.Slot, in.Holds(e.Slot), e.Leaving)
 		}
 	case schedule.Sample:
-		s.processes.Go(func() { s.sampleGPUs(e.Urgent) })
+		s.processes.Go(func() {
+			ctx, cancel := context.WithTimeout(s.reaching, sampleTimeout)
+			defer cancel()
+			s.Handle(schedule.Sampled{GPUs: s.options.GPUs(ctx, e.Urgent)})
+		})
 	case schedule.Grant:
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.Find(e.Gen); in != nil {
@@ -98,14 +104,9 @@ func (s *Supervisor) carryOut(effect schedule.Effect) {
 	case schedule.Refuse:
 		s.reply(e.Waiter, answer{err: &e.Err})
 	case schedule.Loaded:
-		in := s.state.Find(e.Gen)
-		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
-		s.measureLoad(in)
-		logOn(s.log, in.On.Describe(&in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime,
-			"memory", schedule.FormatBytes(in.Memory()))
-		s.warnSplit(in)
+		s.loaded(s.state.Find(e.Gen))
 	case schedule.Crashed:
-		s.counts.crashed(e.Key)
+		s.counts.with(e.Key, func(n *Counts) { n.Crashes++ })
 		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
 	}
 }
@@ -130,10 +131,10 @@ func (s *Supervisor) spawn(e schedule.Spawn) {
 		"prompt_cache", schedule.FormatBytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", schedule.FormatBytes(in.Memory()))
 	program, ok := s.engines[in.Spec.Engine]
 	if !ok {
-		go s.send(schedule.Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
+		go s.Handle(schedule.Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
-	p := process.NewProcess(s.host, e.Gen, program, in.Spec, log, s.send)
+	p := process.NewProcess(s.host, e.Gen, program, in.Spec, log, s.Handle)
 	s.running[e.Gen] = p
 	launch := process.Launch{Spec: in.Spec, Instance: in.ID, On: in.On} // the instance itself is guarded by the lock
 	s.processes.Go(func() { p.Run(launch) })
@@ -157,28 +158,5 @@ func logOn(log *slog.Logger, where string) *slog.Logger {
 	return log.With("on", where)
 }
 
-// warnSplit logs that a model that could be on a GPU is at least partly on the processor, which is many times slower.
-func (s *Supervisor) warnSplit(in *schedule.Instance) {
-	info := s.info(in)
-	if !info.IsSplit() {
-		return
-	}
-	advice := "choose a smaller quantization or a shorter context_length, or free memory of the GPU"
-	if len(s.state.GPUsOf(in.Spec)) == 0 {
-		advice = "the engine doesn't find its GPU any more"
-	}
-	s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+advice, "instance", in.ID, "on", info.Placed())
-}
-
 // sampleTimeout bounds how long a report about the GPUs may take.
 const sampleTimeout = 5 * time.Second
-
-func (s *Supervisor) sampleGPUs(isUrgent bool) {
-	var ev schedule.Sampled
-	if s.options.GPUs != nil {
-		ctx, cancel := context.WithTimeout(s.reaching, sampleTimeout)
-		defer cancel()
-		ev.GPUs = s.options.GPUs(ctx, isUrgent)
-	}
-	s.send(ev)
-}

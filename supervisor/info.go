@@ -11,33 +11,16 @@ import (
 
 // Info is a snapshot of an instance.
 type Info struct {
-	ID       string
-	Gen      uint64 // of its process: each launch has another
-	Spec     *schedule.Spec
-	Status   schedule.Status
-	InUse    int             // leased slots
-	Leaving  schedule.Reason // why it is Draining or Stopping; else empty
-	Progress float64         // of its load, 0 to 1
-	LoadTime time.Duration
-	LoadedAt time.Time     // when it became ready; zero before
-	LastUsed time.Time     // when it became ready, or the last request began or ended
-	Expires  time.Time     // when it is unloaded if it stays idle; zero: never, or not while it is in use
+	schedule.Instance
+
 	Memory   int64         // bytes that are counted for it
-	Resident int64         // resident memory in bytes, as last measured; 0: not measured yet
+	LoadedAt time.Time     // when it became ready; zero before
+	Expires  time.Time     // when it is unloaded if it stays idle; zero: never, or not while it is in use
 	PID      int           // 0 before it is launched
 	Address  string        // the path of its socket, or 127.0.0.1 and a port; empty before it is launched
 	Sandbox  string        // what confines the process, or why nothing does; empty before it is launched
 	Build    process.Build // zero before it is launched
-	Renewing bool          // it is restarted with new settings once it is idle
 	Batch    int           // tokens of a prompt that are evaluated at a time; 0: unknown
-	Away     string        // why its remote can't be reached; empty: it can, or there is none
-	Held     time.Time     // until when its remote wants fewer requests; zero: it doesn't
-	Smaller  bool          // it was loaded in a smaller size to leave room for other models
-
-	OnGPUs []schedule.DeviceMemory // the part of Memory that is on GPUs with memory of their own
-
-	applied schedule.Applied
-	on      schedule.Placement
 }
 
 // OnMachine returns the part of Memory that is counted against the machine's.
@@ -60,7 +43,7 @@ func (i *Info) IsLoaded() bool {
 
 // FlashAttention reports whether flash attention is used: what the engine reported, or else what was requested.
 func (i Info) FlashAttention() bool {
-	t := i.applied.FlashAttention
+	t := i.Applied.FlashAttention
 	if t == schedule.Auto {
 		t = i.Spec.FlashAttention
 	}
@@ -168,12 +151,7 @@ func (s *Supervisor) coming(w *schedule.Waiter) Coming {
 }
 
 func (s *Supervisor) info(in *schedule.Instance) Info {
-	info := Info{
-		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
-		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Memory(), Resident: in.Resident,
-		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied, on: in.On, OnGPUs: in.OnGPUs,
-		Away: in.Away, Held: in.HeldUntil,
-	}
+	info := Info{Instance: in.Snapshot(), Expires: in.Expires(), Memory: in.Memory()}
 	if remote := in.Spec.Remote; remote != nil {
 		info.Address, info.Build = remote.Address, process.Build{Engine: remote.Kind, Version: remote.Version}
 		return info
@@ -198,7 +176,7 @@ func (i Info) Devices() []schedule.DeviceMemory {
 	}
 	machine, gpus := i.OnMachine(), slices.Clone(i.OnGPUs)
 	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
-		if bytes := i.applied.BytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
+		if bytes := i.Applied.BytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
 			machine = max(0, machine-bytes)
 			gpus = append(gpus, schedule.DeviceMemory{Device: d.Name, Bytes: bytes})
 		}
@@ -209,16 +187,16 @@ func (i Info) Devices() []schedule.DeviceMemory {
 // IsSplit reports whether a part of the model, or all of it, is on the processor although the engine has a GPU, and nobody has chosen that.
 func (i Info) IsSplit() bool {
 	isChosen := i.Spec.NoGPU || i.Spec.GPULayers != nil
-	return !isChosen && (i.on.IsPartial() || i.applied.IsShort(&i.on))
+	return !isChosen && (i.On.IsPartial() || i.Applied.IsShort(&i.On))
 }
 
 // Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
 // nothing else than the processor comes into question.
-func (i Info) Placed() string { return i.on.Describe(&i.applied) }
+func (i Info) Placed() string { return i.On.Describe(&i.Applied) }
 
 // IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
 func (i Info) IsOnProcessor() bool {
-	return i.on.Processor || i.applied.IsElsewhere(&i.on)
+	return i.On.Processor || i.Applied.IsElsewhere(&i.On)
 }
 
 // Outlook returns what a load would do now. It changes nothing.

@@ -20,12 +20,12 @@ func TestInfo_Devices(t *testing.T) {
 	}{
 		"only a processor":        {Info{Memory: 900, Build: process.Build{Devices: []process.Device{}}}, buffers, []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 900}}},
 		"it can't list them":      {Info{Memory: 900}, buffers, nil},
-		"GPUs":                    {Info{Memory: 900, OnGPUs: []schedule.DeviceMemory{{Device: "CUDA0", Bytes: 510}, {Device: "CUDA1", Bytes: 40}}}, nil, []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 350}, {Device: "CUDA0", Bytes: 510}, {Device: "CUDA1", Bytes: 40}}},
+		"GPUs":                    {Info{Memory: 900, Instance: schedule.Instance{OnGPUs: []schedule.DeviceMemory{{Device: "CUDA0", Bytes: 510}, {Device: "CUDA1", Bytes: 40}}}}, nil, []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 350}, {Device: "CUDA0", Bytes: 510}, {Device: "CUDA1", Bytes: 40}}},
 		"it shares the memory":    {Info{Memory: 900, Build: process.Build{Devices: shared}}, buffers, []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 390}, {Device: "MTL0", Bytes: 510}}},
 		"more than is counted":    {Info{Memory: 90, Build: process.Build{Devices: shared}}, buffers[:1], []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 0}, {Device: "MTL0", Bytes: 500}}},
 		"nothing is reported yet": {Info{Memory: 900, Build: process.Build{Devices: shared}}, nil, []schedule.DeviceMemory{{Device: schedule.CPU, Bytes: 900}}},
 	} {
-		tt.info.applied.Allocations = tt.allocated
+		tt.info.Applied.Allocations = tt.allocated
 		if diff := cmp.Diff(tt.want, tt.info.Devices()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -37,7 +37,7 @@ func TestWarm_AConversationOutlivesItsEngine(t *testing.T) {
 			h.open()
 		}},
 		"another model took its room": {later, func(h *home) {
-			h.Configure(schedule.Limits{SaveTokens: 300, SaveAfter: later, Instances: 1}, nil)
+			h.Handle(schedule.Configured{Limits: schedule.Limits{SaveTokens: 300, SaveAfter: later, Instances: 1}})
 			if _, err := h.Ensure(h.t.Context(), fakeSpec("other", 1)); err != nil {
 				h.t.Fatal(err)
 			}
@@ -82,11 +82,13 @@ func TestWarm_AllConversationsAreSaved(t *testing.T) {
 func TestWarm_WhatIsNotSaved(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*home, *schedule.Demand){
-		"unsaved":      func(_ *home, d *schedule.Demand) { d.Unsaved = true },
-		"no chain":     func(_ *home, d *schedule.Demand) { d.Prompt = nil },
-		"switched off": func(h *home, _ *schedule.Demand) { h.Configure(schedule.Limits{SaveTokens: 300}, nil) },
+		"unsaved":  func(_ *home, d *schedule.Demand) { d.Unsaved = true },
+		"no chain": func(_ *home, d *schedule.Demand) { d.Prompt = nil },
+		"switched off": func(h *home, _ *schedule.Demand) {
+			h.Handle(schedule.Configured{Limits: schedule.Limits{SaveTokens: 300}})
+		},
 		"too little": func(h *home, _ *schedule.Demand) {
-			h.Configure(schedule.Limits{SaveTokens: 5000, SaveAfter: later}, nil)
+			h.Handle(schedule.Configured{Limits: schedule.Limits{SaveTokens: 5000, SaveAfter: later}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +168,7 @@ func TestWarm_WhatIsForgotten(t *testing.T) {
 			h.answer(lease, "one")
 			lease.Release()
 			h.fake.Wait(t, fakeengine.At("saving"))
-			h.Forget(tt.forgot)
+			h.Handle(tt.forgot)
 			h.fake.Release("saving")
 			h.fake.Wait(t, fakeengine.Is(fakeengine.Acted))
 			h.unload()

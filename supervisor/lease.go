@@ -70,7 +70,7 @@ func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.upstream.Forget(l.grant.Waiter)
 		tokenBytes := l.judge()
-		l.supervisor.send(schedule.Returned{
+		l.supervisor.Handle(schedule.Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
 			Waiter: l.grant.Waiter, Used: l.uses(), TokenBytes: tokenBytes,

@@ -23,12 +23,6 @@ type Server interface {
 	schedule.Connection
 }
 
-// Place sets the models of a remote: an instance each. away is why the remote can't be reached; empty: it can. Without specs the
-// remote is gone; requests under way go on.
-func (s *Supervisor) Place(remote string, specs []*schedule.Spec, away string) {
-	s.send(schedule.Placed{Remote: remote, Specs: specs, Away: away})
-}
-
 // aliveTimeout bounds how long a remote may take to show that it is alive after a request to it has failed.
 const aliveTimeout = 3 * time.Second
 
@@ -98,7 +92,7 @@ func (l *Lease) Remote() *schedule.Remote { return l.Instance.Spec.Remote }
 // TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others. why is
 // a sentence for clients; empty: it is busy.
 func (l *Lease) TurnedAway(rest time.Duration, why string) {
-	l.supervisor.send(schedule.Throttled{Gen: l.grant.Gen, Slots: l.grant.Slots, Until: time.Now().Add(rest), Why: why})
+	l.supervisor.Handle(schedule.Throttled{Gen: l.grant.Gen, Slots: l.grant.Slots, Until: time.Now().Add(rest), Why: why})
 }
 
 // watch ends a request to a remote that neither reads nor sends anything. It counts only while somebody waits for that.

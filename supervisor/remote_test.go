@@ -82,7 +82,7 @@ func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Super
 	s := New(nil, Options{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
 	spec := &schedule.Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &schedule.Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
-	s.Place("r", []*schedule.Spec{spec}, "")
+	s.Handle(schedule.Placed{Remote: "r", Specs: []*schedule.Spec{spec}, Away: ""})
 	lease, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	far := &farServer{dead: errors.New("connection refused")}
 	s, lease := remoteLease(t, far, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	spec := lease.Instance.Spec
-	far.isDead = func() { s.Place("r", []*schedule.Spec{spec}, far.dead.Error()) }
+	far.isDead = func() { s.Handle(schedule.Placed{Remote: "r", Specs: []*schedule.Spec{spec}, Away: far.dead.Error()}) }
 	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
 	if err == nil {
 		t.Fatal("the connection was closed, but there is no error")
@@ -154,7 +154,7 @@ func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil); !errors.As(err, &refused) || refused.Kind != schedule.RemoteAway {
 		t.Errorf("the next request gets %v, want that the remote is away", err)
 	}
-	s.Place("r", []*schedule.Spec{spec}, "")
+	s.Handle(schedule.Placed{Remote: "r", Specs: []*schedule.Spec{spec}, Away: ""})
 	again, err := s.Acquire(t.Context(), schedule.Demand{Key: "a", Spec: spec}, nil)
 	if err != nil {
 		t.Fatalf("after it is back: %v", err)
@@ -208,7 +208,7 @@ func TestRemote_RemovingItKeepsWhatIsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	s.Place("r", nil, "")
+	s.Handle(schedule.Placed{Remote: "r"})
 	if left := s.Instances(); len(left) > 0 {
 		t.Errorf("left: %+v", left)
 	}

@@ -156,7 +156,7 @@ func TestWarm_AStopDuringARestore(t *testing.T) {
 	go func() { answered <- h.say("ann", "system", "one", "answer", "two") }()
 	h.fake.Wait(t, fakeengine.At("restoring"))
 	all := h.Instances()
-	h.send(schedule.Condemned{Gen: all[0].Gen, Reason: "a test says so"})
+	h.Handle(schedule.Condemned{Gen: all[0].Gen, Reason: "a test says so"})
 	if got := <-answered; got.cached != 0 && got.cached < first.prompt-10 {
 		t.Errorf("%+v", got)
 	}

@@ -24,8 +24,8 @@ import (
 // Options configures a supervisor.
 type Options struct {
 	process.Options
-	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it
-	// returns nothing that costs much.
+	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it returns
+	// nothing that costs much.
 	GPUs func(ctx context.Context, isUrgent bool) []schedule.GPUMemory
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
@@ -85,7 +85,10 @@ func New(engines map[string]process.Program, options Options, log *slog.Logger) 
 		waiting: map[uint64]caller{},
 		running: map[uint64]*process.Process{},
 	}
-	s.timer = time.AfterFunc(time.Hour, func() { s.send(schedule.Tick{}) })
+	if s.options.GPUs == nil {
+		s.options.GPUs = func(context.Context, bool) []schedule.GPUMemory { return nil }
+	}
+	s.timer = time.AfterFunc(time.Hour, func() { s.Handle(schedule.Tick{}) })
 	s.timer.Stop()
 	s.reaching, s.cutOff = context.WithCancel(context.Background())
 	return s
@@ -152,40 +155,9 @@ func (s *Supervisor) Unload(ctx context.Context, id string) error {
 	return err
 }
 
-// Configure sets new limits and, by generation, the Spec that each instance would be loaded with now. An instance whose new
-// Spec needs another process is restarted once it is idle. All other settings take effect at once. Without specs, which take a moment to
-// make, nothing but the limits is set yet, and earlier failures of models count no more.
-func (s *Supervisor) Configure(limits schedule.Limits, specs map[uint64]*schedule.Spec) {
-	s.send(schedule.Configured{Limits: limits, Specs: specs})
-}
-
-// Sampled says what was found free of the GPUs.
-func (s *Supervisor) Sampled(gpus []schedule.GPUMemory) { s.send(schedule.Sampled{GPUs: gpus}) }
-
-// ConfigureRestarts sets, by id, the Specs of instances that wait for their restart.
-func (s *Supervisor) ConfigureRestarts(specs map[string]*schedule.Spec) {
-	s.send(schedule.RestartsConfigured{Specs: specs})
-}
-
-// Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is
-// gone. change may be called several times: it must neither wait nor use the supervisor.
-func (s *Supervisor) Respecify(gen uint64, change func(*schedule.Spec)) {
-	s.send(schedule.Respecified{Gen: gen, Change: change})
-}
-
-// Forget says that something was deleted: no state of what slots hold of it is saved any more. States that were saved before are
-// the caller's to delete.
-func (s *Supervisor) Forget(f schedule.Forgot) { s.send(f) }
-
-// Cleared says that the caller has deleted saved states of the models and owners that match, though not what they belong to: it
-// is saved again after its next request.
-func (s *Supervisor) Cleared(match func(key, owner string) bool) {
-	s.send(schedule.Cleared{Match: match})
-}
-
 // Close stops all engines, after slots that nobody uses are saved, then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
-	s.send(schedule.Closed{})
+	s.Handle(schedule.Closed{})
 	<-s.done
 	s.processes.Wait()
 	s.host.Close()
@@ -211,9 +183,9 @@ func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w schedule.Wa
 		return a, a.failure()
 	case <-ctx.Done():
 	}
-	s.send(schedule.GaveUp{Waiter: w.ID})
+	s.Handle(schedule.GaveUp{Waiter: w.ID})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // granted before GaveUp arrived
-		s.send(schedule.Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter})
+		s.Handle(schedule.Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter})
 	}
 	return answer{}, ctx.Err()
 }

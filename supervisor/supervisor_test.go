@@ -106,7 +106,7 @@ func TestSupervisor_ConfiguresWhileItLaunches(t *testing.T) {
 		})
 		pinned := fakeSpec("a/b", 1)
 		pinned.Pinned = true
-		s.Configure(schedule.Limits{}, map[uint64]*schedule.Spec{gen: pinned})
+		s.Handle(schedule.Configured{Specs: map[uint64]*schedule.Spec{gen: pinned}})
 		if err := <-loaded; err != nil {
 			t.Fatal(err)
 		}

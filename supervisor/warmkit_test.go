@@ -90,7 +90,7 @@ func (h *home) open() {
 	h.Supervisor = New(map[string]process.Program{
 		"llama_server": h.wrap(LlamaServer(func() (string, error) { return h.fake.Path, nil })),
 	}, Options{Options: process.Options{Journal: filepath.Join(h.t.TempDir(), "engines"), Warm: h.store}}, log)
-	h.Configure(schedule.Limits{SaveTokens: 300, SaveAfter: h.saves}, nil)
+	h.Handle(schedule.Configured{Limits: schedule.Limits{SaveTokens: 300, SaveAfter: h.saves}})
 	s, store := h.Supervisor, h.store
 	h.t.Cleanup(func() {
 		s.Close()

@@ -59,7 +59,7 @@ func plannedConfig(f *node.Forecast, o node.LoadOptions) resource.LoadConfig {
 		c.FlashAttention = new(f.Spec.FlashAttention == schedule.On)
 	}
 	if f.Choices.Experts {
-		c.Experts = new(supervisor.Info{Spec: f.Spec}.Experts())
+		c.Experts = new(supervisor.Info{Instance: schedule.Instance{Spec: f.Spec}}.Experts())
 	}
 	if f.Choices.OffloadKV {
 		c.OffloadKV = new(f.Spec.OffloadKV != schedule.Off)

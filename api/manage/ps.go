@@ -176,7 +176,7 @@ func overviewDevices(devices []node.Device, instances []resource.OverviewInstanc
 
 func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	r := resource.OverviewInstance{
-		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: string(in.Leaving), Renewing: in.Renewing, Smaller: in.Smaller,
+		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: string(in.Leaving), Renewing: in.Next != nil, Smaller: in.Full != nil,
 		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
 		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,

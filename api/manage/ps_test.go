@@ -25,7 +25,7 @@ func TestPS_OfModels(t *testing.T) {
 		Waiting: map[string]int{"a/b": 1, "c/d": 2},
 	}
 	for _, key := range []string{"c/d", "a/b"} {
-		whole.Instances = append(whole.Instances, supervisor.Info{ID: key, Spec: &schedule.Spec{Model: catalog.Model{Key: key}}})
+		whole.Instances = append(whole.Instances, supervisor.Info{Instance: schedule.Instance{ID: key, Spec: &schedule.Spec{Model: catalog.Model{Key: key}}}})
 	}
 	part := ofModels(whole, func(key string) bool { return strings.HasPrefix(key, "a/b") })
 	if len(part.Instances) != 1 || part.Instances[0].ID != "a/b" || len(part.Coming) != 1 || len(part.Failing) != 1 || part.Failing[0].Key != "a/b" {

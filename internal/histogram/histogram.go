@@ -12,6 +12,8 @@ var (
 	// Waits are for what a client waits for: in the queue, for a load, for the first token. They go from what nobody notices to
 	// the longest patience.
 	Waits = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600}
+	// Loads are for the time that a model takes to load.
+	Loads = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600}
 	// Tokens are for the time of one token, from 1000 to less than one in a second.
 	Tokens = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2.5}
 	// Queries are for a database's answers.

@@ -126,7 +126,7 @@ func (r *Remotes) place(s *server) {
 	if away == "" && s.IsLeaving {
 		away = "it is shutting down"
 	}
-	r.Supervisor.Place(s.Name, s.specs, away)
+	r.Supervisor.Handle(schedule.Placed{Remote: s.Name, Specs: s.specs, Away: away})
 }
 
 // register watches the configured remotes and the other nodes of the cluster, and no others. The caller holds mu.
@@ -164,7 +164,7 @@ func (r *Remotes) register() {
 	}
 	for name, old := range before {
 		r.background.Go(old.close)
-		r.Supervisor.Place(name, nil, "")
+		r.Supervisor.Handle(schedule.Placed{Remote: name})
 	}
 	r.list()
 }

@@ -126,8 +126,8 @@ func (ev Measured) apply(s *stepper) {
 	}
 }
 
-// Configured sets new settings. Those that need a new process wait until the instance is idle, the others take effect at once.
-// Without Specs, these follow.
+// Configured sets new settings. Those that need a new process wait until the instance is idle, the others take effect at once. Without
+// Specs, these follow, and earlier failures of models count no more.
 type Configured struct {
 	Limits Limits
 	Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
@@ -166,7 +166,8 @@ func (ev Configured) apply(s *stepper) {
 	}
 }
 
-// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies.
+// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies, perhaps several times: it
+// must neither wait nor use the supervisor.
 type Respecified struct {
 	Gen    uint64
 	Change func(*Spec)

@@ -34,7 +34,8 @@ func (s *Spec) place() int {
 	return s.Remote.Prefer
 }
 
-// Placed sets the models of a remote, an instance each. Away is why it can't be reached; empty: it can.
+// Placed sets the models of a remote, an instance each. Away is why it can't be reached; empty: it can. Without Specs the remote is gone;
+// requests under way go on.
 type Placed struct {
 	Remote string
 	Specs  []*Spec

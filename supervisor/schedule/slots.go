@@ -258,7 +258,7 @@ func (st *State) dropSaved(again bool, match func(key, owner string) bool) {
 }
 
 // Forgot says that something was deleted. States of slots that belong to it aren't kept any more, nor are those of requests that
-// wait or are under way. A field that is empty stands for anything, but not all of them may be.
+// wait or are under way; those that were saved before are the sender's to delete. An empty field stands for anything, but not all may be.
 type Forgot struct{ Owner, Conversation, Key string }
 
 func (ev Forgot) apply(s *stepper) {

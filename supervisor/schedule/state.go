@@ -92,6 +92,13 @@ type Instance struct {
 	wanted   bool // in this Step: some waiter can use it
 }
 
+// Snapshot returns a copy that the scheduler doesn't change, without what its slots hold.
+func (in *Instance) Snapshot() Instance {
+	copied := *in
+	copied.book = nil
+	return copied
+}
+
 // Applied is what a process reports about its load.
 type Applied struct {
 	FlashAttention Toggle
