@@ -111,6 +111,11 @@ func (p *Part) IsBlank() bool {
 	}
 }
 
+// AreBlank reports whether all parts are blank.
+func AreBlank(parts []Part) bool {
+	return !slices.ContainsFunc(parts, func(p Part) bool { return !p.IsBlank() })
+}
+
 // Settled returns items without parts of a request's body, so that they may outlive it.
 func Settled(items []Item) []Item {
 	settled := slices.Clone(items)

@@ -148,7 +148,8 @@ func (a *Answer) content() (content []json.RawMessage, calls int) {
 				text = "{}" // the tool has no parameters
 			}
 			if jsonbody.IsObject([]byte(text)) {
-				content = append(content, jsonbody.AppendJSON(nil, callOf{"tool_use", callID(b.id, a.ID, calls), b.name, json.RawMessage(text)}))
+				call := callOf{"tool_use", callID(b.id, a.ID, calls), b.name, json.RawMessage(text)}
+				content = append(content, jsonbody.AppendJSON(nil, call))
 				calls++
 				continue
 			}

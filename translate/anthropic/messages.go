@@ -3,6 +3,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -54,16 +55,18 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	case len(body.Messages) == 0:
 		return nil, translate.BadValue("messages", "must hold at least one message.")
 	case len(body.Messages) > request.MaxMessages:
-		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(request.MaxMessages)+" messages.")
+		return nil, badPlace("messages", "must hold at most %d messages.", request.MaxMessages)
 	}
 	messages := make([]message, len(body.Messages))
 	for i, m := range body.Messages {
 		messages[i].json = body.Raw[m.From:m.To]
-		jsonbody.ReadFields(messages[i].json, jsonbody.To("role", &messages[i].role), jsonbody.To("content", &messages[i].content))
+		o := jsonbody.ObjectOf(messages[i].json)
+		messages[i].role, messages[i].content = o.Get("role"), o.Get("content")
 	}
 	endsInPrefill := messages[len(messages)-1].isOf(translate.RoleAssistant)
 	if m.Chat.Forced && endsInPrefill {
-		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
+		return nil, badPlace("tool_choice",
+			`demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
 	}
 	thinks, err := m.parseThinking(body, caps, endsInPrefill)
 	if err != nil {
@@ -121,7 +124,7 @@ func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
 	case err != nil:
 		return err
 	case !request.AreStops(m.Chat.Stops):
-		return badPlace(name, "must hold at most "+strconv.Itoa(request.MaxStops)+" strings, of "+strconv.Itoa(request.MaxStopBytes)+" bytes in all.")
+		return badPlace(name, "must hold at most %d strings, of %d bytes in all.", request.MaxStops, request.MaxStopBytes)
 	}
 	return nil
 }
@@ -150,9 +153,9 @@ func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
 }
 
 // badPlace returns an error about a place in the request, given as a path of names and indexes joined by dots. The message
-// begins with it, as in Anthropic's API.
-func badPlace(path, message string) *translate.Error {
-	return translate.Invalid("invalid_value", path, path+": "+message)
+// begins with it, as in Anthropic's API, and is formatted.
+func badPlace(path, message string, args ...any) *translate.Error {
+	return translate.Invalid("invalid_value", path, path+": "+fmt.Sprintf(message, args...))
 }
 
 // wrongPlace returns the error about a place that has the wrong type or is missing. got is its JSON.
@@ -191,7 +194,9 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 }
 
 // fieldNames maps the names of defaults to different names of the Messages API.
-var fieldNames = map[string]string{request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}
+var fieldNames = map[string]string{
+	request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens",
+}
 
 // CountBody returns the response of POST /v1/messages/count_tokens.
 func CountBody(tokens int) []byte { return []byte(`{"input_tokens":` + strconv.Itoa(tokens) + `}`) }

@@ -97,7 +97,7 @@ func parseEffort(body *jsonbody.Body) (string, *translate.Error) {
 	case !effort.Exists(), effort.Type == gjson.Null:
 		return "", nil
 	case !slices.Contains(request.Efforts[1:], effort.Str):
-		return "", badPlace("output_config.effort", "must be one of: "+strings.Join(request.Efforts[1:], ", ")+".")
+		return "", badPlace("output_config.effort", "must be one of: %s.", strings.Join(request.Efforts[1:], ", "))
 	default:
 		return effort.Str, nil
 	}

@@ -42,7 +42,7 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 		if len(offered) > 0 {
 			have = "there are: " + strings.Join(offered, ", ")
 		}
-		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+have+".")
+		return badPlace("tool_choice.name", `there is no tool "%s"; %s.`, wanted, have)
 	case kind.Str == "any" && len(tools) == 0:
 		return badPlace("tool_choice.type", `is "any", but there are no "tools" to call.`)
 	case len(tools) == 0:
@@ -66,7 +66,7 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 	case !tools.IsArray():
 		return nil, nil, wrongPlace("tools", "an array", jsonOf(tools))
 	case len(all) > request.MaxTools:
-		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(request.MaxTools)+" tools.")
+		return nil, nil, badPlace("tools", "must hold at most %d tools.", request.MaxTools)
 	}
 	var work schema.Work
 	for i, tool := range all {

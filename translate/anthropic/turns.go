@@ -18,17 +18,15 @@ type message struct{ json, role, content []byte }
 
 func (m *message) isOf(role translate.Role) bool { return jsonbody.Unquote(m.role) == string(role) }
 
-// openLoop returns the index of the first message of an unfinished tool loop: the last message of the user that isn't part of one. A message
-// with a tool's result is, whatever else it contains: clients add reminders to results.
+// openLoop returns the index of the first message of an unfinished tool loop: the last message of the user that isn't part of
+// one. A message with a tool's result is, whatever else it contains: clients add reminders to results.
 func openLoop(messages []message) int {
 	for i := range slices.Backward(messages) {
 		m := &messages[i]
 		isPart := !m.isOf(translate.RoleUser)
 		if isOfType(m.content, jsonbody.AnArray) {
 			for block := range jsonbody.Elements(m.content) {
-				var kind []byte
-				jsonbody.ReadFields(block, jsonbody.To("type", &kind))
-				isPart = isPart || jsonbody.Unquote(kind) == "tool_result"
+				isPart = isPart || jsonbody.Unquote(jsonbody.ObjectOf(block).Get("type")) == "tool_result"
 			}
 		}
 		if !isPart {
@@ -69,13 +67,16 @@ type result struct {
 	parts   []translate.Part
 }
 
-// parseConversation converts a conversation to the messages of a chat request. The model gets the thinking of the messages from replayFrom on.
+// parseConversation converts a conversation to the messages of a chat. The model gets the thinking of those from replayFrom on.
 func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) (request.Messages, *translate.Error) {
 	system := body.Value("system")
 	c := &conversation{caps: caps, out: request.NewMessages(len(system) + len(body.Value("messages")))}
-	var err *translate.Error
-	if c.system, err = parseSystem(system); err != nil {
-		return c.out, err
+	if jsonbody.IsGiven(system) {
+		texts, err := systemTexts("system", system)
+		if err != nil {
+			return c.out, err
+		}
+		c.system = withoutHeader(texts)
 	}
 	begun := false // there was a message other than of the system
 	for i := range messages {
@@ -96,7 +97,8 @@ func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, 
 	case !begun, !c.spoken && c.turn.isNothing():
 		return c.out, badPlace("messages", "at least one message must be of the user's, or say something.")
 	case c.turn.role == translate.RoleAssistant && len(c.turn.calls) > 0:
-		return c.out, badPlace("messages."+strconv.Itoa(len(messages)-1), "ends in a tool_use block, but the next message has to give its tool_result.")
+		last := "messages." + strconv.Itoa(len(messages)-1)
+		return c.out, badPlace(last, "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
 		return c.out, nil // there is nothing to continue
 	}
@@ -127,10 +129,10 @@ func (c *conversation) message(path string, m *message, begun bool) *translate.E
 		c.turn.parts = append(c.turn.parts, quoted(m.content))
 		return nil
 	}
-	return eachBlock(path+".content", m.content, func(at string, b *inputBlock) *translate.Error {
-		switch kind := jsonbody.Unquote(b.kind); {
-		case !isOfType(b.kind, jsonbody.AString):
-			return wrongPlace(at+".type", "a string", b.kind)
+	return eachBlock(path+".content", m.content, func(at, kind string, b jsonbody.Object) *translate.Error {
+		switch given := b.Get("type"); {
+		case !isOfType(given, jsonbody.AString):
+			return wrongPlace(at+".type", "a string", given)
 		case role == translate.RoleAssistant:
 			return c.assistantBlock(at, kind, b)
 		case kind == "tool_result":
@@ -144,14 +146,9 @@ func (c *conversation) message(path string, m *message, begun bool) *translate.E
 }
 
 func (c *conversation) systemMessage(path string, content []byte, begun bool) *translate.Error {
-	texts := []string{}
-	if isOfType(content, jsonbody.AString) {
-		texts = append(texts, string(inside(content)))
-	} else {
-		var err *translate.Error
-		if texts, err = textBlocks(path, content); err != nil {
-			return err
-		}
+	texts, err := systemTexts(path, content)
+	if err != nil {
+		return err
 	}
 	if !begun {
 		c.system = append(c.system, texts...)
@@ -161,7 +158,8 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 		c.flush()
 		c.turn = turn{role: translate.RoleUser}
 	}
-	c.turn.parts = append(c.turn.parts, translate.Part{Quoted: []byte(request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd)})
+	said := request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd
+	c.turn.parts = append(c.turn.parts, translate.Part{Quoted: []byte(said)})
 	return nil
 }
 
@@ -198,7 +196,7 @@ func (c *conversation) flush() {
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.
 func (t *turn) isNothing() bool {
-	return t.role == translate.RoleAssistant && len(t.calls) == 0 && !slices.ContainsFunc(t.parts, func(p translate.Part) bool { return !p.IsBlank() })
+	return t.role == translate.RoleAssistant && len(t.calls) == 0 && translate.AreBlank(t.parts)
 }
 
 // headerLine matches a line by which a client identifies itself to Anthropic, such as "x-anthropic-billing-header:
@@ -206,33 +204,21 @@ func (t *turn) isNothing() bool {
 // the engine couldn't reuse its cache.
 var headerLine = regexp.MustCompile(`^x-anthropic-[a-z0-9-]+:[^\n]*\n*`)
 
-// parseSystem parses the system prompt: a text, or blocks of text. It returns the contents of JSON strings.
-func parseSystem(system []byte) ([]string, *translate.Error) {
+// systemTexts returns what the system says, a text or blocks of text, as the contents of JSON strings.
+func systemTexts(path string, said []byte) (texts []string, err *translate.Error) {
 	switch {
-	case !jsonbody.IsGiven(system):
-		return nil, nil
-	case isOfType(system, jsonbody.AString):
-		return withoutHeader([]string{string(inside(system))}), nil
-	case !isOfType(system, jsonbody.AnArray):
-		return nil, wrongPlace("system", "a string or an array", system)
+	case isOfType(said, jsonbody.AString):
+		return []string{string(inside(said))}, nil
+	case !isOfType(said, jsonbody.AnArray):
+		return nil, wrongPlace(path, "a string or an array", said)
 	}
-	texts, err := textBlocks("system", system)
-	if err != nil {
-		return nil, err
-	}
-	return withoutHeader(texts), nil
-}
-
-func textBlocks(path string, blocks []byte) (texts []string, err *translate.Error) {
-	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
-		switch {
-		case jsonbody.Unquote(b.kind) != "text":
+	err = eachBlock(path, said, func(at, kind string, b jsonbody.Object) *translate.Error {
+		if kind != "text" {
 			return badPlace(at+".type", `must be "text".`)
-		case !isOfType(b.text, jsonbody.AString):
-			return wrongPlace(at+".text", "a string", b.text)
 		}
-		texts = append(texts, string(inside(b.text)))
-		return nil
+		text, err := blockText(at, b)
+		texts = append(texts, string(text.Quoted))
+		return err
 	})
 	return texts, err
 }

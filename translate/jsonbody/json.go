@@ -11,9 +11,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// AppendComma appends a comma unless out has only an opening bracket.
+// AppendComma appends the comma before the next element or member of JSON. It is left out at the beginning and after an opening bracket.
 func AppendComma(out []byte) []byte {
-	if len(out) > 1 {
+	if n := len(out); n > 0 && out[n-1] != '[' && out[n-1] != '{' {
 		out = append(out, ',')
 	}
 	return out
@@ -108,24 +108,110 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Field is a member of an object by its name, and where its JSON goes.
-type Field struct {
-	Name  string
-	Value *[]byte
+// Object has the members of an object that was scanned.
+type Object []struct{ name, value []byte }
+
+// ObjectOf returns the members of an object. Any other value has none.
+func ObjectOf(value []byte) Object {
+	o := make(Object, 0, 8)
+	for name, value := range Members(value) {
+		o = append(o, struct{ name, value []byte }{name, value})
+	}
+	return o
 }
 
-// To returns the Field of a name.
-func To(name string, value *[]byte) Field { return Field{name, value} }
-
-// ReadFields reads those members of an object that are among the fields. The object was scanned, and the values are parts of it.
-func ReadFields(object []byte, fields ...Field) {
-	for name, value := range Members(object) {
-		for _, f := range fields {
-			if string(name) == f.Name {
-				*f.Value = value
-			}
+// Get returns the JSON of a member, a part of the object's; nil if it is absent.
+func (o Object) Get(name string) []byte {
+	for i := range o {
+		if string(o[i].name) == name {
+			return o[i].value
 		}
 	}
+	return nil
+}
+
+// Reader reads an object at a place of a request. It keeps the first error.
+type Reader struct {
+	Where string
+	Object
+	Err *translate.Error
+}
+
+// Read begins to read an object, which was scanned.
+func Read(where string, object []byte) *Reader {
+	r := &Reader{Where: where, Object: ObjectOf(object)}
+	if object[0] != '{' {
+		r.Err = WrongJSON(where, "an object", object)
+	}
+	return r
+}
+
+// At returns the place of a member.
+func (r *Reader) At(name string) string { return r.Where + "." + name }
+
+// Refuse keeps an error unless there was one before.
+func (r *Reader) Refuse(err *translate.Error) {
+	if r.Err == nil {
+		r.Err = err
+	}
+}
+
+// Quoted returns the JSON of a member that is a string if it is given; nil if it isn't.
+func (r *Reader) Quoted(name string) []byte {
+	switch value := r.Get(name); {
+	case !IsGiven(value):
+		return nil
+	case value[0] != '"':
+		r.Refuse(WrongJSON(r.At(name), "a string", value))
+		return nil
+	default:
+		return value
+	}
+}
+
+// Text is the text of [Reader.Quoted].
+func (r *Reader) Text(name string) string { return Unquote(r.Quoted(name)) }
+
+// Given reads a string that may be empty, but has to be given.
+func (r *Reader) Given(name string) string {
+	value := r.Quoted(name)
+	if value == nil {
+		r.Refuse(translate.Missing(r.At(name)))
+	}
+	return Unquote(value)
+}
+
+// Required reads a string that isn't empty.
+func (r *Reader) Required(name string) string {
+	text := r.Given(name)
+	if text == "" {
+		r.Refuse(translate.Missing(r.At(name)))
+	}
+	return text
+}
+
+// Short reads a name or an id, which may be absent.
+func (r *Reader) Short(name string) string {
+	text := r.Text(name)
+	if len(text) > MaxNameLength {
+		r.Refuse(TooLong(r.At(name)))
+	}
+	return text
+}
+
+// Name is [Reader.Short] of one that is required.
+func (r *Reader) Name(name string) string {
+	r.Required(name)
+	return r.Short(name)
+}
+
+// Bool reads a member that is a boolean if it is given.
+func (r *Reader) Bool(name string) bool {
+	value := r.Get(name)
+	if IsGiven(value) && TypeOf(value) != ABoolean {
+		r.Refuse(WrongJSON(r.At(name), "a boolean", value))
+	}
+	return string(value) == "true"
 }
 
 // walk goes through JSON that was scanned. It searches only for the ends of strings, and tests nothing.
@@ -206,11 +292,8 @@ func AppendLogprob(dst []byte, token gjson.Result, onlyChosen bool, noBytes stri
 	dst = appendToken(dst, token, noBytes)
 	dst = append(dst, `,"top_logprobs":[`...)
 	if !onlyChosen {
-		for i, other := range token.Get("top_logprobs").Array() {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendToken(dst, other, noBytes), '}')
+		for _, other := range token.Get("top_logprobs").Array() {
+			dst = append(appendToken(AppendComma(dst), other, noBytes), '}')
 		}
 	}
 	return append(dst, "]}"...)

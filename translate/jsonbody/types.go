@@ -22,6 +22,11 @@ func WrongJSON(key, want string, got []byte) *translate.Error {
 	return WrongType(key, want, gjson.ParseBytes(got))
 }
 
+// TooLong returns the error of a name or an id that is too long.
+func TooLong(path string) *translate.Error {
+	return translate.BadValue(path, "must have at most %d bytes.", MaxNameLength)
+}
+
 // TypeName describes a value for messages: "a string", "the number 1".
 func TypeName(v gjson.Result) string {
 	switch {

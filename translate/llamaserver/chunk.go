@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -240,18 +242,17 @@ type timings struct {
 
 // parseTimings parses the member, which was scanned. What isn't a number counts as 0.
 func parseTimings(value []byte) timings {
-	var promptMillis, predictedMillis, perSecond, drafted, accepted, cached, prompt, predicted []byte
-	jsonbody.ReadFields(value,
-		jsonbody.To("prompt_ms", &promptMillis), jsonbody.To("predicted_ms", &predictedMillis), jsonbody.To("predicted_per_second", &perSecond),
-		jsonbody.To("draft_n", &drafted), jsonbody.To("draft_n_accepted", &accepted),
-		jsonbody.To("cache_n", &cached), jsonbody.To("prompt_n", &prompt), jsonbody.To("predicted_n", &predicted),
-	)
+	o := jsonbody.ObjectOf(value)
 	return timings{
 		told: translate.Timings{
-			PromptMillis: measured(promptMillis), PredictedMillis: measured(predictedMillis), PredictedPerSecond: measured(perSecond),
-			DraftTokens: counted(drafted), DraftAccepted: counted(accepted),
+			PromptMillis:       measured(o.Get("prompt_ms")),
+			PredictedMillis:    measured(o.Get("predicted_ms")),
+			PredictedPerSecond: measured(o.Get("predicted_per_second")),
+			DraftTokens:        counted(o.Get("draft_n")),
+			DraftAccepted:      counted(o.Get("draft_n_accepted")),
 		},
-		cached: counted(cached), prompt: counted(prompt), predicted: counted(predicted), isCounted: isNumber(predicted),
+		cached: counted(o.Get("cache_n")), prompt: counted(o.Get("prompt_n")), predicted: counted(o.Get("predicted_n")),
+		isCounted: isNumber(o.Get("predicted_n")),
 	}
 }
 
@@ -289,11 +290,10 @@ type thoughtTokens struct {
 }
 
 func (t *thoughtTokens) note(c *chunk) {
-	var told []byte
-	jsonbody.ReadFields(c.timings, jsonbody.To("predicted_n", &told))
-	before, isTold := t.generated, isNumber(told)
+	told := gjson.GetBytes(c.timings, "predicted_n")
+	before, isTold := t.generated, told.Type == gjson.Number
 	if isTold {
-		t.generated = max(before, counted(told))
+		t.generated = max(before, counted([]byte(told.Raw)))
 	}
 	switch size := len(c.reasoning) - len(`""`); {
 	case size > 0 && c.reasoning[0] == '"':

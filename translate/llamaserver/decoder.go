@@ -202,12 +202,12 @@ func isLost(reason translate.FinishReason, u translate.Usage) bool {
 
 // usageOf parses a usage, which was scanned.
 func usageOf(usage []byte) translate.Usage {
-	var prompt, completion, details, cached []byte
-	jsonbody.ReadFields(usage,
-		jsonbody.To("prompt_tokens", &prompt), jsonbody.To("completion_tokens", &completion), jsonbody.To("prompt_tokens_details", &details),
-	)
-	jsonbody.ReadFields(details, jsonbody.To("cached_tokens", &cached))
-	return translate.Usage{Prompt: counted(prompt), Completion: counted(completion), Cached: counted(cached)}
+	u := jsonbody.ObjectOf(usage)
+	return translate.Usage{
+		Prompt:     counted(u.Get("prompt_tokens")),
+		Completion: counted(u.Get("completion_tokens")),
+		Cached:     counted(jsonbody.ObjectOf(u.Get("prompt_tokens_details")).Get("cached_tokens")),
+	}
 }
 
 // stopOf parses why an answer ended: the last chunk of a text, and what "verbose" adds to that of a chat.

@@ -2,9 +2,8 @@ package native
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -91,14 +90,10 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 }
 
 func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
-	if raw[0] != '{' {
-		return part, jsonbody.WrongJSON(where, "an object", raw)
-	}
-	var role, given, content, url []byte
-	jsonbody.ReadFields(raw,
-		jsonbody.To("role", &role), jsonbody.To("type", &given), jsonbody.To("content", &content), jsonbody.To("data_url", &url),
-	)
-	switch {
+	r := jsonbody.Read(where, raw)
+	switch role, given := r.Get("role"), r.Get("type"); {
+	case r.Err != nil:
+		return part, r.Err
 	case jsonbody.IsGiven(role) && jsonbody.Unquote(role) != string(translate.RoleUser):
 		return part, translate.BadValue(where+".role",
 			`must be "user", or left out: the server keeps what the model said. Continue a conversation with `+
@@ -108,42 +103,24 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 	case given[0] != '"':
 		return part, jsonbody.WrongJSON(where+".type", "a string", given)
 	}
-	switch kind := jsonbody.Unquote(given); kind {
-	case "message", "text": // "text" is in examples of the API's documentation
-		if err = checkString(where+".content", content); err == nil {
-			part = request.TextPart(content)
-		}
-	case "image":
-		if err = checkString(where+".data_url", url); err == nil && !caps.Vision {
-			part, err = caps.Unseen(where, request.MediumImage)
-		} else if err == nil {
-			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(url))
-		}
-	default:
-		err = translate.BadValue(where+".type", `must be "message", "text" or "image", not "%s".`, kind)
+	kind, member := r.Text("type"), "content"
+	if kind == "image" {
+		member = "data_url"
 	}
-	return part, err
-}
-
-func checkString(where string, value []byte) *translate.Error {
+	value := r.Quoted(member)
 	switch {
-	case !jsonbody.IsGiven(value):
-		return translate.Missing(where)
-	case value[0] != '"':
-		return jsonbody.WrongJSON(where, "a string", value)
+	case !slices.Contains([]string{"message", "text", "image"}, kind): // "text" is in examples of the API's documentation
+		return part, translate.BadValue(where+".type", `must be "message", "text" or "image", not "%s".`, kind)
+	case r.Err != nil:
+		return part, r.Err
+	case value == nil:
+		return part, translate.Missing(r.At(member))
+	case kind != "image":
+		return request.TextPart(value), nil
+	case !caps.Vision:
+		return caps.Unseen(where, request.MediumImage)
 	default:
-		return nil
-	}
-}
-
-func requiredString(where, name string, object gjson.Result) (string, *translate.Error) {
-	v := object.Get(name)
-	switch where += "." + name; {
-	case !v.Exists(), v.Type == gjson.Null:
-		return "", translate.Missing(where)
-	case v.Type != gjson.String:
-		return "", jsonbody.WrongType(where, "a string", v)
-	default:
-		return v.Str, nil
+		part.Image, err = all.Read(r.At(member), jsonbody.Unquoted(value))
+		return part, err
 	}
 }

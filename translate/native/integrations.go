@@ -53,31 +53,25 @@ func parseIntegration(server *request.MCPServer, v gjson.Result) *translate.Erro
 	case !v.IsObject():
 		return jsonbody.WrongType(where, "a string or an object", v)
 	}
-	kind, err := requiredString(where, "type", v)
-	if err != nil {
-		return err
-	}
-	switch kind {
+	r := jsonbody.Read(where, []byte(v.Raw))
+	var err *translate.Error
+	switch kind := r.Given("type"); kind {
 	case "plugin":
-		id, err := requiredString(where, "id", v)
-		if err == nil {
-			err = parsePlugin(server, where+".id", id)
-		}
-		if err != nil {
-			return err
+		if id := r.Given("id"); r.Err == nil {
+			err = parsePlugin(server, r.At("id"), id)
 		}
 	case "ephemeral_mcp":
-		if err := parseServer(server, v); err != nil {
-			return err
-		}
+		server.Label, server.URL = r.Name("server_label"), r.Required("server_url")
+		server.Headers, err = request.Headers(r.At("headers"), v.Get("headers"))
 	default:
-		return translate.BadValue(where+".type", `must be "plugin" or "ephemeral_mcp".`)
+		err = translate.BadValue(r.At("type"), `must be "plugin" or "ephemeral_mcp".`)
 	}
-	if allowed := v.Get("allowed_tools"); allowed.Type != gjson.Null {
+	r.Refuse(err)
+	if allowed := v.Get("allowed_tools"); r.Err == nil && allowed.Type != gjson.Null {
 		server.Restricted = true
-		server.Allowed, err = request.AllowedTools(where+".allowed_tools", allowed)
+		server.Allowed, r.Err = request.AllowedTools(r.At("allowed_tools"), allowed)
 	}
-	return err
+	return r.Err
 }
 
 func parsePlugin(server *request.MCPServer, where, id string) *translate.Error {
@@ -90,24 +84,4 @@ func parsePlugin(server *request.MCPServer, where, id string) *translate.Error {
 	}
 	server.Plugin = label
 	return nil
-}
-
-func parseServer(server *request.MCPServer, v gjson.Result) (err *translate.Error) {
-	where := server.Param
-	for _, field := range []struct {
-		name string
-		to   *string
-	}{{"server_label", &server.Label}, {"server_url", &server.URL}} {
-		if *field.to, err = requiredString(where, field.name, v); err == nil && *field.to == "" {
-			err = translate.Missing(where + "." + field.name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(server.Label) > jsonbody.MaxNameLength {
-		return request.TooLong(where + ".server_label")
-	}
-	server.Headers, err = request.Headers(where+".headers", v.Get("headers"))
-	return err
 }

@@ -81,38 +81,25 @@ func (c *conversation) path(field string) string {
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-// messageFields are the known fields of a message, as JSON; nil if they are absent.
-type messageFields struct{ role, content, images, thinking, calls, callID, toolName, name []byte }
-
 // isString reports whether a field is a string.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 func (c *conversation) message(raw []byte) *translate.Error {
-	if raw[0] != '{' {
-		return jsonbody.WrongJSON(c.path(""), "an object", raw)
-	}
-	m := messageFields{}
-	jsonbody.ReadFields(raw,
-		jsonbody.To("role", &m.role), jsonbody.To("content", &m.content), jsonbody.To("images", &m.images), jsonbody.To("thinking", &m.thinking),
-		jsonbody.To("tool_calls", &m.calls), jsonbody.To("tool_call_id", &m.callID), jsonbody.To("tool_name", &m.toolName), jsonbody.To("name", &m.name),
-	)
-	if !isString(m.role) {
-		return jsonbody.WrongJSON(c.path(".role"), "a string", m.role)
-	}
-	given := jsonbody.Unquote(m.role)
+	m := jsonbody.Read(c.path(""), raw)
+	given, content := m.Given("role"), m.Quoted("content")
 	word := strings.ToLower(given)
 	switch {
+	case m.Err != nil:
+		return m.Err
 	case !slices.Contains(roles, word):
-		return translate.BadValue(c.path(".role"), `must be "system", "user", "assistant" or "tool", not %s.`, translate.QuoteShort(given))
-	case jsonbody.IsGiven(m.content) && !isString(m.content):
-		return jsonbody.WrongJSON(c.path(".content"), "a string", m.content)
+		return translate.BadValue(m.At("role"), `must be "system", "user", "assistant" or "tool", not %s.`, translate.QuoteShort(given))
 	}
 	c.before, c.role = c.role, word
 	parts := []translate.Part{{}}
-	if isString(m.content) {
-		parts[0].Quoted = m.content[1 : len(m.content)-1]
+	if content != nil {
+		parts[0].Quoted = content[1 : len(content)-1]
 	}
-	images, err := c.readImages(m.images)
+	images, err := c.readImages(m.Get("images"))
 	if err != nil {
 		return err
 	}
@@ -121,9 +108,9 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	c.out.Parts(parts)
 	switch word {
 	case "assistant":
-		err = c.assistant(&m)
+		err = c.assistant(m)
 	case "tool":
-		err = c.result(&m)
+		err = c.result(m)
 	}
 	c.out.End()
 	return err
@@ -158,23 +145,23 @@ func (c *conversation) readImages(images []byte) (all []translate.Part, _ *trans
 }
 
 // assistant adds the thinking and the calls of a message of the assistant.
-func (c *conversation) assistant(m *messageFields) *translate.Error {
+func (c *conversation) assistant(m *jsonbody.Reader) *translate.Error {
 	c.pending = c.pending[:0]
+	thinking, given := m.Quoted("thinking"), m.Get("tool_calls")
+	calls := jsonbody.ElementsAtMost(request.MaxCalls, given)
 	switch {
-	case jsonbody.IsGiven(m.thinking) && !isString(m.thinking):
-		return jsonbody.WrongJSON(c.path(".thinking"), "a string", m.thinking)
-	case jsonbody.IsGiven(m.calls) && m.calls[0] != '[':
-		return jsonbody.WrongJSON(c.path(".tool_calls"), "an array", m.calls)
+	case m.Err != nil:
+		return m.Err
+	case jsonbody.IsGiven(given) && given[0] != '[':
+		return jsonbody.WrongJSON(m.At("tool_calls"), "an array", given)
+	case len(calls) > request.MaxCalls:
+		return translate.BadValue(m.At("tool_calls"), "must hold at most %d calls.", request.MaxCalls)
 	}
-	calls := jsonbody.ElementsAtMost(request.MaxCalls, m.calls)
-	if len(calls) > request.MaxCalls {
-		return translate.BadValue(c.path(".tool_calls"), "must hold at most %d calls.", request.MaxCalls)
-	}
-	if len(m.thinking) > len(`""`) && isString(m.thinking) {
-		c.out.Member("reasoning_content", m.thinking)
+	if len(thinking) > len(`""`) {
+		c.out.Member("reasoning_content", thinking)
 	}
 	for i, given := range calls {
-		if err := c.call(c.path(".tool_calls["+strconv.Itoa(i)+"]"), given); err != nil {
+		if err := c.call(m.At("tool_calls["+strconv.Itoa(i)+"]"), given); err != nil {
 			return err
 		}
 	}
@@ -183,44 +170,28 @@ func (c *conversation) assistant(m *messageFields) *translate.Error {
 
 // call appends a call of the assistant's. One without an id gets one, by which its result is found.
 func (c *conversation) call(path string, raw []byte) *translate.Error {
-	if raw[0] != '{' {
-		return jsonbody.WrongJSON(path, "an object", raw)
-	}
-	f := request.CallFieldsOf(raw)
-	made := call{jsonbody.Unquote(f.ID), jsonbody.Unquote(f.Name)}
+	f, id, name, err := request.ReadCall(path, raw)
 	switch {
-	case jsonbody.IsGiven(f.ID) && !isString(f.ID):
-		return jsonbody.WrongJSON(path+".id", "a string", f.ID)
-	case made.name == "":
+	case err != nil:
+		return err
+	case name == "":
 		return translate.Missing(path + ".function.name")
-	case len(made.id) > jsonbody.MaxNameLength || len(made.name) > jsonbody.MaxNameLength:
-		return translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
-	}
-	if made.id == "" {
-		made.id = "call_" + strconv.Itoa(c.calls)
+	case id == "":
+		id = "call_" + strconv.Itoa(c.calls)
 	}
 	c.calls++
-	c.pending = append(c.pending, made)
-	return c.out.Call(made.id, made.name, path+".function.arguments", f.Arguments)
+	c.pending = append(c.pending, call{id, name})
+	return c.out.Call(id, name, path+".function.arguments", f.Arguments)
 }
 
 // result adds the id of the call that a message of a tool answers: the one that it gives, or else that of the first call of the tool
 // that has no result yet, or else of any call.
-func (c *conversation) result(m *messageFields) *translate.Error {
-	var given [3]string
-	for i, field := range [3]struct {
-		name  string
-		value []byte
-	}{{".tool_call_id", m.callID}, {".tool_name", m.toolName}, {".name", m.name}} {
-		given[i] = jsonbody.Unquote(field.value)
-		switch {
-		case jsonbody.IsGiven(field.value) && !isString(field.value):
-			return jsonbody.WrongJSON(c.path(field.name), "a string", field.value)
-		case len(given[i]) > jsonbody.MaxNameLength:
-			return request.TooLong(c.path(field.name))
-		}
+func (c *conversation) result(m *jsonbody.Reader) *translate.Error {
+	id, name, otherName := m.Short("tool_call_id"), m.Short("tool_name"), m.Short("name")
+	if m.Err != nil {
+		return m.Err
 	}
-	id, name := given[0], cmp.Or(given[1], given[2])
+	name = cmp.Or(name, otherName)
 	at := slices.IndexFunc(c.pending, func(p call) bool { return id != "" && p.id == id })
 	if at < 0 && id == "" {
 		at = slices.IndexFunc(c.pending, func(p call) bool { return name == "" || p.name == name })

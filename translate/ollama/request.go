@@ -218,23 +218,13 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 }
 
 func parseTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
-	function := tool.Get("function")
-	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
 	switch kind := tool.Get("type"); {
 	case !tool.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
 	case kind.Type != gjson.Null && kind.String() != "" && kind.String() != "function":
 		return request.Tool{}, translate.BadValue(path+".type", `must be "function".`)
-	case !function.IsObject():
-		return request.Tool{}, jsonbody.WrongType(path+".function", "an object", function)
-	case name.Type != gjson.String || name.Str == "" || len(name.Str) > jsonbody.MaxNameLength:
-		return request.Tool{}, translate.BadValue(path+".function.name", "must be a name of at most %d bytes.", jsonbody.MaxNameLength)
-	case description.Type != gjson.String && description.Type != gjson.Null:
-		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
-	case !request.IsSchema(parameters):
-		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
 	}
-	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work), nil
+	return request.ReadFunction(path+".function", tool.Get("function"), work)
 }
 
 // parseFormat parses the format of the answer: "json", or a JSON schema. An empty text stands for none.

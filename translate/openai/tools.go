@@ -114,26 +114,14 @@ func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, 
 	}
 	v := tool.Get(member)
 	path += "." + member
-	name, description, parameters := v.Get("name"), v.Get("description"), v.Get("parameters")
-	switch {
-	case v.Type == gjson.Null:
+	if v.Type == gjson.Null {
 		return request.Tool{}, translate.Missing(path)
-	case !v.IsObject():
-		return request.Tool{}, jsonbody.WrongType(path, "an object", v)
-	case name.Type != gjson.String || name.Str == "":
-		return request.Tool{}, translate.Missing(path + ".name")
-	case len(name.Str) > jsonbody.MaxNameLength:
-		return request.Tool{}, request.TooLong(path + ".name")
-	case description.Type != gjson.String && description.Type != gjson.Null:
-		return request.Tool{}, jsonbody.WrongType(path+".description", "a string", description)
-	case member == "custom":
-		return request.NewCustomTool(name.Str, description.Str, v.Get("format"), path+".format", work)
-	case !request.IsSchema(parameters):
-		return request.Tool{}, jsonbody.WrongType(path+".parameters", "an object", parameters)
 	}
-	made := request.NewTool(name.Str, description.Str, parameters, path+".parameters", work)
-	made.IsStrict = v.Get("strict").Type == gjson.True
-	return made, nil
+	made, err := request.ReadFunction(path, v, work)
+	if made.IsStrict = v.Get("strict").Type == gjson.True; err != nil || kind.Str != "custom" {
+		return made, err
+	}
+	return request.NewCustomTool(made.Name, v.Get("description").Str, v.Get("format"), path+".format", work)
 }
 
 func chosenName(choice gjson.Result) string {

@@ -3,6 +3,7 @@ package request
 import (
 	"bytes"
 	"hash/fnv"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -15,12 +16,33 @@ import (
 type CallFields struct{ ID, Name, Arguments, Input []byte }
 
 // CallFieldsOf returns the fields of a call, which was scanned. All but the id are those of its function or custom tool.
-func CallFieldsOf(call []byte) (f CallFields) {
-	var tool []byte
-	jsonbody.ReadFields(call, jsonbody.To("id", &f.ID), jsonbody.To("function", &tool), jsonbody.To("custom", &tool))
-	jsonbody.ReadFields(tool,
-		jsonbody.To("name", &f.Name), jsonbody.To("arguments", &f.Arguments), jsonbody.To("input", &f.Input))
-	return f
+func CallFieldsOf(call []byte) CallFields {
+	given := jsonbody.ObjectOf(call)
+	tool := given.Get("function")
+	if tool == nil {
+		tool = given.Get("custom")
+	}
+	of := jsonbody.ObjectOf(tool)
+	return CallFields{given.Get("id"), of.Get("name"), of.Get("arguments"), of.Get("input")}
+}
+
+// ReadCall returns the fields of a call at a place of a request, and its id and name.
+func ReadCall(path string, call []byte) (f CallFields, id, name string, _ *translate.Error) {
+	if call[0] != '{' {
+		return f, "", "", jsonbody.WrongJSON(path, "an object", call)
+	}
+	f = CallFieldsOf(call)
+	id, name = jsonbody.Unquote(f.ID), jsonbody.Unquote(f.Name)
+	switch {
+	case jsonbody.IsGiven(f.ID) && f.ID[0] != '"':
+		return f, "", "", jsonbody.WrongJSON(path+".id", "a string", f.ID)
+	case len(f.Name) == 0 || f.Name[0] != '"':
+		return f, "", "", translate.Missing(path + ".function.name")
+	case len(id) > jsonbody.MaxNameLength || len(name) > jsonbody.MaxNameLength:
+		return f, "", "", translate.Invalid("invalid_value", path,
+			`The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	}
+	return f, id, name, nil
 }
 
 // Limits of the arguments of a call. The engine parses them again, and its objects are slow to search.

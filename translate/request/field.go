@@ -121,11 +121,6 @@ func Numbers(list ...Number) Fields {
 	return fields
 }
 
-// TooLong returns the error of a name or an id that is too long.
-func TooLong(path string) *translate.Error {
-	return translate.BadValue(path, "must have at most %d bytes.", jsonbody.MaxNameLength)
-}
-
 // WithDefaults returns a copy of a client's body with the defaults of fields that it lacks, and without chosenBy, the field that chose them; empty: none did.
 // own reports whether the client has set a field, so that its default has no effect.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage, own func(name string) bool) (*jsonbody.Body, *translate.Error) {

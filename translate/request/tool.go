@@ -42,6 +42,22 @@ func NewTool(name, description string, parameters gjson.Result, path string, wor
 	return Tool{Name: name, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw, Place: path}
 }
 
+// ReadFunction reads a function at a place of a request: its name, description and parameters.
+func ReadFunction(path string, function gjson.Result, work *schema.Work) (Tool, *translate.Error) {
+	if !function.IsObject() {
+		return Tool{}, jsonbody.WrongType(path, "an object", function)
+	}
+	r := jsonbody.Read(path, []byte(function.Raw))
+	name, description, parameters := r.Name("name"), r.Text("description"), function.Get("parameters")
+	if !IsSchema(parameters) {
+		r.Refuse(jsonbody.WrongType(r.At("parameters"), "an object", parameters))
+	}
+	if r.Err != nil {
+		return Tool{}, r.Err
+	}
+	return NewTool(name, description, parameters, r.At("parameters"), work), nil
+}
+
 // ToolsIn returns the elements of the field "tools".
 func ToolsIn(tools gjson.Result) ([]gjson.Result, *translate.Error) {
 	all := jsonbody.AtMost(MaxTools, tools)

@@ -231,17 +231,17 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 		if !tool.IsObject() {
 			return jsonbody.WrongType(where, "an object", tool)
 		}
-		m := members{where: where, of: tool}
-		kind, err := m.required("type"), m.err
+		m := jsonbody.Read(where, []byte(tool.Raw))
+		kind, err := m.Required("type"), m.Err
 		switch kind {
 		case "function", "custom":
 			var echoed json.RawMessage
-			echoed, err = p.function(where, "", tool)
+			echoed, err = p.function(m, "")
 			p.echoed = append(p.echoed, echoed)
 		case "namespace":
-			err = p.namespace(where, tool)
+			err = p.namespace(m)
 		case "mcp":
-			err = p.server(where, tool)
+			err = p.server(m)
 		}
 		if err != nil {
 			return err
@@ -252,44 +252,42 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 }
 
 // function parses a function or a custom tool. In a Responses request its members aren't nested as they are in a chat.
-func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoed json.RawMessage, _ *translate.Error) {
-	m := members{where: where, of: tool}
-	name, description := m.name("name"), m.optional("description")
+func (p *toolParser) function(m *jsonbody.Reader, namespace string) (echoed json.RawMessage, _ *translate.Error) {
+	name, description := m.Name("name"), m.Text("description")
 	switch {
-	case m.err != nil:
-		return nil, m.err
+	case m.Err != nil:
+		return nil, m.Err
 	case len(p.Functions) == request.MaxTools:
 		return nil, request.TooManyTools()
 	}
-	known := function{namespace, name, tool.Get("type").Str == "custom"}
+	known := function{namespace, name, jsonbody.Unquote(m.Get("type")) == "custom"}
 	if known.isCustom {
-		return p.custom(where, known, description, tool.Get("format"))
+		return p.custom(known, description, gjson.ParseBytes(m.Get("format")), m.At("format"))
 	}
-	parameters := tool.Get("parameters")
+	parameters, place := gjson.ParseBytes(m.Get("parameters")), m.At("parameters")
 	if !request.IsSchema(parameters) {
-		return nil, jsonbody.WrongType(where+".parameters", "an object", parameters)
+		return nil, jsonbody.WrongType(place, "an object", parameters)
 	}
-	strict := m.boolean("strict")
-	if m.err != nil {
-		return nil, m.err
+	isStrict := m.Bool("strict")
+	if m.Err != nil {
+		return nil, m.Err
 	}
-	made := request.NewTool(p.nameOf(known), description, parameters, where+".parameters", &p.work)
-	made.IsStrict = strict.Bool()
+	made := request.NewTool(p.nameOf(known), description, parameters, place, &p.work)
+	made.IsStrict = isStrict
 	p.Functions = append(p.Functions, made)
 	e := echoedFunction{Type: "function", Name: name, Description: jsonbody.OrNull(description), Parameters: json.RawMessage("null")}
 	if parameters.IsObject() {
 		e.Parameters = json.RawMessage(parameters.Raw)
 	}
-	if strict.IsBool() {
-		is := strict.Bool()
-		e.Strict = &is
+	if jsonbody.IsGiven(m.Get("strict")) {
+		e.Strict = &isStrict
 	}
 	return jsonbody.AppendJSON(nil, e), nil
 }
 
 // custom parses a tool whose input is a text. To the model it is a function with one argument.
-func (p *toolParser) custom(where string, known function, description string, format gjson.Result) (echoed json.RawMessage, _ *translate.Error) {
-	made, err := request.NewCustomTool(p.nameOf(known), description, format, where+".format", &p.work)
+func (p *toolParser) custom(known function, description string, format gjson.Result, place string) (json.RawMessage, *translate.Error) {
+	made, err := request.NewCustomTool(p.nameOf(known), description, format, place, &p.work)
 	if err != nil {
 		return nil, err
 	}
@@ -302,29 +300,24 @@ func (p *toolParser) custom(where string, known function, description string, fo
 }
 
 // namespace parses a group of functions. The model knows them by names that begin with the namespace's.
-func (p *toolParser) namespace(where string, group gjson.Result) *translate.Error {
-	m := members{where: where, of: group}
-	name, description := m.name("name"), m.optional("description")
-	tools := group.Get("tools")
-	all := jsonbody.AtMost(request.MaxTools, tools)
+func (p *toolParser) namespace(m *jsonbody.Reader) *translate.Error {
+	name, description, tools := m.Name("name"), m.Text("description"), m.Get("tools")
+	all := jsonbody.ElementsAtMost(request.MaxTools, tools)
 	switch {
-	case m.err != nil:
-		return m.err
-	case tools.Type != gjson.Null && !tools.IsArray():
-		return jsonbody.WrongType(where+".tools", "an array", tools)
+	case m.Err != nil:
+		return m.Err
+	case jsonbody.IsGiven(tools) && tools[0] != '[':
+		return jsonbody.WrongJSON(m.At("tools"), "an array", tools)
 	case len(all) > request.MaxTools:
 		return request.TooManyTools()
 	}
 	echoed := echoedNamespace{"namespace", name, description, []json.RawMessage{}}
 	for i, tool := range all {
-		where := where + ".tools[" + strconv.Itoa(i) + "]"
-		switch kind := tool.Get("type").Str; {
-		case !tool.IsObject():
-			return jsonbody.WrongType(where, "an object", tool)
-		case kind != "function" && kind != "custom":
+		of := jsonbody.Read(m.At("tools["+strconv.Itoa(i)+"]"), tool)
+		if kind := jsonbody.Unquote(of.Get("type")); of.Err == nil && kind != "function" && kind != "custom" {
 			continue
 		}
-		one, err := p.function(where, name, tool)
+		one, err := p.function(of, name)
 		if err != nil {
 			return err
 		}

@@ -64,68 +64,19 @@ func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 
 // parseSchema parses a format with a schema, which isn't nested as it is in a chat.
 func (r *Request) parseSchema(where string, format gjson.Result) *translate.Error {
-	m := members{where: where, of: format}
-	name, description, strict := m.optional("name"), m.optional("description"), m.boolean("strict")
+	m := jsonbody.Read(where, []byte(format.Raw))
+	name, description, strict := m.Text("name"), m.Text("description"), m.Bool("strict")
 	schema := format.Get("schema")
 	switch {
-	case m.err != nil:
-		return m.err
+	case m.Err != nil:
+		return m.Err
 	case schema.Type == gjson.Null:
 		return translate.Missing(where + ".schema")
 	case !request.IsSchema(schema):
 		return jsonbody.WrongType(where+".schema", "an object", schema)
 	}
-	r.echo.Text.Format = jsonbody.AppendJSON(nil, echoedFormat{"json_schema", name, description, json.RawMessage(schema.Raw), strict.Bool()})
+	r.echo.Text.Format = jsonbody.AppendJSON(nil, echoedFormat{"json_schema", name, description, json.RawMessage(schema.Raw), strict})
 	var err *translate.Error
 	r.format, err = r.Chat.Format(schema, where+".schema")
 	return err
-}
-
-// members reads the members of an object of a request. The first error is kept.
-type members struct {
-	where string // the object is
-	of    gjson.Result
-	err   *translate.Error
-}
-
-func (m *members) refuse(err *translate.Error) {
-	if m.err == nil {
-		m.err = err
-	}
-}
-
-// optional reads a string, which may be null.
-func (m *members) optional(name string) string {
-	v := m.of.Get(name)
-	if v.Type != gjson.String && v.Type != gjson.Null {
-		m.refuse(jsonbody.WrongType(m.where+"."+name, "a string", v))
-	}
-	return v.Str
-}
-
-// required reads a string that must not be empty.
-func (m *members) required(name string) string {
-	text := m.optional(name)
-	if text == "" {
-		m.refuse(translate.Missing(m.where + "." + name))
-	}
-	return text
-}
-
-// name reads a name, which is required and not too long.
-func (m *members) name(name string) string {
-	text := m.required(name)
-	if len(text) > jsonbody.MaxNameLength {
-		m.refuse(request.TooLong(m.where + "." + name))
-	}
-	return text
-}
-
-// boolean reads a boolean, which may be null.
-func (m *members) boolean(name string) gjson.Result {
-	v := m.of.Get(name)
-	if v.Type != gjson.Null && !v.IsBool() {
-		m.refuse(jsonbody.WrongType(m.where+"."+name, "a boolean", v))
-	}
-	return v
 }

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -13,46 +14,31 @@ import (
 )
 
 // call reads a call of a function. The input of a custom tool, which is any text, becomes an argument.
-func (p *inputParser) call(kind string, v *inputItem, item *translate.Item) {
-	item.Kind = translate.ItemCall
-	item.CallID = p.bounded(".call_id", p.required(".call_id", v.callID))
-	item.Tool = p.bounded(".name", p.required(".name", v.name))
-	item.Namespace = p.bounded(".namespace", p.optional(".namespace", v.namespace))
+func (p *inputParser) call(kind string, item *translate.Item) {
+	item.Kind, item.CallID, item.Tool, item.Namespace = translate.ItemCall, p.Name("call_id"), p.Name("name"), p.Short("namespace")
 	if kind == "custom_tool_call" {
-		item.Custom, item.Args = true, asArguments(string(request.CustomArguments(p.optional(".input", v.input))))
+		item.Custom, item.Args = true, asArguments(string(request.CustomArguments(p.Text("input"))))
 	} else {
-		p.refuse(request.SetArguments(item, p.path(".arguments"), v.arguments))
+		p.Refuse(request.SetArguments(item, p.At("arguments"), p.Get("arguments")))
 	}
-	p.add(item)
-}
-
-// result reads what a function returned: a text, or texts and images.
-func (p *inputParser) result(kind string, v *inputItem, item *translate.Item) {
-	item.Kind, item.Status = translate.ItemResult, translate.ItemComplete
-	item.Custom = kind == "custom_tool_call_output"
-	item.CallID = p.bounded(".call_id", p.required(".call_id", v.callID))
-	item.Parts = p.content(".output", v.output, true)
-	p.add(item)
 }
 
 // mcpCall reads an earlier call of a tool of an MCP server, with its result.
-func (p *inputParser) mcpCall(v *inputItem, item *translate.Item) {
-	item.Kind, item.Provider = translate.ItemCall, &translate.Provider{}
-	item.Tool = p.bounded(".name", p.required(".name", v.name))
-	item.Provider.Server = p.bounded(".server_label", p.required(".server_label", v.server))
-	p.refuse(request.SetArguments(item, p.path(".arguments"), v.arguments))
-	if item.CallID = item.ID; item.CallID == "" {
-		item.CallID = "mcp_call_" + strconv.Itoa(len(p.items))
-	}
-	output := p.optional(".output", v.output)
-	if jsonbody.IsGiven(v.failed) {
+func (p *inputParser) mcpCall(item *translate.Item) {
+	item.Kind, item.Tool, item.Provider = translate.ItemCall, p.Name("name"), &translate.Provider{Server: p.Name("server_label")}
+	p.Refuse(request.SetArguments(item, p.At("arguments"), p.Get("arguments")))
+	item.CallID = cmp.Or(item.ID, "mcp_call_"+strconv.Itoa(len(p.items)))
+	output := p.Text("output")
+	if failed := p.Get("error"); jsonbody.IsGiven(failed) {
 		var err *translate.Error
-		output, err = errorText(p.path(".error"), gjson.ParseBytes(v.failed))
-		p.refuse(err)
+		output, err = errorText(p.At("error"), gjson.ParseBytes(failed))
+		p.Refuse(err)
 		item.Status, item.Raw = translate.ItemFailed, toolError(textContent(output))
 	}
-	p.add(item)
-	p.add(&translate.Item{ID: item.ID, Kind: translate.ItemResult, CallID: item.CallID, Tool: item.Tool, Parts: []translate.Part{{Text: output}}, Raw: textContent(output)})
+	p.items = append(p.items, *item, translate.Item{
+		ID: item.ID, Kind: translate.ItemResult, CallID: item.CallID, Tool: item.Tool,
+		Parts: []translate.Part{{Text: output}}, Raw: textContent(output),
+	})
 }
 
 // errorText returns the text of the error of an MCP call: in the old form a string, else an object with a message or a content.
@@ -83,16 +69,14 @@ func sealed(summary string) string {
 }
 
 // summary reads the summary of a conversation, made by POST /v1/responses/compact.
-func (p *inputParser) summary(v *inputItem, item *translate.Item) {
-	encoded, isOurs := strings.CutPrefix(p.required(".encrypted_content", v.encrypted), summaryMark)
+func (p *inputParser) summary(item *translate.Item) {
+	encoded, isOurs := strings.CutPrefix(p.Required("encrypted_content"), summaryMark)
 	summary, bad := base64.StdEncoding.DecodeString(encoded)
 	if !isOurs || bad != nil {
-		where := p.path(".encrypted_content")
-		p.refuse(translate.BadValue(where,
+		p.Refuse(translate.BadValue(p.At("encrypted_content"),
 			"was not made by this server's /v1/responses/compact, so it can't be read: send the items that it stands for."))
 	}
 	item.Kind, item.Parts = translate.ItemSummary, []translate.Part{{Text: strings.ToValidUTF8(string(summary), "\uFFFD")}}
-	p.add(item)
 }
 
 // CheckCalls returns the error of a conversation that has the result of a function without its call, or a call without its result. A

@@ -66,7 +66,7 @@ func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	if len(r.Previous) > jsonbody.MaxNameLength {
-		return request.TooLong("previous_response_id")
+		return jsonbody.TooLong("previous_response_id")
 	}
 	if instructions := body.Get("instructions"); instructions.Type == gjson.String {
 		r.Instructions = &instructions.Str
@@ -160,7 +160,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 			name = "instructions"
 			var role translate.Role // of the first item
 			for item := range jsonbody.Elements(b.Value("input")) {
-				role = translate.Role(jsonbody.Unquote(inputItemOf(item).role))
+				role = translate.Role(jsonbody.Unquote(jsonbody.ObjectOf(item).Get("role")))
 				break
 			}
 			if role == translate.RoleSystem || role == translate.RoleDeveloper {

@@ -24,38 +24,39 @@ type echoedServer struct {
 }
 
 // server parses an MCP server. Its tools are called without approval: what a server of another kind would ask for is refused.
-func (p *toolParser) server(where string, tool gjson.Result) *translate.Error {
-	m := members{where: where, of: tool}
-	s := request.MCPServer{Param: where, Label: m.name("server_label"), URL: m.optional("server_url")}
+func (p *toolParser) server(m *jsonbody.Reader) *translate.Error {
+	s := request.MCPServer{Param: m.Where, Label: m.Name("server_label"), URL: m.Text("server_url")}
 	if s.Provider.Server = s.Label; s.URL == "" {
 		s.Plugin = s.Label
 	}
 	for _, name := range []string{"connector_id", "tunnel_id"} {
-		if tool.Get(name).Type != gjson.Null {
-			m.refuse(translate.Refused("unsupported_parameter", where+"."+name,
+		if jsonbody.IsGiven(m.Get(name)) {
+			m.Refuse(translate.Refused("unsupported_parameter", m.At(name),
 				`is not supported: give the server's "server_url", or the label of a server of mcp.json.`))
 		}
 	}
-	m.refuse(parseHeaders(&s, tool))
-	m.refuse(parseAllowed(&s, where+".allowed_tools", tool.Get("allowed_tools")))
-	m.refuse(checkApproval(where+".require_approval", tool.Get("require_approval")))
-	description := m.optional("server_description")
+	m.Refuse(parseHeaders(&s, m))
+	m.Refuse(parseAllowed(&s, m.At("allowed_tools"), gjson.ParseBytes(m.Get("allowed_tools"))))
+	m.Refuse(checkApproval(m.At("require_approval"), gjson.ParseBytes(m.Get("require_approval"))))
+	description := m.Text("server_description")
 	for i := range p.Servers {
 		if p.Servers[i].Label == s.Label {
-			m.refuse(translate.BadValue(where+".server_label",
+			m.Refuse(translate.BadValue(m.At("server_label"),
 				`is that of "%s", too: give each server a label of its own.`, p.Servers[i].Param))
 		}
 	}
 	switch {
-	case m.err != nil:
-		return m.err
+	case m.Err != nil:
+		return m.Err
 	case len(p.Servers) == request.MaxServers:
 		return translate.BadValue("tools", "must hold at most %d MCP servers.", request.MaxServers)
 	}
 	p.Servers = append(p.Servers, s)
-	echoed := echoedServer{Type: "mcp", Label: s.Label, URL: masked(s.URL), Description: description, Allowed: json.RawMessage("null"), Approval: "never"}
+	echoed := echoedServer{
+		Type: "mcp", Label: s.Label, URL: masked(s.URL), Description: description, Allowed: json.RawMessage("null"), Approval: "never",
+	}
 	if s.Restricted {
-		echoed.Allowed = json.RawMessage(tool.Get("allowed_tools").Raw)
+		echoed.Allowed = m.Get("allowed_tools")
 	}
 	p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
 	return nil
@@ -99,16 +100,15 @@ func labelOf(p *translate.Provider) string {
 }
 
 // parseHeaders parses the headers, one of which "authorization" stands for.
-func parseHeaders(s *request.MCPServer, tool gjson.Result) (err *translate.Error) {
+func parseHeaders(s *request.MCPServer, m *jsonbody.Reader) (err *translate.Error) {
 	where := s.Param
-	if s.Headers, err = request.Headers(where+".headers", tool.Get("headers")); err != nil {
+	if s.Headers, err = request.Headers(m.At("headers"), gjson.ParseBytes(m.Get("headers"))); err != nil {
 		return err
 	}
-	m := members{where: where, of: tool}
-	token := m.optional("authorization")
+	token := m.Text("authorization")
 	switch {
-	case m.err != nil:
-		return m.err
+	case m.Err != nil:
+		return m.Err
 	case s.URL == "" && (token != "" || len(s.Headers) > 0):
 		return translate.BadValue(where,
 			`has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)

@@ -98,7 +98,7 @@ func (a *arranger) add(item *translate.Item) {
 		case item.Role == translate.RoleUser:
 			a.endCalls()
 			a.say(translate.RoleUser, item.Parts)
-		case isBlank(item.Parts): // nothing was said
+		case translate.AreBlank(item.Parts): // nothing was said
 		case item.Role == translate.RoleAssistant:
 			a.say(translate.RoleAssistant, item.Parts)
 		case len(a.items) == 0:
@@ -111,7 +111,7 @@ func (a *arranger) add(item *translate.Item) {
 		a.endCalls()
 		a.say(translate.RoleUser, []translate.Part{{Text: "<summary_of_the_conversation_so_far>\n" + translate.JoinTexts(item.Parts) + "\n</summary_of_the_conversation_so_far>"}})
 	case translate.ItemReasoning:
-		if !isBlank(item.Parts) {
+		if !translate.AreBlank(item.Parts) {
 			a.items = append(a.items, *item)
 		}
 	case translate.ItemCall, translate.ItemInvalid:
@@ -121,10 +121,6 @@ func (a *arranger) add(item *translate.Item) {
 	case translate.ItemResult:
 		a.endCalls()
 	}
-}
-
-func isBlank(parts []translate.Part) bool {
-	return !slices.ContainsFunc(parts, func(p translate.Part) bool { return !p.IsBlank() })
 }
 
 // say adds to the turn of a role, or begins one. What a developer says is part of the user's turn. By itself, it doesn't end a tool
