@@ -81,7 +81,7 @@ func TestDisk_ALinkedModelIsThere(t *testing.T) {
 func TestDisk_Full(t *testing.T) {
 	t.Parallel()
 	err := diskError("writing a.part", &os.PathError{Op: "write", Path: "a.part", Err: syscall.ENOSPC})
-	f, ok := errors.AsType[*hub.Fault](err)
+	f, ok := errors.AsType[*hub.Error](err)
 	if !ok || f.Retry || kindOf(err) != hub.NoSpace || !strings.Contains(err.Error(), "resume the download") {
 		t.Error(err)
 	}

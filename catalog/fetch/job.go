@@ -218,26 +218,6 @@ func (j *job) tell() {
 	}
 }
 
-func (j *job) subscribe() (updates <-chan Job, stop func()) {
-	c := make(chan Job, 1)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.subscribers[c] = struct{}{}
-	c <- j.now()
-	if j.now().Ended() {
-		close(c)
-		delete(j.subscribers, c)
-	}
-	return c, func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if _, ok := j.subscribers[c]; ok {
-			delete(j.subscribers, c)
-			close(c)
-		}
-	}
-}
-
 func (j *job) left() int64 {
 	s := j.snapshot()
 	return s.TotalBytes - s.DownloadedBytes

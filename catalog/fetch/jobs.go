@@ -42,6 +42,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
+	"github.com/shirou/gopsutil/v3/disk"
 )
 
 const (
@@ -120,7 +121,13 @@ func open(o Options, tune tuning) (*Jobs, error) {
 	f.Memory, f.Formats, f.Prefers = o.Memory, o.Formats, o.Prefers
 	o.Parallel, o.Log = cmp.Or(o.Parallel, defaultLanes), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Free == nil {
-		o.Free = freeBytes
+		o.Free = func(dir string) (int64, error) {
+			usage, err := disk.Usage(dir)
+			if err != nil {
+				return 0, err
+			}
+			return int64(min(usage.Free, 1<<62)), nil
+		}
 	}
 	s := &Jobs{Finder: f, modelsDisk: modelsDisk{models: o.Models}, options: o, log: o.Log, tune: tune, jobs: map[string]*job{}}
 	s.SetAtOnce(o.AtOnce)
@@ -222,8 +229,24 @@ func (s *Jobs) Subscribe(id string) (updates <-chan Job, stop func(), err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	updates, stop = j.subscribe()
-	return updates, stop, nil
+	c := make(chan Job, 1)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now()
+	c <- now
+	if now.Ended() {
+		close(c)
+		return c, func() {}, nil
+	}
+	j.subscribers[c] = struct{}{}
+	return c, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if _, ok := j.subscribers[c]; ok {
+			delete(j.subscribers, c)
+			close(c)
+		}
+	}, nil
 }
 
 func newID() string {

@@ -27,7 +27,7 @@ type lane struct {
 	best     int64 // the most bytes that the file had
 }
 
-// run returns when no span is left. The error is a *fault, errNoRanges or the context's.
+// run returns when no span is left. The error is a *hub.Error, errNoRanges or the context's.
 func (l *lane) run(ctx context.Context) error {
 	for {
 		s := l.part.take(l.most())
@@ -45,7 +45,7 @@ func (l *lane) run(ctx context.Context) error {
 		case errors.Is(err, errNoRanges):
 			return err
 		}
-		f, ok := errors.AsType[*hub.Fault](err)
+		f, ok := errors.AsType[*hub.Error](err)
 		if !ok || !f.Retry {
 			return err
 		}
@@ -63,23 +63,23 @@ func (l *lane) progress() {
 }
 
 // again waits before a retry, or returns the reason for giving up.
-func (l *lane) again(ctx context.Context, f *hub.Fault) error {
+func (l *lane) again(ctx context.Context, f *hub.Error) error {
 	l.progress()
 	l.failures++
 	if l.failures > l.tune.attempts {
-		return &hub.Fault{Why: &hub.Error{
-			Kind: f.Why.Kind, RetryAfter: f.Why.RetryAfter, Cause: f.Why,
+		return &hub.Error{
+			Kind: f.Kind, RetryAfter: f.RetryAfter, Cause: f,
 			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is "+
-				"fixed.", l.failures, f.Why.Message),
-		}}
+				"fixed.", l.failures, f.Message),
+		}
 	}
 	wait := min(l.tune.lastRetry, l.tune.FirstRetry<<min(l.failures-1, 30))
 	wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // so that many don't come back at once
-	if f.Why.RetryAfter > 0 {
-		wait = f.Why.RetryAfter
+	if f.RetryAfter > 0 {
+		wait = f.RetryAfter
 		l.gate.shut(time.Now().Add(wait))
 	}
-	l.retry(f.Why)
+	l.retry(f)
 	return outbound.Sleep(ctx, wait)
 }
 
@@ -98,7 +98,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address, nil)
 	if err != nil {
-		return hub.Permanent(hub.Internal, "asking for %s: %w", l.part.want.Path, err)
+		return hub.Errorf(hub.Internal, "asking for %s: %w", l.part.want.Path, err)
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	partial := !whole && s != span{0, l.part.want.Size}

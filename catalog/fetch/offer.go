@@ -66,25 +66,19 @@ func (s *Jobs) Offered(ctx context.Context, request Request) (Offer, error) {
 		if request.May != nil && request.May(folders[0], c.Quantization, true) != nil {
 			continue
 		}
-		v := s.variantOf(&c, folders, l.Repo, m)
+		v := Variant{Quantization: c.Name, Format: c.Format, Bits: hub.BitsOf(c.Quantization)}
+		for _, f := range c.Files {
+			v.SizeBytes += f.Size
+		}
+		v.FitsMemory = m.Memory <= 0 || hub.MemoryFor(v.SizeBytes) <= m.Memory
+		v.Downloaded = s.hasElsewhere(l.Repo, c.Files) != "" ||
+			slices.ContainsFunc(folders, func(folder string) bool { return s.areThere(filesIn(folder, c.Files)) })
+		plan := &record{Download: Download{Folder: folders[0]}, Files: filesIn(folders[0], c.Files)}
+		v.FitsDisk = v.Downloaded || s.roomFor(s.planned(plan)).isEnough()
 		v.Recommended = len(best.Files) > 0 && slices.Equal(c.Files, best.Files)
 		offer.Variants = append(offer.Variants, v)
 	}
 	return offer, nil
-}
-
-// variantOf describes a choice: whether it fits this machine, and whether it is on disk.
-func (s *Jobs) variantOf(c *hub.Offered, folders []string, repo string, m hub.Machine) Variant {
-	v := Variant{Quantization: c.Name, Format: c.Format, Bits: hub.BitsOf(c.Quantization)}
-	for _, f := range c.Files {
-		v.SizeBytes += f.Size
-	}
-	v.FitsMemory = m.Memory <= 0 || hub.MemoryFor(v.SizeBytes) <= m.Memory
-	v.Downloaded = s.hasElsewhere(repo, c.Files) != "" ||
-		slices.ContainsFunc(folders, func(folder string) bool { return s.areThere(filesIn(folder, c.Files)) })
-	plan := &record{Download: Download{Folder: folders[0]}, Files: filesIn(folders[0], c.Files)}
-	v.FitsDisk = v.Downloaded || s.roomFor(s.planned(plan)).isEnough()
-	return v
 }
 
 // Preview is what a request would download.

@@ -42,7 +42,7 @@ type part struct {
 	done     spans
 	taken    spans // being downloaded
 	etag     string
-	anyETag  bool // the server's ETags change although the file doesn't
+	anyETag  bool // the server's ETags change although its list doesn't: the checksum decides
 	verified bool
 	resumed  bool // some bytes are from an earlier run, or from a server whose ETag changed
 	changed  bool // since the last checkpoint
@@ -62,7 +62,13 @@ type checkpoint struct {
 func openPart(root *os.Root, name string, want hub.RemoteFile, have *atomic.Int64) (*part, error) {
 	p := &part{root: root, name: name, want: want, have: have}
 	if err := root.MkdirAll(filepath.Dir(name), folderMode); err != nil {
-		return nil, folderError(root, filepath.Dir(name), err)
+		for dir := filepath.Dir(name); dir != "." && !isDiskFull(err); dir = filepath.Dir(dir) {
+			if info, lstat := root.Lstat(dir); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return nil, hub.Errorf(hub.Internal, "%s in the models folder is a link that leads outside of it, and nothing is written "+
+					"through one. Put a folder in its place, and resume the download.", dir)
+			}
+		}
+		return nil, diskError("making the model's folder", err)
 	}
 	if info, err := root.Lstat(name + hub.PartSuffix); err == nil && !info.Mode().IsRegular() {
 		if err := root.Remove(name + hub.PartSuffix); err != nil { // a link would lead the data elsewhere
@@ -186,13 +192,6 @@ func (p *part) learn(tag string) bool {
 	}
 }
 
-// ignoreTags ignores ETags from now on, for a server that changes them although its list stays. The checksum decides.
-func (p *part) ignoreTags() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.anyETag, p.etag, p.changed, p.resumed = true, "", true, true
-}
-
 func (p *part) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -202,7 +201,7 @@ func (p *part) follow(ctx context.Context) {
 	}
 }
 
-// verify completes the checksum of a complete part. If it is wrong, the data is discarded and the error is a *fault.
+// verify completes the checksum of a complete part. If it is wrong, the data is discarded and the error is a *hub.Error.
 func (p *part) verify(ctx context.Context) error {
 	if p.verified {
 		return nil
@@ -287,20 +286,10 @@ func removePart(root *os.Root, name string) error {
 
 func diskError(doing string, err error) error {
 	if isDiskFull(err) {
-		return hub.Permanent(hub.NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.",
+		return hub.Errorf(hub.NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.",
 			doing)
 	}
-	return hub.Permanent(hub.Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
-}
-
-func folderError(root *os.Root, dir string, err error) error {
-	for ; dir != "." && !isDiskFull(err); dir = filepath.Dir(dir) {
-		if info, lstat := root.Lstat(dir); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return hub.Permanent(hub.Internal, "%s in the models folder is a link that leads outside of it, and nothing is written "+
-				"through one. Put a folder in its place, and resume the download.", dir)
-		}
-	}
-	return diskError("making the model's folder", err)
+	return hub.Errorf(hub.Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
 }
 
 // span is the range [From, To) of a file's bytes.

@@ -192,7 +192,7 @@ func (r *run) file(ctx context.Context, i int) error {
 func (r *run) part(ctx context.Context, p *part) error {
 	for {
 		err := r.gather(ctx, p)
-		f, ok := errors.AsType[*hub.Fault](err)
+		f, ok := errors.AsType[*hub.Error](err)
 		if !ok || f.Difference == hub.NoDifference {
 			return err
 		}
@@ -205,7 +205,9 @@ func (r *run) part(ctx context.Context, p *part) error {
 		}
 		switch { // the list hasn't changed
 		case f.Difference == hub.OtherTag:
-			p.ignoreTags() // the checksum decides
+			p.mu.Lock()
+			p.anyETag, p.etag, p.changed, p.resumed = true, "", true, true
+			p.mu.Unlock()
 		case f.Difference == hub.OtherSum && resumed:
 			p.resumed = false // it may consist of two versions, so download it once more at once
 		default:

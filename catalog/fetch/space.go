@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/shirou/gopsutil/v3/disk"
-
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 )
 
@@ -44,21 +42,6 @@ func (d *modelsDisk) haveOf(f file, state State) int64 {
 		return c.Done.bytes()
 	}
 	return 0
-}
-
-// removeEmpty removes a model's folder and its publisher's if they are empty.
-func (d *modelsDisk) removeEmpty(folder string) {
-	for dir := filepath.FromSlash(folder); dir != "." && d.root.Remove(dir) == nil; {
-		dir = filepath.Dir(dir)
-	}
-}
-
-func freeBytes(dir string) (int64, error) {
-	usage, err := disk.Usage(dir)
-	if err != nil {
-		return 0, err
-	}
-	return int64(min(usage.Free, 1<<62)), nil
 }
 
 // room is the space that a job needs on the disk.

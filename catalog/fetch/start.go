@@ -38,7 +38,20 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 		return there, err
 	}
 	rec.mayResume = request.MayResume
-	return s.begin(rec)
+	s.mu.Lock()
+	joined, ok := s.joinAny(rec)
+	s.mu.Unlock()
+	if ok {
+		return joined, nil
+	}
+	if rec.elsewhere != "" || s.areThere(rec.Files) {
+		return s.already(rec), nil
+	}
+	j := s.planned(rec)
+	if err := s.checkSpace(j); err != nil {
+		return Job{}, err
+	}
+	return s.add(j)
 }
 
 // prepare chooses the files for a request. If the model is on disk, there is no record, but the answer.
@@ -172,10 +185,18 @@ func (s *Jobs) hasElsewhere(repo string, files []hub.RemoteFile) string {
 	return s.options.Elsewhere(repo, sizes)
 }
 
+// filesIn returns files with their paths below the models folder. All GGUF files of a repository go into one folder, because the catalog
+// looks there for parts and projectors. A drafter in a folder for drafters may have its model's name, and stays there.
 func filesIn(folder string, all []hub.RemoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		files = append(files, file{RemoteFile: f, Local: localOf(folder, f), Early: hub.RoleOf(f.Path) == filename.Projector})
+		local := f.Path
+		if dir, name := path.Base(path.Dir(f.Path)), path.Base(f.Path); filename.IsGGUF(name) && filename.FolderRole(dir) == filename.Drafter {
+			local = dir + "/" + name
+		} else if filename.IsGGUF(name) {
+			local = name
+		}
+		files = append(files, file{RemoteFile: f, Local: folder + "/" + local, Early: hub.RoleOf(f.Path) == filename.Projector})
 	}
 	return files
 }
@@ -199,24 +220,6 @@ func (r *record) check(h *hub.Hub) error {
 		total += f.Size
 	}
 	return nil
-}
-
-// begin starts a planned job, or joins one, or returns a model on disk.
-func (s *Jobs) begin(rec *record) (Job, error) {
-	s.mu.Lock()
-	joined, ok := s.joinAny(rec)
-	s.mu.Unlock()
-	if ok {
-		return joined, nil
-	}
-	if rec.elsewhere != "" || s.areThere(rec.Files) {
-		return s.already(rec), nil
-	}
-	j := s.planned(rec)
-	if err := s.checkSpace(j); err != nil {
-		return Job{}, err
-	}
-	return s.add(j)
 }
 
 // planned returns a job that hasn't begun, with the bytes that are on disk of its files.
@@ -287,7 +290,11 @@ func (s *Jobs) add(j *job) (Job, error) {
 	j.record.mayResume = nil
 	j.record.StartedAt = time.Now().UTC().Truncate(time.Millisecond)
 	s.jobs[j.record.ID] = j
-	s.forget()
+	ended := slices.DeleteFunc(s.sorted(), func(j *job) bool { return !j.snapshot().Ended() })
+	for _, old := range ended[:max(0, len(ended)-maxEnded)] {
+		delete(s.jobs, old.record.ID)
+		_ = s.state.Remove(old.record.ID + recordSuffix)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.start()

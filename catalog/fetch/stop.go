@@ -81,25 +81,22 @@ func (j *job) discard() {
 			f.have.Store(0)
 		}
 	}
-	j.discardEarly()
-	j.jobs.save(&j.record)
-	j.jobs.removeEmpty(j.record.Folder)
-}
-
-// discardEarly deletes an installed projector, unless the folder holds other files that it could belong to.
-func (j *job) discardEarly() {
 	dir := filepath.FromSlash(j.record.Folder)
 	entries, err := fs.ReadDir(j.jobs.root.FS(), j.record.Folder)
-	early := func(name string) bool {
-		return slices.ContainsFunc(j.record.Files, func(f file) bool { return f.Early && f.name() == filepath.Join(dir, name) })
+	isForeign := func(e fs.DirEntry) bool {
+		path := filepath.Join(dir, e.Name())
+		return !slices.ContainsFunc(j.record.Files, func(f file) bool { return f.Early && f.name() == path })
 	}
-	if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !early(e.Name()) }) {
-		return
-	}
-	for i, f := range j.record.Files {
-		if f.Early && j.jobs.root.Remove(f.name()) == nil {
-			j.record.Files[i].have.Store(0)
+	if err == nil && !slices.ContainsFunc(entries, isForeign) { // or an installed projector could belong to another file
+		for _, f := range j.record.Files {
+			if f.Early && j.jobs.root.Remove(f.name()) == nil {
+				f.have.Store(0)
+			}
 		}
+	}
+	j.jobs.save(&j.record)
+	for dir != "." && j.jobs.root.Remove(dir) == nil { // and the publisher's folder, if they are empty
+		dir = filepath.Dir(dir)
 	}
 }
 

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
-	"path"
 	"strings"
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
-	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 const recordSuffix = ".json"
@@ -112,32 +110,6 @@ func (r *record) validate(id string) error {
 
 func (s *Jobs) newJob(r record) *job {
 	return &job{jobs: s, record: r, subscribers: map[chan Job]struct{}{}}
-}
-
-// forget removes the oldest ended jobs beyond maxEnded. s.mu is held.
-func (s *Jobs) forget() {
-	var ended []*job
-	for _, j := range s.sorted() {
-		if j.snapshot().Ended() {
-			ended = append(ended, j)
-		}
-	}
-	for _, j := range ended[:max(0, len(ended)-maxEnded)] {
-		delete(s.jobs, j.record.ID)
-		_ = s.state.Remove(j.record.ID + recordSuffix)
-	}
-}
-
-// localOf returns the path of a file below the models folder. All GGUF files of a repository go into one folder, because the
-// catalog looks there for parts and projectors. A drafter in a folder for drafters may have its model's name, and stays there.
-func localOf(folder string, f hub.RemoteFile) string {
-	if dir := path.Base(path.Dir(f.Path)); filename.IsGGUF(f.Path) && filename.FolderRole(dir) == filename.Drafter {
-		return folder + "/" + dir + "/" + path.Base(f.Path)
-	}
-	if filename.IsGGUF(f.Path) {
-		return folder + "/" + path.Base(f.Path)
-	}
-	return folder + "/" + f.Path
 }
 
 // speed returns the bytes per second of a completed download; 0 if it isn't one.

@@ -18,14 +18,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
-// Fault says why a request to a hub, or to a server that it redirects to, failed.
-type Fault struct {
-	Why   *Error
-	Retry bool // the same request may succeed later
-	// Difference isn't NoDifference if the hub's file differs from its list, which has to be read again.
-	Difference Difference
-}
-
 // Difference is how a hub's file differs from what its list says.
 type Difference uint8
 
@@ -38,43 +30,37 @@ const (
 	gone
 )
 
-func (f *Fault) Error() string { return f.Why.Message }
-
-// Unwrap lets callers find the [*Error].
-func (f *Fault) Unwrap() error { return f.Why }
-
-// Permanent returns a fault that a retry won't mend.
-func Permanent(kind Kind, format string, args ...any) *Fault {
-	return &Fault{Why: Errorf(kind, format, args...)}
+// Temporary returns an error after which the same request may succeed.
+func Temporary(kind Kind, format string, args ...any) *Error {
+	e := Errorf(kind, format, args...)
+	e.Retry = true
+	return e
 }
 
-// Temporary returns a fault after which the same request may succeed.
-func Temporary(kind Kind, format string, args ...any) *Fault {
-	return &Fault{Why: Errorf(kind, format, args...), Retry: true}
+// Differs returns the error of a file that isn't as its hub's list says.
+func Differs(how Difference, format string, args ...any) *Error {
+	e := Errorf(Changed, format, args...)
+	e.Difference = how
+	return e
 }
 
-// Differs returns a fault of a file that isn't as its hub's list says.
-func Differs(how Difference, format string, args ...any) *Fault {
-	return &Fault{Why: Errorf(Changed, format, args...), Difference: how}
-}
-
-// NoAnswer makes a fault of a request that got no response, or whose response broke off.
-func NoAnswer(ctx context.Context, h *Hub, err error) *Fault {
+// NoAnswer returns the error of a request that got no response, or whose response broke off.
+func NoAnswer(ctx context.Context, h *Hub, err error) *Error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, outbound.ErrStalled) {
-		return &Fault{Why: &Error{Kind: Internal, Message: cause.Error(), Cause: cause}} // canceled on purpose
+		return &Error{Kind: Internal, Message: cause.Error(), Cause: cause} // canceled on purpose
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // its text contains the URL, which may be signed
 	}
 	if insecure, ok := errors.AsType[*outbound.InsecureError](err); ok {
-		return Permanent(HubFailed, "%s: %w.", h.Name(), insecure)
+		return Errorf(HubFailed, "%s: %w.", h.Name(), insecure)
 	}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	_, wrongHost := errors.AsType[x509.HostnameError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	if unknown || invalid || wrongHost || noTLS {
-		return Permanent(HubFailed, "No safe connection to %s: %w. Check the hub's URL, this machine's clock and its certificates.",
+		return Errorf(HubFailed, "No safe connection to %s: %w. Check the hub's URL, this machine's clock and its certificates.",
 			h.Name(), err)
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -89,8 +75,8 @@ func NoAnswer(ctx context.Context, h *Hub, err error) *Fault {
 // maxRetryAfter is the longest Retry-After that is waited for. A longer one counts as a refusal.
 const maxRetryAfter = 15 * time.Minute
 
-// Refused makes a fault of a response other than a success. what names the repository or file that was requested.
-func Refused(h *Hub, what, repo string, response *http.Response) *Fault {
+// Refused returns the error of a response other than a success. what names the repository or file that was requested.
+func Refused(h *Hub, what, repo string, response *http.Response) *Error {
 	own := outbound.SameOrigin(response.Request.URL, h.Base)
 	host := cmp.Or(response.Request.URL.Host, h.Name())
 	status := fmt.Sprintf("%s answered %d %s for %s", host, response.StatusCode, http.StatusText(response.StatusCode), what)
@@ -105,25 +91,32 @@ func Refused(h *Hub, what, repo string, response *http.Response) *Fault {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return denied(h, status, repo, response)
 	case code == http.StatusNotFound, code == http.StatusGone:
-		f := Permanent(ModelNotFound, "%s: there is no such model, or no such file or revision of it. Check the spelling at %s.", status,
+		f := Errorf(ModelNotFound, "%s: there is no such model, or no such file or revision of it. Check the spelling at %s.", status,
 			h.Page(repo))
 		f.Difference = gone
-		f.Why.Param = "model"
+		f.Param = "model"
 		return f
 	case code == http.StatusRequestedRangeNotSatisfiable:
 		return Differs(OtherSize, "%s: the file is shorter than it was.", status)
 	case code == http.StatusTooManyRequests:
-		return putOff(h, status, response)
+		wait := retryAfter(response.Header)
+		f := Temporary(Busy, "%s: too many requests. Try again later; a token for %s may raise the limit.", status, h.Name())
+		if wait > maxRetryAfter {
+			f = Errorf(Busy, "%s: too many requests, and it wants %v of rest. Start the download again then; a token for %s may raise "+
+				"the limit.", status, wait.Round(time.Second), h.Name())
+		}
+		f.RetryAfter = wait
+		return f
 	case code == http.StatusRequestTimeout, code >= 500:
 		f := Temporary(HubFailed, "%s. That is the hub's fault: try again later.", status)
-		f.Why.RetryAfter = min(retryAfter(response.Header), maxRetryAfter)
+		f.RetryAfter = min(retryAfter(response.Header), maxRetryAfter)
 		return f
 	default:
-		return Permanent(HubFailed, "%s. Check the hub's URL: does it speak the API of huggingface.co?", status)
+		return Errorf(HubFailed, "%s. Check the hub's URL: does it speak the API of huggingface.co?", status)
 	}
 }
 
-func denied(h *Hub, status, repo string, response *http.Response) *Fault {
+func denied(h *Hub, status, repo string, response *http.Response) *Error {
 	remedy := "it may be gated or private, or not exist. Check the name; accept the model's terms at " + h.Page(repo) +
 		", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
 	switch gated := response.Header.Get("X-Error-Code") == "GatedRepo"; {
@@ -135,22 +128,7 @@ func denied(h *Hub, status, repo string, response *http.Response) *Fault {
 		remedy = "it is gated. Accept its terms at " + h.Page(repo) +
 			", and give the hub a token: `hub " + h.String() + " { token … }`, or HF_TOKEN."
 	}
-	f := Permanent(Denied, "%s: %s", status, remedy)
-	f.Why.Param = "model"
-	return f
-}
-
-func putOff(h *Hub, status string, response *http.Response) *Fault {
-	wait := retryAfter(response.Header)
-	if wait > maxRetryAfter {
-		f := Permanent(Busy, "%s: too many requests, and it wants %v of rest. Start the download again then; a token for %s may raise "+
-			"the limit.", status, wait.Round(time.Second), h.Name())
-		f.Why.RetryAfter = wait
-		return f
-	}
-	f := Temporary(Busy, "%s: too many requests. Try again later; a token for %s may raise the limit.", status, h.Name())
-	f.Why.RetryAfter = wait
-	return f
+	return Errorf(Denied, "%s: %s", status, remedy).About("model")
 }
 
 // retryAfter reads the Retry-After header, which holds seconds or a date. It returns 0 if there is none.
@@ -173,6 +151,10 @@ type Error struct {
 	// RetryAfter is the delay that the hub asked for; 0: none.
 	RetryAfter time.Duration
 	Cause      error
+
+	// Of a request to a hub, or to a server that it redirects to:
+	Retry      bool       // the same one may succeed later
+	Difference Difference // if there is one, the hub's list has to be read again
 }
 
 // Kind classifies errors by what can be done about them.

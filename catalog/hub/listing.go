@@ -126,9 +126,16 @@ func (a *api) tree(ctx context.Context, repo, revision string) ([]RemoteFile, er
 		if next == "" {
 			return all, nil
 		}
-		if address, err = a.follow(address, next); err != nil {
+		base, err := url.Parse(address)
+		if err != nil {
 			return nil, err
 		}
+		to, err := base.Parse(next)
+		if err != nil || !outbound.SameOrigin(to, a.hub.Base) {
+			return nil, Errorf(HubFailed, "%s continues its list of files at %s, which isn't the same hub. Check the hub's URL.",
+				a.hub.Name(), next)
+		}
+		address = to.String()
 		if len(all) > maxFiles {
 			break
 		}
@@ -184,20 +191,6 @@ func nextPage(header http.Header) string {
 	return ""
 }
 
-// follow returns the URL of the next page, which must be on the same hub.
-func (a *api) follow(from, next string) (string, error) {
-	base, err := url.Parse(from)
-	if err != nil {
-		return "", err
-	}
-	to, err := base.Parse(next)
-	if err != nil || !outbound.SameOrigin(to, a.hub.Base) {
-		return "", Errorf(HubFailed, "%s continues its list of files at %s, which isn't the same hub. Check the hub's URL.", a.hub.Name(),
-			next)
-	}
-	return to.String(), nil
-}
-
 // get requests a JSON document. It retries only a few times, because a client is waiting.
 func (a *api) get(ctx context.Context, address, repo string, into any) (http.Header, error) {
 	for try := 1; ; try++ {
@@ -205,25 +198,25 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if err == nil {
 			return header, nil
 		}
-		wait := max(a.limits.FirstRetry<<(try-1), err.Why.RetryAfter)
+		wait := max(a.limits.FirstRetry<<(try-1), err.RetryAfter)
 		if !err.Retry || try >= a.limits.Tries || wait > a.limits.Patience {
-			return nil, err.Why
+			return nil, err
 		}
 		if canceled := outbound.Sleep(ctx, wait); canceled != nil {
 			if errors.Is(context.Cause(ctx), outbound.ErrStalled) { // the time for all tries is up
-				return nil, err.Why
+				return nil, err
 			}
 			return nil, canceled
 		}
 	}
 }
 
-func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *Fault) {
+func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *Error) {
 	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.Stall, a.limits.Stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, Permanent(Internal, "asking for %s: %w", repo, err)
+		return nil, Errorf(Internal, "asking for %s: %w", repo, err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := a.client.Do(request)
@@ -239,13 +232,13 @@ func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http
 	case err != nil:
 		return nil, NoAnswer(ctx, a.hub, err)
 	case len(body) > maxPageBytes:
-		return nil, Permanent(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.Name(), repo)
+		return nil, Errorf(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.Name(), repo)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has types of Go
 			err = fmt.Errorf("it sends another kind of value (%s) than is expected", other.Value)
 		}
-		return nil, Permanent(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.Name(), repo, err)
+		return nil, Errorf(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.Name(), repo, err)
 	}
 	return response.Header, nil
 }

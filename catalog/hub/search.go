@@ -183,7 +183,13 @@ func (s *Finder) ask(ctx context.Context, h *Hub, isFirst bool, f catalog.Format
 		Task      string    `json:"pipeline_tag"`
 	}
 	if _, err := s.api(h).get(ctx, h.at("api", "models")+"?"+query.Encode(), "the search for "+strconv.Quote(words), &list); err != nil {
-		return nil, notSearched(h, err)
+		switch kindOf(err) {
+		case ModelNotFound:
+			err = Errorf(HubFailed, "%s has no search. Give a model's name there as publisher/repository, or its URL.", h.Name())
+		case Denied:
+			err = Errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.", h.Name(), h)
+		}
+		return nil, err
 	}
 	var found []candidate
 	for _, e := range list {
@@ -204,17 +210,6 @@ func (s *Finder) ask(ctx context.Context, h *Hub, isFirst bool, f catalog.Format
 		}
 	}
 	return found, nil
-}
-
-func notSearched(h *Hub, err error) error {
-	switch kindOf(err) {
-	case ModelNotFound:
-		return Errorf(HubFailed, "%s has no search. Give a model's name there as publisher/repository, or its URL.", h.Name())
-	case Denied:
-		return Errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.", h.Name(), h)
-	default:
-		return err
-	}
 }
 
 // lookAt asks the hubs what would be downloaded of each candidate, and returns as many as fit the limit. Those that turn out to have
