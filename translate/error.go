@@ -46,8 +46,7 @@ func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
 // IsUnparsed reports whether the engine couldn't parse what the model said.
 func (e *Error) IsUnparsed() bool { return *e == *Unparsed() }
 
-// Header sets the headers that belong to the error: Retry-After, and the one by which the official clients decide whether
-// to retry.
+// Header sets the headers of the error: Retry-After, and the one by which the official clients decide whether to retry.
 func (e *Error) Header(h http.Header) {
 	if e.Kind == KindUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
@@ -176,24 +175,20 @@ func Missing(param string) *Error {
 // Overflow returns the error of a prompt that is longer than the context.
 func Overflow(tokens, limit int) *Error {
 	if tokens == limit {
-		return &Error{
-			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
-			Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
-		}
+		return tooLong("messages", tokens, limit, "The prompt has %d tokens, which is all of the context length and leaves no room for an answer.", tokens)
 	}
-	return &Error{
-		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
-		Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, but the context length is " + strconv.Itoa(limit) +
-			". Shorten the prompt, or load the model with a larger context_length.",
-	}
+	return tooLong("messages", tokens, limit, "The prompt has %d tokens, but the context length is %d.", tokens, limit)
 }
 
 // SurelyTooLong returns the error of a prompt with more tokens than the context, however it is tokenized.
 func SurelyTooLong(param string, least, limit int) *Error {
+	return tooLong(param, least, limit, "The prompt has at least %d tokens, but the context length is %d.", least, limit)
+}
+
+func tooLong(param string, tokens, limit int, says string, args ...any) *Error {
 	return &Error{
-		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
-		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
-			". Shorten the prompt, or load the model with a larger context_length.",
+		Kind: KindContextOverflow, Param: param, Tokens: tokens, Limit: limit,
+		Message: fmt.Sprintf(says, args...) + " Shorten the prompt, or load the model with a larger context_length.",
 	}
 }
 
@@ -207,6 +202,11 @@ func Nonsense() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
 }
 
+// EngineStatus returns the error of an engine, or another server, that answers with an unexpected status, for a reason that it gives.
+func EngineStatus(who string, status int, reason string) *Error {
+	return &Error{Kind: KindEngineFailed, Message: who + " answered with status " + strconv.Itoa(status) + ": " + reason}
+}
+
 // FormatNotMet is the code of an answer that the engine's parser rejects.
 const FormatNotMet = "format_not_met"
 
@@ -214,7 +214,8 @@ const FormatNotMet = "format_not_met"
 func Unparsed() *Error {
 	return &Error{
 		Kind: KindEngineFailed, Code: FormatNotMet,
-		Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed.",
+		Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. " +
+			"Try again, with a lower temperature or another seed.",
 	}
 }
 

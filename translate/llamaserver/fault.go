@@ -3,7 +3,6 @@ package llamaserver
 import (
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,7 +33,10 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 	case e.Get("type").Str == "exceed_context_size_error":
 		return translate.Overflow(int(e.Get("n_prompt_tokens").Int()), int(e.Get("n_ctx").Int()))
 	case strings.HasPrefix(message, "Context size has been exceeded"):
-		return &translate.Error{Kind: translate.KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."}
+		return &translate.Error{
+			Kind:    translate.KindContextOverflow,
+			Message: "The context is full. Shorten the prompt, or load the model with a larger context_length.",
+		}
 	case strings.Contains(message, "Infill is not supported"):
 		return request.NoInfill()
 	}
@@ -45,7 +47,7 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 	case status == 503:
 		return &translate.Error{Kind: translate.KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
 	default: // 401 and 404, too: never the client's fault
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+		return translate.EngineStatus("The engine", status, tidy(message))
 	}
 }
 
@@ -70,9 +72,10 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
 	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
-	{"The model produced output that does not match the expected", translate.FormatNotMet, "response_format"}, // about the start of an answer in the request
+	// The first and the last of these three are about the start of an answer in the request.
+	{"The model produced output that does not match the expected", translate.FormatNotMet, "response_format"},
 	{"Failed to initialize samplers: failed to parse grammar", "invalid_schema", "response_format"},
-	{"Failed to initialize samplers", translate.FormatNotMet, "response_format"}, // about the start of an answer, too
+	{"Failed to initialize samplers", translate.FormatNotMet, "response_format"},
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 
@@ -85,7 +88,8 @@ func faultAmid(said []byte, begun bool) *translate.Error {
 	return fault
 }
 
-// refusal returns the code and the field of a rejected request, as far as the message shows them. isClients tells that it is surely the client's fault.
+// refusal returns the code and the field of a rejected request, as far as the message shows them, and whether it is surely the
+// client's fault.
 func refusal(status int, message string) (code, param string, isClients bool) {
 	for _, m := range clientsMistakes {
 		if strings.HasPrefix(message, m.start) {

@@ -136,7 +136,8 @@ func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *transla
 	case !caps.RawGrammar:
 		return &translate.Error{
 			Kind: translate.KindForbidden, Code: "gate_closed", Param: "grammar",
-			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
+			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, ` +
+				`or ask the operator for "allow raw_grammar".`,
 		}
 	case len(v.Str) > maxGrammar:
 		return translate.BadValue("grammar", "must have at most %d bytes.", maxGrammar)

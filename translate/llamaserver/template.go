@@ -64,7 +64,7 @@ func (Wire) Dictated(status int, answer []byte) (said string) {
 	return gjson.GetBytes(answer, "choices.0.message.content").Str
 }
 
-// ThoughtEnd looks at what the engine is sent. An answer in a format begins with no thought, since the engine holds all of it to the format.
+// ThoughtEnd looks at what the engine is sent. An answer in a format begins with no thought, since all of it is held to the format.
 func (w Wire) ThoughtEnd(body *jsonbody.Body, chat *request.Chat) string {
 	if w.template == nil || w.template.ThoughtEnd == "" {
 		return ""
@@ -78,11 +78,7 @@ func (w Wire) ThoughtEnd(body *jsonbody.Body, chat *request.Chat) string {
 			return ""
 		}
 	}
-	role := ""
-	gjson.ParseBytes(e.Value(body, "messages")).ForEach(func(_, message gjson.Result) bool {
-		role = message.Get("role").Str
-		return true
-	})
+	role := request.LastRole(gjson.ParseBytes(e.Value(body, "messages")))
 	if role == "assistant" || role == "tool" && !w.template.ResultsThink {
 		return ""
 	}

@@ -55,17 +55,18 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) (e j
 	if chat.Either != nil {
 		e.Set("response_format", chat.Either.Format)
 	}
-	if chat.Forced || chat.Either != nil { // otherwise the format isn't kept to, or can't be combined with that of the template's calls
+	if chat.Forced || chat.Either != nil { // otherwise the format isn't kept to, or excludes that of the template's calls
 		e.Set("tool_choice", `"none"`) // the prompt has the tools all the same
 	}
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
 	}
+	isGiven := func(name string) bool { return jsonbody.IsGiven(e.Value(body, name)) }
 	if thinking == "off" && w.template.OffBudget != nil {
 		e.Set("thinking_budget_tokens", strconv.Itoa(*w.template.OffBudget)) // the engine counts those of the prompt, and ends the thought
 		e.Remove("reasoning_budget_tokens")
 	}
-	if thinking == "off" && w.template.OpenOff && jsonbody.IsGiven(e.Value(body, "response_format")) && !jsonbody.IsGiven(e.Value(body, "reasoning_format")) {
+	if thinking == "off" && w.template.OpenOff && isGiven("response_format") && !isGiven("reasoning_format") {
 		e.Set("reasoning_format", `"none"`) // the engine would have the model think before an answer in a format
 	}
 	return e, thinking
@@ -86,29 +87,16 @@ func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 
 // chatFields are the fields of a chat request that llama-server is sent. It has many more, by which a client could take the slot
 // of another, read files or keep the engine busy for hours.
-var chatFields = namesOf(
+var chatFields = request.NamesOf(
 	[]string{
-		"messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "reasoning_effort", "chat_template_kwargs",
-		"timings_per_token", "add_generation_prompt", "continue_final_message",
+		"messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "reasoning_effort",
+		"chat_template_kwargs", "timings_per_token", "add_generation_prompt", "continue_final_message",
 	},
 	request.Sampling, chatSampling,
 )
 
 // textFields are the fields of a request for text completions that llama-server is sent unchanged.
-var textFields = namesOf(nil, request.TextSampling, sampling)
-
-func namesOf(names []string, sets ...request.Fields) map[string]bool {
-	all := map[string]bool{}
-	for _, name := range names {
-		all[name] = true
-	}
-	for _, fields := range sets {
-		for name := range fields {
-			all[name] = true
-		}
-	}
-	return all
-}
+var textFields = request.NamesOf(nil, request.TextSampling, sampling)
 
 // Drops returns the names of the fields of a chat request that llama-server isn't sent.
 func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {

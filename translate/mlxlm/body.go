@@ -53,28 +53,19 @@ func (s source) limit() int {
 	return -1
 }
 
-// appendMessages appends the messages of a chat, with contents that are strings: the server would join parts in the same way, but
-// not for a model without a template.
-func appendMessages(dst []byte, list gjson.Result) []byte {
-	return appendEach(dst, "[]", list, func(dst []byte, _, m gjson.Result) []byte { return appendMessage(dst, m) })
-}
-
 // appendEach appends what a function appends for each member or element of a value, separated by commas and between brackets.
 func appendEach(dst []byte, brackets string, v gjson.Result, each func(dst []byte, key, value gjson.Result) []byte) []byte {
 	dst = append(dst, brackets[0])
-	isFirst := true
 	v.ForEach(func(key, value gjson.Result) bool {
-		if !isFirst {
-			dst = append(dst, ',')
-		}
-		isFirst = false
-		dst = each(dst, key, value)
+		dst = each(jsonbody.AppendComma(dst), key, value)
 		return true
 	})
 	return append(dst, brackets[1])
 }
 
-func appendMessage(dst []byte, m gjson.Result) []byte {
+// appendMessage appends a message, whose content is a string: the server would join parts in the same way, but not for a model without a
+// template.
+func appendMessage(dst []byte, _, m gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
 	dst = jsonbody.AppendString(append(dst, `,"content":`...), textOf(m.Get("content")))
 	for _, name := range []string{"name", "tool_call_id", "reasoning_content"} {
@@ -86,8 +77,7 @@ func appendMessage(dst []byte, m gjson.Result) []byte {
 	if !calls.IsArray() || len(calls.Array()) == 0 {
 		return append(dst, '}')
 	}
-	dst = appendEach(append(dst, `,"tool_calls":`...), "[]", calls, func(dst []byte, _, call gjson.Result) []byte { return appendCall(dst, call) })
-	return append(dst, '}')
+	return append(appendEach(append(dst, `,"tool_calls":`...), "[]", calls, appendCall), '}')
 }
 
 // textOf returns a message's content, which is a string or an array of texts.
@@ -103,7 +93,7 @@ func textOf(content gjson.Result) string {
 }
 
 // appendCall appends an earlier call. The server parses the arguments.
-func appendCall(dst []byte, call gjson.Result) []byte {
+func appendCall(dst []byte, _, call gjson.Result) []byte {
 	dst = append(dst, '{')
 	if id := call.Get("id"); id.Type == gjson.String {
 		dst = append(jsonbody.AppendString(append(dst, `"id":`...), id.Str), ',')
@@ -121,7 +111,8 @@ const argumentsField = "chat_template_kwargs"
 // client could replace the template, or end the server's generation for all clients.
 var templateOwn = []string{
 	"add_generation_prompt", "chat_template", "continue_final_message", "conversation", "conversations", "max_length", "padding",
-	"processor_kwargs", "return_assistant_tokens_mask", "return_dict", "return_tensors", "self", "tokenize", "tokenizer_kwargs", "truncation",
+	"processor_kwargs", "return_assistant_tokens_mask", "return_dict", "return_tensors", "self", "tokenize", "tokenizer_kwargs",
+	"truncation",
 }
 
 // usual is what a template that was never rendered is taken to know. What it doesn't know, it ignores.
@@ -175,17 +166,17 @@ func appendValue(dst []byte, v gjson.Result) []byte {
 // CheckChat refuses what the server or the model's template would ignore, and what would end the generation.
 func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error {
 	from := source{body, &chat.Edit}
-	switch {
+	switch role := request.LastRole(from.get("messages")); {
 	case chat.Forced: // it is in the body as an answer in JSON, too
-		return translate.Invalid("unsupported_value", "tool_choice", `The engine of the model can't be held to call a tool: set "tool_choice" to "auto", and ask for the call in the prompt.`)
+		return cant("tool_choice", `can't be held to call a tool: set "tool_choice" to "auto", and ask for the call in the prompt.`)
 	case chat.Logprobs:
 		return noLogprobs()
 	case strings.HasPrefix(from.get("response_format").Get("type").Str, "json"):
-		return translate.Invalid("unsupported_value", "response_format", "The engine of the model can't be held to answer in JSON: ask for it in the prompt.")
-	case lastRole(from.get("messages")) == "":
-		return translate.Invalid("invalid_value", "messages", "The engine of the model answers only a conversation with at least one message.")
-	case lastRole(from.get("messages")) == "assistant":
-		return translate.Invalid("unsupported_value", "messages", "The engine of the model can't continue an answer that the request begins: leave out the last message, which is the assistant's.")
+		return cant("response_format", "can't be held to answer in JSON: ask for it in the prompt.")
+	case role == "":
+		return translate.Invalid("invalid_value", "messages", theEngine+"answers only a conversation with at least one message.")
+	case role == "assistant":
+		return cant("messages", "can't continue an answer that the request begins: leave out the last message, which is the assistant's.")
 	}
 	if w.template != nil {
 		if err := chat.Setting.Check(w.template.Reasoning()); err != nil {
@@ -201,32 +192,31 @@ func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Erro
 	return w.checkBias(from.get("logit_bias"))
 }
 
-func noLogprobs() *translate.Error {
-	return translate.Invalid("unsupported_value", "logprobs", `The engine of the model tells no log probabilities: don't ask for any.`)
+const theEngine = "The engine of the model "
+
+// cant returns the error about a field that asks for what the engine can't do.
+func cant(param, says string) *translate.Error {
+	return translate.Invalid("unsupported_value", param, theEngine+says)
 }
 
-// lastRole returns the role of the last message; empty if there is none.
-func lastRole(messages gjson.Result) (role string) {
-	messages.ForEach(func(_, m gjson.Result) bool {
-		role = m.Get("role").Str
-		return true
-	})
-	return role
+func noLogprobs() *translate.Error {
+	return cant("logprobs", "tells no log probabilities: don't ask for any.")
 }
 
 // CheckCompletion refuses what the server would ignore, and what would end its generation.
 func (w Wire) CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error {
 	switch {
 	case slices.ContainsFunc(c.Prompts, request.IsTokens):
-		return translate.Invalid("unsupported_value", "prompt", `The engine of the model takes no token ids: send the "prompt" as text.`)
+		return cant("prompt", `takes no token ids: send the "prompt" as text.`)
 	case slices.ContainsFunc(c.Prompts, func(p json.RawMessage) bool { return string(p) == `""` }):
-		return translate.Invalid("invalid_value", "prompt", `The engine of the model can't continue an empty text: the "prompt" must have at least one character.`)
+		return translate.Invalid("invalid_value", "prompt",
+			theEngine+`can't continue an empty text: the "prompt" must have at least one character.`)
 	case c.Suffix != "":
 		return request.NoInfill()
 	case c.Logprobs >= 0:
 		return noLogprobs()
 	case c.BestOf > c.N:
-		return translate.Invalid("unsupported_value", "best_of", `The engine of the model doesn't tell how likely an answer is: leave out "best_of".`)
+		return cant("best_of", `doesn't tell how likely an answer is: leave out "best_of".`)
 	default:
 		return w.checkBias(source{body, &c.Edit}.get("logit_bias"))
 	}

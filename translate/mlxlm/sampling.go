@@ -2,6 +2,7 @@ package mlxlm
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -45,7 +47,10 @@ func (w Wire) appendSampling(dst []byte, from source) []byte {
 		}
 	}
 	if k, given := from.whole("top_k", 0, math.MaxInt32); given {
-		dst = appendWhole(dst, "top_k", w.topK(k))
+		if k >= cmp.Or(w.vocabulary, surelyKnown) { // with as many tokens as there are, the server stops generating for all clients
+			k = 0
+		}
+		dst = appendWhole(dst, "top_k", k)
 	}
 	dst = appendPenalties(dst, from)
 	if p, given := from.number("xtc_probability", 0, 1); given {
@@ -59,18 +64,6 @@ func (w Wire) appendSampling(dst []byte, from source) []byte {
 		}
 	}
 	return w.appendBias(dst, from.get("logit_bias"))
-}
-
-// topK returns 0, which is no choice, for as many tokens as there are: with that many the server stops generating for all clients.
-func (w Wire) topK(k int) int {
-	most := w.vocabulary
-	if most == 0 {
-		most = surelyKnown
-	}
-	if k >= most {
-		return 0
-	}
-	return k
 }
 
 // appendPenalties appends the penalties for tokens that occur among the last ones. The server has a window for each of them, where 0
@@ -111,10 +104,7 @@ func (w Wire) appendBias(dst []byte, v gjson.Result) []byte {
 	}
 	dst = append(dst, `,"logit_bias":{`...)
 	for _, id := range slices.Sorted(maps.Keys(biases)) {
-		if !bytes.HasSuffix(dst, []byte{'{'}) {
-			dst = append(dst, ',')
-		}
-		dst = append(strconv.AppendInt(append(dst, '"'), int64(id), 10), `":`...)
+		dst = append(strconv.AppendInt(append(jsonbody.AppendComma(dst), '"'), int64(id), 10), `":`...)
 		dst = strconv.AppendFloat(dst, min(max(biases[id], banned), -banned), 'g', -1, 64)
 	}
 	return append(dst, '}')
@@ -161,9 +151,12 @@ func (w Wire) checkBias(v gjson.Result) *translate.Error {
 	case ok:
 		return nil
 	case w.vocabulary == 0:
-		return translate.Invalid("unsupported_value", name, `The number of tokens that the model knows is unknown, so its engine can't be sent a "logit_bias": leave it out.`)
+		return translate.Invalid("unsupported_value", name,
+			`The number of tokens that the model knows is unknown, so its engine can't be sent a "logit_bias": leave it out.`)
 	default:
-		return translate.Invalid("invalid_value", name, `The engine of the model takes a "logit_bias" only for token ids from 0 to `+strconv.Itoa(w.vocabulary-1)+`: leave out texts and other numbers.`)
+		most := strconv.Itoa(w.vocabulary - 1)
+		return translate.Invalid("invalid_value", name,
+			theEngine+`takes a "logit_bias" only for token ids from 0 to `+most+`: leave out texts and other numbers.`)
 	}
 }
 

@@ -48,7 +48,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 	wire.SetThinking(&e, body, cmp.Or(w.template, usual))
 	request.Arrange(body, &e, w.template)
 	from := source{body, &e}
-	rest := appendMessages([]byte(`,"messages":`), from.get("messages"))
+	rest := appendEach([]byte(`,"messages":`), "[]", from.get("messages"), appendMessage)
 	rest = appendTemplate(rest, from.get(argumentsField))
 	tools := []byte("}")
 	if list := from.get("tools"); list.IsArray() && len(list.Array()) > 0 {
@@ -114,21 +114,10 @@ func seedField(seed int) []byte {
 }
 
 // sentChat are the fields of a chat that have an effect.
-var sentChat = sentFields()
-
-func sentFields() map[string]bool {
-	all := map[string]bool{}
-	for _, name := range slices.Concat(request.Limits, []string{
-		"messages", "tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "reasoning_effort", "seed",
-		"temperature", "top_p", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "logit_bias",
-	}) {
-		all[name] = true
-	}
-	for name := range ownSampling {
-		all[name] = true
-	}
-	return all
-}
+var sentChat = request.NamesOf(slices.Concat(request.Limits, []string{
+	"messages", "tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "reasoning_effort", "seed",
+	"temperature", "top_p", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "logit_bias",
+}), ownSampling)
 
 // Drops returns the names of the fields of a chat that have no effect.
 func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
@@ -139,7 +128,7 @@ func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
 // Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return newDecoder(false) }
 
-// newDecoder decodes the server's streams: comments with the progress of the prompt, chunks, of which each call is one, and always the usage.
+// newDecoder decodes the server's streams: comments with the progress of the prompt, chunks, each call in one, and always the usage.
 func newDecoder(isText bool) translate.Decoder {
 	return openaistream.New(openaistream.Options{
 		IsText: isText,
@@ -215,7 +204,7 @@ func (Wire) Fault(status int, body []byte) *translate.Error {
 	if isRefusal := gjson.ValidBytes(body) && message != ""; isRefusal && status == http.StatusNotFound {
 		return translate.Invalid("invalid_value", "", "The engine refused the request: "+tidy(message))
 	}
-	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+	return translate.EngineStatus("The engine", status, tidy(message))
 }
 
 // tidy removes the server's paths from a message, and shortens it.

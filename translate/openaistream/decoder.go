@@ -123,7 +123,8 @@ func (d *Decoder) chunk(all gjson.Result) {
 	}
 	if p := all.Get("prompt_progress"); p.IsObject() {
 		if !d.begun {
-			d.out.Emit(translate.Prompt{Total: jsonbody.Count(p.Get("total")), Cached: jsonbody.Count(p.Get("cache")), Processed: jsonbody.Count(p.Get("processed"))})
+			total, cached, processed := jsonbody.Count(p.Get("total")), jsonbody.Count(p.Get("cache")), jsonbody.Count(p.Get("processed"))
+			d.out.Emit(translate.Prompt{Total: total, Cached: cached, Processed: processed})
 		}
 		return
 	}

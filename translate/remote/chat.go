@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -84,13 +85,9 @@ func (w *base) address(e *jsonbody.Edit) {
 
 // Drops returns the names of the fields of a chat that aren't sent.
 func (w *base) Drops(body *jsonbody.Body, chat *request.Chat) []string {
-	known := map[string]bool{"model": true, "stream": true, "stream_options": true, "repeat_penalty": w.renames}
-	for name := range w.chatFields {
-		known[name] = true
-	}
-	for _, name := range request.Limits {
-		known[name] = true
-	}
+	known := request.NamesOf(slices.Concat(request.Limits, []string{"model", "stream", "stream_options"}))
+	known["repeat_penalty"] = w.renames
+	maps.Copy(known, w.chatFields)
 	e := chat.Edit.Only(known)
 	return e.Dropped(body)
 }
@@ -105,7 +102,8 @@ func (w *base) checkBias(v gjson.Result) (bad *translate.Error) {
 	if w.own {
 		return nil
 	}
-	refused := translate.Invalid("unsupported_value", "logit_bias", `The remote of the model takes a "logit_bias" only as an object of numbers by token id.`)
+	refused := translate.Invalid("unsupported_value", "logit_bias",
+		`The remote of the model takes a "logit_bias" only as an object of numbers by token id.`)
 	if v.IsArray() {
 		return refused
 	}
@@ -167,9 +165,11 @@ func (w *base) CompletionDecoder(c *request.Completion) translate.Decoder {
 func (w *base) CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error {
 	switch {
 	case c.Logprobs >= 0:
-		return translate.Invalid("unsupported_value", "logprobs", `The model is on a remote, whose text completions have no log probabilities here: leave out "logprobs", or use /v1/chat/completions.`)
+		return translate.Invalid("unsupported_value", "logprobs",
+			`The model is on a remote, whose text completions have no log probabilities here: leave out "logprobs", or use /v1/chat/completions.`)
 	case c.BestOf > c.N:
-		return translate.Invalid("unsupported_value", "best_of", `The model is on a remote, which doesn't tell how likely a text completion is: leave out "best_of".`)
+		return translate.Invalid("unsupported_value", "best_of",
+			`The model is on a remote, which doesn't tell how likely a text completion is: leave out "best_of".`)
 	case !w.ids && slices.ContainsFunc(c.Prompts, request.IsTokens):
 		return translate.Invalid("unsupported_value", "prompt", `The remote of the model takes no token ids: send the "prompt" as text.`)
 	default:

@@ -30,42 +30,42 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	if overflow := w.overflow(e, message); overflow != nil && (status < 500 || overflow.Tokens > 0) {
 		return overflow
 	}
-	remote := "The remote " + w.Remote
+	remote, reason := "The remote "+w.Remote, tidy(message)
+	fault := func(kind translate.Kind, code, says string) *translate.Error {
+		return &translate.Error{Kind: kind, Code: code, Message: remote + says}
+	}
 	if status >= 300 && status < 400 {
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " redirects requests to another address, to which they aren't sent. The administrator has to give that address as its URL."}
+		return fault(translate.KindEngineFailed, "", " redirects requests to another address, to which they aren't sent. "+
+			"The administrator has to give that address as its URL.")
 	}
 	if w.Kind == Lmcaddy && e.Get("code").Str == CodeLoop {
-		return &translate.Error{Kind: translate.KindUnavailable, Code: CodeLoop, Message: remote + " leads this request in a circle. The administrator has to remove one of the remotes that it would pass."}
+		return fault(translate.KindUnavailable, CodeLoop, " leads this request in a circle. "+
+			"The administrator has to remove one of the remotes that it would pass.")
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden: // the message may quote the key
-		return &translate.Error{
-			Kind: translate.KindEngineFailed, Code: "remote_key_refused",
-			Message: remote + " refused the key that it was sent (status " + strconv.Itoa(status) + "). The administrator has to correct it in the block of the remote.",
-		}
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &translate.Error{
-			Kind: translate.KindUnavailable, Code: "remote_model_missing",
-			Message: remote + " doesn't know the model " + w.Name + " any more, or not this kind of request.", // its message may list other models
-		}
+		return fault(translate.KindEngineFailed, "remote_key_refused", " refused the key that it was sent (status "+
+			strconv.Itoa(status)+"). The administrator has to correct it in the block of the remote.")
+	case http.StatusNotFound, http.StatusMethodNotAllowed: // its message may list other models
+		return fault(translate.KindUnavailable, "remote_model_missing", " doesn't know the model "+w.Name+" any more, or not this kind of request.")
 	case http.StatusTooManyRequests:
-		return &translate.Error{Kind: translate.KindQueueFull, Code: "remote_busy", Message: remote + " takes no more requests at the moment: " + tidy(message)}
+		return fault(translate.KindQueueFull, "remote_busy", " takes no more requests at the moment: "+reason)
 	case http.StatusServiceUnavailable:
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unavailable", Message: remote + " is not ready: " + tidy(message)}
+		return fault(translate.KindUnavailable, "remote_unavailable", " is not ready: "+reason)
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return &translate.Error{Kind: translate.KindStalled, Message: remote + " has given up on the request: " + tidy(message)}
+		return fault(translate.KindStalled, "", " has given up on the request: "+reason)
 	case http.StatusNotImplemented:
-		return translate.Invalid("not_supported", "", remote+" can't do what the request asks for: "+tidy(message))
+		return translate.Invalid("not_supported", "", remote+" can't do what the request asks for: "+reason)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		code := e.Get("code").Str
 		if !word.MatchString(code) {
 			code = "invalid_value"
 		}
-		return translate.Invalid(code, e.Get("param").Str, remote+" refused the request: "+tidy(message))
+		return translate.Invalid(code, e.Get("param").Str, remote+" refused the request: "+reason)
 	case 0:
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " failed: " + tidy(message)}
+		return fault(translate.KindEngineFailed, "", " failed: "+reason)
 	default:
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+		return translate.EngineStatus(remote, status, reason)
 	}
 }
 
@@ -74,15 +74,20 @@ const CodeLoop = "remote_loop"
 
 // nonsense returns the error of an answer that can't be parsed.
 func (w *base) nonsense() *translate.Error {
-	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The answer of the remote " + w.Remote + " can't be read: it is not what servers of its kind send."}
+	return &translate.Error{
+		Kind:    translate.KindEngineFailed,
+		Message: "The answer of the remote " + w.Remote + " can't be read: it is not what servers of its kind send.",
+	}
 }
 
 var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
 
 // What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.
 var (
-	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|current batch size: )\s*(\d+)`)
-	counts = regexp.MustCompile(`(?i)(?:you requested(?: a total of)?|your request has|input \(|prompt has(?: at least)?|prompt \(length|passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
+	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|current batch size: )` +
+		`\s*(\d+)`)
+	counts = regexp.MustCompile(`(?i)(?:you requested(?: a total of)?|your request has|input \(|prompt has(?: at least)?|prompt \(length|` +
+		`passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
 )
 
 // overflow returns the error of a prompt that is too long for the context; nil: it is another error.

@@ -78,14 +78,13 @@ func (k Kind) HasOwnFields() bool { return kinds[k].own }
 // New returns the wire of a model.
 func New(m Model) wire.Engine {
 	t := kinds[m.Kind]
-	w := base{Model: m, traits: t, chatFields: set(standard, t.chat), textFields: set(standardText, t.text)}
-	if t.own {
-		for name := range m.ChatFields {
-			w.chatFields[name] = true
-		}
-		for name := range m.TextFields {
-			w.textFields[name] = true
-		}
+	if !t.own {
+		m.ChatFields, m.TextFields = nil, nil
+	}
+	w := base{
+		Model: m, traits: t,
+		chatFields: request.NamesOf(slices.Concat(standard, t.chat), m.ChatFields),
+		textFields: request.NamesOf(slices.Concat(standardText, t.text), m.TextFields),
 	}
 	switch m.Kind {
 	case VLLM, LlamaServer, Lmcaddy:
@@ -95,14 +94,6 @@ func New(m Model) wire.Engine {
 	default:
 		return &w
 	}
-}
-
-func set(lists ...[]string) map[string]bool {
-	all := map[string]bool{}
-	for _, name := range slices.Concat(lists...) {
-		all[name] = true
-	}
-	return all
 }
 
 type base struct {

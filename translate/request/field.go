@@ -35,6 +35,20 @@ func (f Fields) without(names ...string) Fields {
 	return rest
 }
 
+// NamesOf returns the set of some names, and of those of sets of fields.
+func NamesOf(names []string, sets ...Fields) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	for _, fields := range sets {
+		for name := range fields {
+			all[name] = true
+		}
+	}
+	return all
+}
+
 // CheckFields checks the fields of a body that are in one of the sets. e receives the changes for the engine.
 func CheckFields(body *jsonbody.Body, caps *Caps, e *jsonbody.Edit, sets ...Fields) *translate.Error {
 	for name, raw := range body.All() {

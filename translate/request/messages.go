@@ -3,6 +3,8 @@ package request
 import (
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -14,6 +16,15 @@ type Messages struct {
 	all     []jsonbody.Message
 	current jsonbody.Message
 	calls   int // in the current message
+}
+
+// LastRole returns the role of the last of some messages; empty if there is none.
+func LastRole(messages gjson.Result) (role string) {
+	messages.ForEach(func(_, m gjson.Result) bool {
+		role = m.Get("role").Str
+		return true
+	})
+	return role
 }
 
 // TextPart returns the part of a text, which is a JSON string in a request's body.
@@ -43,9 +54,7 @@ func (m *Messages) BeginResult(call []byte) {
 }
 
 func (m *Messages) open(role translate.Role) {
-	if len(m.all) > 0 {
-		m.json = append(m.json, ',')
-	}
+	m.json = jsonbody.AppendComma(m.json)
 	plain := jsonbody.PlainRole([]byte(role))
 	m.current = jsonbody.Message{From: len(m.json), Plain: plain != "", Role: plain}
 	m.json = append(append(append(m.json, `{"role":"`...), role...), '"')
