@@ -1,10 +1,11 @@
 package schema
 
 import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
 	"strconv"
 	"strings"
-
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // Limits of the regular expressions in a schema. For each repetition of an expression that matches the empty text, an engine
@@ -16,49 +17,93 @@ const (
 	maxPatternDepth = 32   // nesting of groups
 )
 
-// costOf returns what is wrong with a regular expression that is too costly, to follow its name; empty if it is fine.
+// costOf returns what is wrong with a regular expression that is too costly, to follow its name; empty if it is fine. One that Go's
+// parser doesn't know costs no engine anything: see [enginePattern].
 func costOf(text string) string {
-	p := pattern{text: text}
-	switch size := p.alternatives(0); {
-	case len(text) > maxPattern:
-		return "has " + strconv.Itoa(len(text)) + " bytes; at most " + strconv.Itoa(maxPattern) + " are allowed"
-	case p.crossed:
-		return "repeats at least more often than at most: in {n,m}, m must not be less than n"
-	case p.deep:
-		return "has more than " + strconv.Itoa(maxPatternDepth) + " groups within each other"
+	if len(text) > maxPattern {
+		return fmt.Sprintf("has %d bytes; at most %d are allowed", len(text), maxPattern)
+	}
+	const tooLarge = "repeats to more than %d characters; use smaller numbers, or * or +"
+	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
+	if bad, ok := errors.AsType[*syntax.Error](err); ok && bad.Code == syntax.ErrInvalidRepeatSize {
+		from, to, isRange := strings.Cut(strings.Trim(bad.Expr, "{}"), ",")
+		least, tooMany := strconv.Atoi(from)
+		if most, _ := strconv.Atoi(to); isRange && to != "" && least > most {
+			return "repeats at least more often than at most: in {n,m}, m must not be less than n"
+		} else if tooMany != nil || max(least, most) > maxPatternSize {
+			return fmt.Sprintf(tooLarge, maxPatternSize)
+		}
+	}
+	if err != nil {
+		return ""
+	}
+	switch size := sizeOf(re, 0); {
+	case size.depth > maxPatternDepth:
+		return fmt.Sprintf("has more than %d groups within each other", maxPatternDepth)
 	case size.characters > maxPatternSize:
-		return "repeats to more than " + strconv.Itoa(maxPatternSize) + " characters; use smaller numbers, or * or +"
+		return fmt.Sprintf(tooLarge, maxPatternSize)
 	case size.most > maxEmptyRepeats:
-		return "repeats what may be empty more than " + strconv.Itoa(maxEmptyRepeats) + " times; use * instead"
+		return fmt.Sprintf("repeats what may be empty more than %d times; use * instead", maxEmptyRepeats)
 	default:
 		return ""
 	}
 }
 
-// pattern parses a regular expression, in any syntax, as far as its size requires.
-type pattern struct {
-	text string
-	pos  int
-	deep bool
-
-	crossed bool // a repetition has a maximum below its minimum; llama-server repeats until it has no memory then
-}
-
-// patternSize is the size of a part of a regular expression. A run is a number of consecutive parts that match the empty
-// text.
+// patternSize is the size of a part of a regular expression. A run is a number of consecutive parts that match the empty text.
 type patternSize struct {
 	characters       int  // of the longest match, counting * and + once
 	head, tail, most int  // the runs at its start and end, and the longest
 	mayBeEmpty       bool // matches the empty text; the three runs are equal
+	depth            int  // of groups
 }
 
 // tooMany stands for all numbers above the limits.
 const tooMany = 1 << 20
 
+// sizeOf returns the size of an expression within a number of groups.
+func sizeOf(re *syntax.Regexp, depth int) patternSize {
+	size := patternSize{depth: depth}
+	switch re.Op {
+	case syntax.OpLiteral:
+		size.characters = len(re.Rune)
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		size.characters = 1
+	case syntax.OpCapture:
+		return sizeOf(re.Sub[0], depth+1)
+	case syntax.OpConcat:
+		size.mayBeEmpty = true
+		for _, sub := range re.Sub {
+			size = size.then(sizeOf(sub, depth))
+		}
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			size = size.or(sizeOf(sub, depth+1))
+		}
+		if size.mayBeEmpty {
+			size.most = max(1, size.most)
+			size.head, size.tail = size.most, size.most
+		}
+	case syntax.OpStar, syntax.OpQuest:
+		return sizeOf(re.Sub[0], depth).times(0, 1)
+	case syntax.OpPlus: // without an upper bound, engines compile a repetition to a rule that refers to itself
+		return sizeOf(re.Sub[0], depth).times(1, 1)
+	case syntax.OpRepeat:
+		most := re.Max
+		if most < 0 {
+			most = max(1, re.Min)
+		}
+		return sizeOf(re.Sub[0], depth).times(re.Min, most)
+	default: // an anchor is no choice, so no part of a run
+		size.mayBeEmpty = true
+	}
+	return size
+}
+
 func (a patternSize) then(b patternSize) patternSize {
 	both := patternSize{
 		characters: min(a.characters+b.characters, tooMany), head: a.head, tail: b.tail,
 		most: min(max(a.most, b.most, a.tail+b.head), tooMany), mayBeEmpty: a.mayBeEmpty && b.mayBeEmpty,
+		depth: max(a.depth, b.depth),
 	}
 	if a.mayBeEmpty {
 		both.head = min(a.head+b.head, tooMany)
@@ -72,7 +117,7 @@ func (a patternSize) then(b patternSize) patternSize {
 func (a patternSize) or(b patternSize) patternSize {
 	return patternSize{
 		min(a.characters+b.characters, tooMany), min(a.head+b.head, tooMany), min(a.tail+b.tail, tooMany), min(a.most+b.most, tooMany),
-		a.mayBeEmpty || b.mayBeEmpty,
+		a.mayBeEmpty || b.mayBeEmpty, max(a.depth, b.depth),
 	}
 }
 
@@ -90,102 +135,4 @@ func (a patternSize) times(least, most int) patternSize {
 		a.head, a.tail, a.most, a.mayBeEmpty = run, run, run, true
 	}
 	return a
-}
-
-func (p *pattern) alternatives(depth int) patternSize {
-	if p.deep = p.deep || depth > maxPatternDepth; p.deep {
-		return patternSize{}
-	}
-	var all patternSize
-	one := patternSize{mayBeEmpty: true}
-	for p.pos < len(p.text) && (depth == 0 || p.text[p.pos] != ')') && !p.deep {
-		if p.text[p.pos] == '|' {
-			p.pos++
-			all, one = all.or(one), patternSize{mayBeEmpty: true}
-			continue
-		}
-		part := p.piece(depth)
-		for p.pos < len(p.text) {
-			least, most, ok := p.quantifier()
-			if !ok {
-				break
-			}
-			part = part.times(least, most)
-		}
-		one = one.then(part)
-	}
-	if all = all.or(one); all.mayBeEmpty {
-		all.most = max(1, all.most)
-		all.head, all.tail = all.most, all.most
-	}
-	return all
-}
-
-// piece parses a character, a character class or a group.
-func (p *pattern) piece(depth int) patternSize {
-	switch c := p.text[p.pos]; c {
-	case '(':
-		p.pos++
-		size := p.alternatives(depth + 1)
-		p.pos++ // the closing parenthesis
-		return size
-	case '[':
-		for p.pos++; p.pos < len(p.text) && p.text[p.pos] != ']'; p.pos++ {
-			if p.text[p.pos] == '\\' {
-				p.pos++
-			}
-		}
-		p.pos++
-	case '\\':
-		p.pos += 2
-	case '^', '$':
-		p.pos++
-		return patternSize{mayBeEmpty: true} // an anchor is no choice, so no part of a run
-	default:
-		p.pos++
-	}
-	return patternSize{characters: 1}
-}
-
-// quantifier parses *, +, ?, {n}, {n,} or {n,m}. Without an upper bound, most is 1: engines compile it to a rule that refers
-// to itself.
-func (p *pattern) quantifier() (least, most int, ok bool) {
-	switch p.text[p.pos] {
-	case '*':
-		p.pos++
-		return 0, 1, true
-	case '+':
-		p.pos++
-		return 1, 1, true
-	case '?':
-		p.pos++
-		return 0, 1, true
-	case '{':
-	default:
-		return 0, 0, false
-	}
-	inside, _, closed := strings.Cut(p.text[p.pos+1:], "}")
-	from, to, isRange := strings.Cut(inside, ",")
-	least, okFrom := small(from)
-	most, okTo := small(to)
-	if !closed || !okFrom && !okTo {
-		return 0, 0, false // a literal brace
-	}
-	p.pos += len(inside) + 2
-	if !isRange || !okTo {
-		most = max(1, least)
-	}
-	p.crossed = p.crossed || least > most
-	return least, most, true
-}
-
-// small parses a decimal number, up to tooMany.
-func small(digits string) (n int, ok bool) {
-	for _, c := range []byte(digits) {
-		if !jsonbody.IsDigit(c) {
-			return 0, false
-		}
-		n = min(n*10+int(c-'0'), tooMany)
-	}
-	return n, digits != ""
 }
