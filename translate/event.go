@@ -236,7 +236,6 @@ func (s *Serial) Add(ev Event, emit func(Event)) {
 	}
 }
 
-// pass emits a piece of the open call, or of one that is opened by it.
 func (s *Serial) pass(ev Event, index int, emit func(Event)) {
 	switch ev.(type) {
 	case CallStart:

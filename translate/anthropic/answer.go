@@ -177,7 +177,6 @@ func usageOf(u translate.Usage) usage {
 	return usage{Input: max(0, u.Prompt-u.Cached), CacheRead: u.Cached, Output: u.Completion}
 }
 
-// stopReason returns why generation ended, and the stop sequence that was found.
 func stopReason(o *translate.Outcome, contextLength, calls int) (reason string, sequence *string) {
 	switch stop := o.StopReason(contextLength); {
 	case stop == translate.StopContext:

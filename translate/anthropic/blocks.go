@@ -52,7 +52,6 @@ func (c *conversation) assistantBlock(path, kind string, b jsonbody.Object) *tra
 	return nil
 }
 
-// blockText returns the text of a block.
 func blockText(path string, b jsonbody.Object) (translate.Part, *translate.Error) {
 	text := b.Get("text")
 	if !isOfType(text, jsonbody.AString) {
@@ -121,7 +120,6 @@ func (c *conversation) toolResult(path string, b jsonbody.Object) *translate.Err
 	return nil
 }
 
-// content converts a content, a text or blocks, to texts and images.
 func (c *conversation) content(path string, content []byte) (all []translate.Part, err *translate.Error) {
 	switch {
 	case isOfType(content, jsonbody.AString):
@@ -137,7 +135,6 @@ func (c *conversation) content(path string, content []byte) (all []translate.Par
 	return all, err
 }
 
-// inline converts a block of a user or of a tool's result to texts and images.
 func (c *conversation) inline(path, kind string, b jsonbody.Object) ([]translate.Part, *translate.Error) {
 	switch kind {
 	case "text":
@@ -211,7 +208,6 @@ func (c *conversation) document(path string, b jsonbody.Object) (parts []transla
 	return tagged("document", parts, b, "title", "context"), err
 }
 
-// unseen is what the model gets in place of content that it can't take.
 func (c *conversation) unseen(path string, m request.Medium) ([]translate.Part, *translate.Error) {
 	note, err := c.caps.Unseen(path, m)
 	if err != nil {

@@ -166,7 +166,6 @@ func wrongPlace(path, want string, got []byte) *translate.Error {
 	return translate.Invalid("invalid_type", path, path+": must be "+want+", not "+jsonbody.TypeName(gjson.ParseBytes(got))+".")
 }
 
-// jsonOf returns the JSON of a value; nil if it doesn't exist.
 func jsonOf(v gjson.Result) []byte {
 	if !v.Exists() {
 		return nil

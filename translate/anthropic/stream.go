@@ -145,7 +145,6 @@ func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
 	return jsonbody.EndEvent(append(dst, `,"input":{}}`...))
 }
 
-// isOpen reports whether the call with the engine's index is the open block.
 func (s *Stream) isOpen(call int) bool { return s.open == callBlock && s.call == call }
 
 // appendOpened appends the start of a block, up to its JSON object.

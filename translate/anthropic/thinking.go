@@ -118,7 +118,6 @@ func (t Thinking) signature(thought []byte) string {
 	return signatureShown + base64.StdEncoding.EncodeToString(digest[:])
 }
 
-// signedThought returns the text in a signature, if it has any.
 func signedThought(signature string) string {
 	if len(signature) < len(signatureOmitted) || signature[:len(signatureOmitted)] != signatureOmitted {
 		return ""

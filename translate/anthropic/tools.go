@@ -57,7 +57,6 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	return m.Chat.Offer(tools, string(m.edit.Value(&jsonbody.Body{}, "response_format")))
 }
 
-// functionsOf returns the tools as functions, or only the wanted one if it isn't empty, and the names of all.
 func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, offered []string, _ *translate.Error) {
 	all := jsonbody.AtMost(request.MaxTools, tools)
 	switch {

@@ -36,7 +36,6 @@ func openLoop(messages []message) int {
 	return 0
 }
 
-// isOfType reports whether a value is given and of one of some types.
 func isOfType(value []byte, types jsonbody.Types) bool {
 	return len(value) > 0 && jsonbody.TypeOf(value)&types != 0
 }
@@ -204,7 +203,6 @@ func (t *turn) isNothing() bool {
 // the engine couldn't reuse its cache.
 var headerLine = regexp.MustCompile(`^x-anthropic-[a-z0-9-]+:[^\n]*\n*`)
 
-// systemTexts returns what the system says, a text or blocks of text, as the contents of JSON strings.
 func systemTexts(path string, said []byte) (texts []string, err *translate.Error) {
 	switch {
 	case isOfType(said, jsonbody.AString):

@@ -185,7 +185,6 @@ type field struct {
 	from, value, to int
 }
 
-// scanField reads the value of a field, whose name begins at from.
 func (b *Body) scanField(s *Scanner, name []byte, from int) (err *translate.Error) {
 	if len(b.fields) == MaxFields {
 		return translate.Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(MaxFields)+" fields.")

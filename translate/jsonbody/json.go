@@ -299,7 +299,6 @@ func AppendLogprob(dst []byte, token gjson.Result, onlyChosen bool, noBytes stri
 	return append(dst, "]}"...)
 }
 
-// appendToken appends a token and its log probability without the closing brace.
 func appendToken(dst []byte, token gjson.Result, noBytes string) []byte {
 	dst = AppendString(append(dst, `{"token":`...), token.Get("token").Str)
 	dst = append(append(dst, `,"logprob":`...), Logprob(token.Get("logprob"))...)

@@ -174,7 +174,6 @@ var needsEscape = func() (t [256]bool) {
 // escapeLetters are the letters of the escapes of control characters, as encoding/json writes them.
 var escapeLetters = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// appendEscape appends a quote, a backslash or a control character.
 func appendEscape(dst []byte, c byte) []byte {
 	switch {
 	case c >= ' ':

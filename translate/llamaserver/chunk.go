@@ -170,7 +170,6 @@ func (o *objectScan) next() bool {
 	return !o.bad
 }
 
-// value reads the value of the field, which is at the given depth.
 func (o *objectScan) value(depth int) []byte {
 	begin := o.s.Pos
 	if o.s.Value(depth) != nil {
@@ -240,7 +239,6 @@ type timings struct {
 	isCounted                 bool // predicted is known
 }
 
-// parseTimings parses the member, which was scanned. What isn't a number counts as 0.
 func parseTimings(value []byte) timings {
 	o := jsonbody.ObjectOf(value)
 	return timings{
@@ -260,7 +258,6 @@ func (t *timings) usage() translate.Usage {
 	return translate.Usage{Prompt: t.cached + t.prompt, Cached: t.cached, Completion: t.predicted}
 }
 
-// isNumber reports whether a JSON value, which was scanned, is a number.
 func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }

@@ -98,7 +98,6 @@ func (d *decoder) decode(data []byte) {
 	}
 }
 
-// note records usage, timings and the stop reason.
 func (d *decoder) note(c *chunk) {
 	d.thoughts.note(c)
 	if c.usage != nil && c.usage[0] == '{' {
@@ -177,7 +176,6 @@ func (d *decoder) finish() {
 
 func (d *decoder) fail(err *translate.Error) { d.end(translate.Fault{Err: err}) }
 
-// end emits usage, timings and stop reason, as far as they are known, and the last event.
 func (d *decoder) end(last translate.Event) {
 	d.ended = true
 	usage, timings := d.Figures()
@@ -200,7 +198,6 @@ func isLost(reason translate.FinishReason, u translate.Usage) bool {
 	return reason == translate.FinishStop && u.Completion > mostTags
 }
 
-// usageOf parses a usage, which was scanned.
 func usageOf(usage []byte) translate.Usage {
 	u := jsonbody.ObjectOf(usage)
 	return translate.Usage{

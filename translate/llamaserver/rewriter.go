@@ -262,7 +262,6 @@ func (s *saidSoFar) note(c *chunk) {
 	}
 }
 
-// add records a piece, which is a JSON string.
 func (s *saidSoFar) add(to *[]byte, piece []byte) {
 	if len(piece) <= len(`""`) || piece[0] != '"' || s.isTooLong {
 		return

@@ -20,7 +20,6 @@ type source struct {
 	edit *jsonbody.Edit
 }
 
-// get returns the value of a field. It doesn't exist if the field is absent or null.
 func (s source) get(name string) gjson.Result {
 	raw := s.edit.Value(s.body, name)
 	if !jsonbody.IsGiven(raw) {
@@ -29,7 +28,6 @@ func (s source) get(name string) gjson.Result {
 	return gjson.ParseBytes(raw)
 }
 
-// number returns a number from least to most, which a larger or smaller one is moved to.
 func (s source) number(name string, least, most float64) (x float64, given bool) {
 	v := s.get(name)
 	if v.Type != gjson.Number || math.IsNaN(v.Num) {
@@ -43,7 +41,6 @@ func (s source) whole(name string, least, most int) (n int, given bool) {
 	return int(x), given
 }
 
-// limit returns the maximum number of generated tokens; negative if there is none.
 func (s source) limit() int {
 	for _, name := range request.Limits {
 		if n, given := s.whole(name, -1, noLimit); given {
@@ -80,7 +77,6 @@ func appendMessage(dst []byte, _, m gjson.Result) []byte {
 	return append(appendEach(append(dst, `,"tool_calls":`...), "[]", calls, appendCall), '}')
 }
 
-// textOf returns a message's content, which is a string or an array of texts.
 func textOf(content gjson.Result) string {
 	if !content.IsArray() {
 		return content.Str
@@ -194,7 +190,6 @@ func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Erro
 
 const theEngine = "The engine of the model "
 
-// cant returns the error about a field that asks for what the engine can't do.
 func cant(param, says string) *translate.Error {
 	return translate.Invalid("unsupported_value", param, theEngine+says)
 }

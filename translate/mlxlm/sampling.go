@@ -96,7 +96,6 @@ const banned = -10000
 // ones to others, or to none, and stop generating for good where both are worked on at a time.
 const noBias = `,"logit_bias":{"0":0}`
 
-// appendBias appends the biases of tokens, which checkBias has accepted.
 func (w Wire) appendBias(dst []byte, v gjson.Result) []byte {
 	biases, ok := w.biases(v)
 	if !ok || len(biases) == 0 {
@@ -160,7 +159,6 @@ func (w Wire) checkBias(v gjson.Result) *translate.Error {
 	}
 }
 
-// appendField appends a number, which may be whole.
 func appendField(dst []byte, name string, x float64) []byte {
 	return strconv.AppendFloat(appendName(dst, name), x, 'g', -1, 64)
 }

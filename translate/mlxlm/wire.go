@@ -262,7 +262,6 @@ func (d *surplusDecoder) event(ev translate.Event) {
 	}
 }
 
-// end emits what is held, and the last event.
 func (d *surplusDecoder) end(last translate.Event) {
 	if d.release(); d.usage != nil {
 		d.Emit(*d.usage)

@@ -48,7 +48,6 @@ func providerOf(p *translate.Provider) *provider {
 	}
 }
 
-// object is arguments as a JSON object: none where they are not one.
 func object(args []byte) json.RawMessage {
 	if !jsonbody.IsObject(args) {
 		return json.RawMessage("{}")
@@ -123,7 +122,6 @@ func (a *Answer) addCall(ev translate.Event) {
 	}
 }
 
-// callOf is the last call of the current round with an index; nil if there is none.
 func (a *Answer) callOf(index int) *output {
 	for _, o := range slices.Backward(a.items[a.roundFrom:]) {
 		if o.call != nil && o.call.index == index {

@@ -131,7 +131,6 @@ func (c *Chat) parseFields(body *jsonbody.Body) (err *translate.Error) {
 	return err
 }
 
-// parseReasoning converts the setting to the fields of the model's template.
 func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Caps) *translate.Error {
 	const name = "reasoning"
 	setting, err := body.String(name)

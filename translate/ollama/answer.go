@@ -3,6 +3,7 @@ package ollama
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -63,10 +64,7 @@ func (a *Answer) append(dst []byte, ev translate.Event) []byte {
 	case translate.Logprobs:
 		if a.Logprobs {
 			for _, token := range gjson.ParseBytes(ev.Content).Array() {
-				if len(a.logprobs) > 0 {
-					a.logprobs = append(a.logprobs, ',')
-				}
-				a.logprobs = jsonbody.AppendLogprob(a.logprobs, token, a.OnlyChosen, "null")
+				a.logprobs = jsonbody.AppendLogprob(jsonbody.AppendComma(a.logprobs), token, a.OnlyChosen, "null")
 			}
 			return a.tell(dst, false)
 		}
@@ -138,14 +136,8 @@ func (a *Answer) addCall() {
 	if err != nil {
 		arguments = "{}"
 	}
-	id := start.ID
-	if id == "" {
-		id = "call_" + strconv.Itoa(a.calls)
-	}
-	if len(a.called) > 0 {
-		a.called = append(a.called, ',')
-	}
-	a.called = jsonbody.AppendString(append(a.called, `{"id":`...), id)
+	id := cmp.Or(start.ID, "call_"+strconv.Itoa(a.calls))
+	a.called = jsonbody.AppendString(append(jsonbody.AppendComma(a.called), `{"id":`...), id)
 	a.called = strconv.AppendInt(append(a.called, `,"function":{"index":`...), int64(a.calls), 10)
 	a.called = jsonbody.AppendString(append(a.called, `,"name":`...), start.Name)
 	called := bytes.NewBuffer(append(a.called, `,"arguments":`...))

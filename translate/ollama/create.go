@@ -53,7 +53,8 @@ func ParseCreate(body *jsonbody.Body) (*Create, *translate.Error) {
 		return nil, err
 	}
 	if from == "" {
-		return nil, translate.Invalid("missing_required_parameter", "from", "neither 'from' or 'files' was specified: name a model in \"from\"")
+		return nil, translate.Invalid("missing_required_parameter", "from",
+			`neither 'from' or 'files' was specified: name a model in "from"`)
 	}
 	c := &Create{From: from, Defaults: map[string]json.RawMessage{}}
 	system, err := body.String("system")
@@ -151,14 +152,21 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 		case key == request.SystemPrompt:
 			setSystem(b, ours, value)
 		case key == "reasoning_effort" && !jsonbody.IsGiven(b.Value("think")):
-			ours["think"] = thinkOf(value)
+			switch effort := jsonbody.Unquote(value); {
+			case effort == request.Efforts[0]:
+				value = json.RawMessage("false")
+			case !thinkLevels[effort]:
+				value = json.RawMessage("true")
+			}
+			ours["think"] = value
 		case isOption && !options.Get(name).Exists():
 			if ours["options"] == nil && options.IsObject() {
 				ours["options"] = json.RawMessage(options.Raw)
 			}
 			set, err := sjson.SetRawBytes(ours["options"], name, value)
 			if err != nil {
-				return nil, translate.Invalid("invalid_preset", "options", "The default of the option "+name+" can't be set: "+err.Error()+".")
+				return nil, translate.Invalid("invalid_preset", "options",
+					"The default of the option "+name+" can't be set: "+err.Error()+".")
 			}
 			ours["options"] = set
 		}
@@ -175,27 +183,15 @@ var optionNames = func() map[string]string {
 	return names
 }()
 
-// setSystem sets the system prompt of a request without one: as the first message, or as a field of its own.
 func setSystem(b *jsonbody.Body, ours map[string]json.RawMessage, prompt json.RawMessage) {
 	messages := b.Get("messages")
 	switch {
 	case !messages.IsArray():
-		if jsonbody.Unquote(b.Value("system")) == "" && !hasElements(b.Get("context")) { // a context has the one that it began with
+		if jsonbody.Unquote(b.Value("system")) == "" && !b.Get("context").Get("0").Exists() { // a context has the one that it began with
 			ours["system"] = prompt
 		}
 	case len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
 		list := append([]byte(`[{"role":"system","content":`), prompt...)
 		ours["messages"] = append(append(list, "},"...), messages.Raw[1:]...)
-	}
-}
-
-func thinkOf(effort json.RawMessage) json.RawMessage {
-	switch word := jsonbody.Unquote(effort); {
-	case word == request.Efforts[0]:
-		return json.RawMessage("false")
-	case thinkLevels[word]:
-		return effort
-	default:
-		return json.RawMessage("true")
 	}
 }

@@ -129,14 +129,11 @@ func (e *Embed) AppendBody(dst []byte, got *request.Embedded, total, load time.D
 	}
 	dst = jsonbody.AppendString(append(dst, `{"model":`...), e.Model)
 	dst = append(dst, `,"embeddings":[`...)
-	for i, vector := range got.Vectors {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	for _, vector := range got.Vectors {
 		if e.Dimensions > 0 && e.Dimensions*4 < len(vector) {
 			vector = request.ShortVector(vector, e.Dimensions)
 		}
-		dst = request.AppendVector(dst, vector)
+		dst = request.AppendVector(jsonbody.AppendComma(dst), vector)
 	}
 	dst = appendNumber(append(dst, ']'), "total_duration", total.Nanoseconds())
 	dst = appendNumber(dst, "load_duration", load.Nanoseconds())

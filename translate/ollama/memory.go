@@ -11,9 +11,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Memory is what a request of POST /api/generate is to remember: the field context of an answer, which clients send back with their next
-// request. Ollama's is a list of tokens, which clients take for a list of numbers that mean nothing to them. Here it holds the texts, so that
-// it doesn't depend on the model and the engine.
+// Memory is what a request of POST /api/generate is to remember: the field context of an answer, which clients send back with their
+// next request. Ollama's is a list of tokens, which clients take for numbers that mean nothing to them. Here it holds the texts, so
+// that it doesn't depend on the model and the engine.
 type Memory struct {
 	System string
 	Turns  []translate.Part // the prompts and the answers to them, in turn: texts
@@ -33,7 +33,6 @@ const maxMemory = 1 << 20
 // maxEncoded is more than the bytes of any context, also of one whose texts have to be escaped.
 const maxEncoded = 8 * maxMemory
 
-// fits reports whether the texts, with an answer of a number of bytes, aren't too long to be remembered.
 func (m *Memory) fits(answer int) bool {
 	size := len(m.System) + answer
 	for i := range m.Turns {
@@ -96,7 +95,6 @@ func parseContext(given gjson.Result) (*Memory, *translate.Error) {
 	return m, nil
 }
 
-// contextTexts returns the bytes that the numbers of a context hold.
 func contextTexts(given gjson.Result) (encoded []byte, err *translate.Error) {
 	i := 0
 	given.ForEach(func(_, v gjson.Result) bool {
@@ -116,5 +114,6 @@ func contextTexts(given gjson.Result) (encoded []byte, err *translate.Error) {
 }
 
 func foreignContext() *translate.Error {
-	return unsupported("context", `this server can't read "context": send it as it was in the last answer, leave it out, or send the messages to /api/chat`)
+	return unsupported("context",
+		`this server can't read "context": send it as it was in the last answer, leave it out, or send the messages to /api/chat`)
 }

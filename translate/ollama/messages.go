@@ -25,7 +25,6 @@ type conversation struct {
 
 type call struct{ id, name string }
 
-// parseMessages converts a conversation to the messages of a chat.
 func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *translate.Error) {
 	c := &conversation{caps: caps, out: request.NewMessages(len(body.Value("messages")))}
 	for i, at := range body.Messages {
@@ -39,7 +38,8 @@ func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *t
 	}
 	if c.role == "assistant" && c.before == "assistant" {
 		return c.out, translate.Invalid("invalid_value", "messages",
-			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
+			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: `+
+				`make one message of them, or add one of the user's.`)
 	}
 	return c.out, nil
 }
@@ -81,7 +81,6 @@ func (c *conversation) path(field string) string {
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-// isString reports whether a field is a string.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 func (c *conversation) message(raw []byte) *translate.Error {
@@ -116,7 +115,6 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	return err
 }
 
-// readImages reads the images that come with a text, or what the model gets in their place.
 func (c *conversation) readImages(images []byte) (all []translate.Part, _ *translate.Error) {
 	switch {
 	case !jsonbody.IsGiven(images):
@@ -144,7 +142,6 @@ func (c *conversation) readImages(images []byte) (all []translate.Part, _ *trans
 	return all, nil
 }
 
-// assistant adds the thinking and the calls of a message of the assistant.
 func (c *conversation) assistant(m *jsonbody.Reader) *translate.Error {
 	c.pending = c.pending[:0]
 	thinking, given := m.Quoted("thinking"), m.Get("tool_calls")

@@ -51,7 +51,6 @@ func ParseName(s string) (n Name) {
 	return n
 }
 
-// cutLast splits a text at its last slash.
 func cutLast(s string) (before, after string, found bool) {
 	if at := strings.LastIndexByte(s, '/'); at >= 0 {
 		return s[:at], s[at+1:], true
@@ -62,7 +61,6 @@ func cutLast(s string) (before, after string, found bool) {
 // IsOfHub reports whether the name is of a model on the Hugging Face hub.
 func (n Name) IsOfHub() bool { return slices.Contains(hubHosts, strings.ToLower(n.Host)) }
 
-// isOfLibrary reports whether the name has the form of one in Ollama's registry.
 func (n Name) isOfLibrary() bool { return slices.Contains(libraryHosts, strings.ToLower(n.Host)) }
 
 // IsPlain reports whether the name has no host and no namespace, other than those of Ollama's own library.
@@ -70,7 +68,6 @@ func (n Name) IsPlain() bool {
 	return n.isOfLibrary() && (n.Namespace == "" || strings.EqualFold(n.Namespace, library))
 }
 
-// repository is the name without host and tag.
 func (n Name) repository() string {
 	if n.Namespace == "" || n.IsPlain() {
 		return n.Model
@@ -150,8 +147,9 @@ func Squash(bare string) string {
 
 // defaultSizes are what Ollama's library means by names without a tag.
 var defaultSizes = map[string]string{
-	"qwen3": "8b", "qwen2.5": "7b", "qwen2.5-coder": "7b", "qwen3-coder": "30b", "gemma3": "4b", "llama3.1": "8b", "llama3.2": "3b", "llama3.3": "70b",
-	"gpt-oss": "20b", "mistral": "7b-instruct-v0.3", "nomic-embed-text": "v1.5", "embeddinggemma": "300m", "qwen3-embedding": "4b",
+	"qwen3": "8b", "qwen2.5": "7b", "qwen2.5-coder": "7b", "qwen3-coder": "30b", "qwen3-embedding": "4b", "gemma3": "4b",
+	"embeddinggemma": "300m", "llama3.1": "8b", "llama3.2": "3b", "llama3.3": "70b", "gpt-oss": "20b", "mistral": "7b-instruct-v0.3",
+	"nomic-embed-text": "v1.5",
 }
 
 // Listed returns the name under which a model is listed: its key in the form that clients expect, with a tag.

@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
-
-type jsonRaw = json.RawMessage
 
 // numbers are the options that every engine takes.
 var numbers = map[string]request.Number{
@@ -42,7 +39,6 @@ var withoutEffect = map[string]jsonbody.Types{
 // maxContext bounds num_ctx, so that it doesn't overflow before it reaches an engine.
 const maxContext = 1 << 30
 
-// parseOptions parses the options, and makes them fields of the engine's request.
 func (r *Request) parseOptions(body *jsonbody.Body) *translate.Error {
 	given := body.Get("options")
 	switch {
@@ -162,7 +158,7 @@ func KeepAlive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 	case gjson.String:
 		var err error
 		if d, err = time.ParseDuration(v.Str); err != nil {
-			return nil, translate.Invalid("invalid_value", name, `"keep_alive" must be a number of seconds or a duration such as "5m", not `+translate.QuoteShort(v.Str)+`.`)
+			return nil, translate.BadValue(name, `must be a number of seconds or a duration such as "5m", not %s.`, translate.QuoteShort(v.Str))
 		}
 		d = min(d, maxKeepAlive)
 	default:

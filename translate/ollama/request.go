@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -72,8 +73,9 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	case err != nil:
 		return nil, err
 	case template != nil:
-		return nil, unsupported("template", "a template in the request is not supported: the model's own is used; set \"raw\" to true to send a prompt as it is")
-	case raw && (system != nil || hasElements(body.Get("context"))):
+		return nil, unsupported("template",
+			`a template in the request is not supported: the model's own is used; set "raw" to true to send a prompt as it is`)
+	case raw && (system != nil || body.Get("context").Get("0").Exists()):
 		return nil, unsupported("raw", "raw mode does not support template, system, or context")
 	case prompt == nil && suffix == nil:
 		r.IsEmpty = true
@@ -112,18 +114,6 @@ func givenText(body *jsonbody.Body, name string) ([]byte, *translate.Error) {
 	default:
 		return text, nil
 	}
-}
-
-func hasElements(v gjson.Result) bool {
-	if v.Type == gjson.Null {
-		return false
-	}
-	has := false
-	v.ForEach(func(_, _ gjson.Result) bool {
-		has = true
-		return false
-	})
-	return has
 }
 
 func unsupported(param, message string) *translate.Error {
@@ -166,7 +156,7 @@ func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *transla
 		prompt = []byte(`""`)
 	}
 	c := &request.Completion{
-		Prompts: []jsonRaw{prompt}, N: 1, BestOf: 1, Suffix: jsonbody.Unquote(suffix), Logprobs: -1,
+		Prompts: []json.RawMessage{prompt}, N: 1, BestOf: 1, Suffix: jsonbody.Unquote(suffix), Logprobs: -1,
 		MaxTokens: -1, Stop: r.Chat.Stops, Seed: request.RandomSeed,
 	}
 	if r.Chat.Logprobs {
@@ -197,34 +187,17 @@ func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
 }
 
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
-	items, err := request.ToolsIn(body.Get("tools"))
-	if err != nil {
+	tools, err := request.ReadTools(body.Get("tools"), func(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
+		if kind := tool.Get("type").String(); kind != "" && kind != "function" {
+			return request.Tool{}, translate.BadValue(path+".type", `must be "function".`)
+		}
+		return request.ReadFunction(path+".function", tool.Get("function"), work)
+	})
+	if len(tools) == 0 {
 		return err
 	}
-	var tools []request.Tool
-	var work schema.Work
-	for i, item := range items {
-		tool, err := parseTool("tools["+strconv.Itoa(i)+"]", item, &work)
-		if err != nil {
-			return err
-		}
-		tools = append(tools, tool)
-	}
-	if len(tools) > 0 {
-		r.edit.Set("tools", string(request.Definitions(tools)))
-		return r.Chat.Offer(tools, string(r.edit.Value(&jsonbody.Body{}, "response_format")))
-	}
-	return nil
-}
-
-func parseTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
-	switch kind := tool.Get("type"); {
-	case !tool.IsObject():
-		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
-	case kind.Type != gjson.Null && kind.String() != "" && kind.String() != "function":
-		return request.Tool{}, translate.BadValue(path+".type", `must be "function".`)
-	}
-	return request.ReadFunction(path+".function", tool.Get("function"), work)
+	r.edit.Set("tools", string(request.Definitions(tools)))
+	return r.Chat.Offer(tools, string(r.edit.Value(&jsonbody.Body{}, "response_format")))
 }
 
 // parseFormat parses the format of the answer: "json", or a JSON schema. An empty text stands for none.

@@ -35,7 +35,8 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	if err := body.Parse(c.parseCounts, c.parseLogprobs, c.parseFormat, c.parseTools, parseTemplate, c.parseEffort); err != nil {
 		return nil, err
 	}
-	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
+	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False ||
+		jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
 	c.Thinks = caps.Thinks() && (!isOff || !caps.CanBeSilent())
 	return c.Chat, c.parseMessages(body)
 }
@@ -53,8 +54,8 @@ type chatParser struct {
 // other values, and rejects the rest only after it is loaded.
 var chatTypes = map[string]jsonbody.Types{
 	"n": jsonbody.ANumber, "ttl": jsonbody.ANumber,
-	"stream": jsonbody.ABoolean, "logprobs": jsonbody.ABoolean, "parallel_tool_calls": jsonbody.ABoolean, "timings_per_token": jsonbody.ABoolean,
-	"add_generation_prompt": jsonbody.ABoolean, "continue_final_message": jsonbody.ABoolean,
+	"stream": jsonbody.ABoolean, "logprobs": jsonbody.ABoolean, "parallel_tool_calls": jsonbody.ABoolean,
+	"timings_per_token": jsonbody.ABoolean, "add_generation_prompt": jsonbody.ABoolean, "continue_final_message": jsonbody.ABoolean,
 	"draft_model": jsonbody.AString, "reasoning_effort": jsonbody.AString,
 	"tools": jsonbody.AnArray, "messages": jsonbody.AnArray,
 	"response_format": jsonbody.AnObject, "stream_options": jsonbody.AnObject, "chat_template_kwargs": jsonbody.AnObject,
@@ -65,8 +66,8 @@ func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
 }
 
-// parseCounts parses the number of choices, and what is passed on in another form than the client's. Engines don't receive stop strings: package
-// wire searches for them. They generate a token even where none is wanted, so that is an error.
+// parseCounts parses the number of choices, and what is passed on in another form. Engines don't receive stop strings: package wire
+// searches for them. They generate a token even where none is wanted, so that is an error.
 func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 	n, given, err := body.Int("n")
 	switch {
@@ -180,6 +181,8 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	if c.hasGrammar(body) && format.Get("type").Str != "text" {
 		return translate.BadValue("grammar", `and "response_format" can't be combined: leave out one of them.`)
 	}
+	holder, place := format.Get("json_schema"), "response_format.json_schema.schema"
+	schema := holder.Get("schema")
 	switch kind := format.Get("type"); {
 	case kind.Type != gjson.String:
 		return translate.Refused("missing_required_parameter", "response_format.type",
@@ -188,44 +191,25 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 		c.Edit.Remove("response_format")
 		return nil
 	case kind.Str == "json_object":
-		return c.jsonObject(format.Get("schema"))
+		if schema, place = format.Get("schema"), "response_format.schema"; schema.Type == gjson.Null { // some clients have one here
+			c.Edit.Set("response_format", `{"type":"json_object"}`)
+			return nil
+		}
 	case kind.Str != "json_schema":
 		return translate.BadValue("response_format.type", `must be "text", "json_schema" or "json_object", not "%s".`, kind.Str)
-	}
-	holder := format.Get("json_schema")
-	schema := holder.Get("schema")
-	if schema.Type == gjson.Null { // some clients leave out json_schema
+	case schema.Type == gjson.Null: // some clients leave out json_schema
 		schema = format.Get("schema")
 	}
-	switch {
+	switch strict := holder.Get("strict"); {
 	case schema.Type == gjson.Null:
-		return translate.Missing("response_format.json_schema.schema")
+		return translate.Missing(place)
 	case !request.IsSchema(schema):
-		return jsonbody.WrongType("response_format.json_schema.schema", "an object", schema)
-	}
-	// The specification also allows strict to be a string.
-	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
+		return jsonbody.WrongType(place, "an object", schema)
+	case strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String: // which the specification also allows
 		return jsonbody.WrongType("response_format.json_schema.strict", "a boolean or a string", strict)
 	}
-	return c.matching(schema, "response_format.json_schema.schema")
-}
-
-// jsonObject sets the format of any object, or of one with the schema that some clients put here.
-func (c *chatParser) jsonObject(schema gjson.Result) *translate.Error {
-	if schema.Type == gjson.Null {
-		c.Edit.Set("response_format", `{"type":"json_object"}`)
-		return nil
-	}
-	if !request.IsSchema(schema) {
-		return jsonbody.WrongType("response_format.schema", "an object", schema)
-	}
-	return c.matching(schema, "response_format.schema")
-}
-
-// matching sets the format of an answer that must match a schema, which is at a place of the request.
-func (c *chatParser) matching(schema gjson.Result, place string) *translate.Error {
-	format, err := c.Format(schema, place)
-	c.Edit.Set("response_format", format)
+	made, err := c.Format(schema, place)
+	c.Edit.Set("response_format", made)
 	return err
 }
 

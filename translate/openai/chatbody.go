@@ -67,10 +67,7 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	dst = append(dst, `,"choices":[`...)
 	var total translate.Outcome
 	for i, c := range choices {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = b.appendChoice(dst, i, c)
+		dst = b.appendChoice(jsonbody.AppendComma(dst), i, c)
 		total.Add(&c.outcome)
 	}
 	dst = appendUsage(append(dst, `],"usage":`...), total.Usage)
@@ -90,7 +87,8 @@ func appendUsage(dst []byte, u translate.Usage) []byte {
 	dst = strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(u.Prompt+u.Completion), 10)
 	dst = strconv.AppendInt(append(dst, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.Cached), 10)
 	if u.Reasoning > 0 {
-		dst = strconv.AppendInt(append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...), int64(min(u.Reasoning, u.Completion)), 10)
+		thoughts := int64(min(u.Reasoning, u.Completion))
+		dst = strconv.AppendInt(append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...), thoughts, 10)
 	}
 	return append(dst, "}}"...)
 }
@@ -159,17 +157,13 @@ func (b *ChatBody) appendChoice(dst []byte, index int, c *ChatChoice) []byte {
 	return append(jsonbody.AppendString(append(dst, `,"finish_reason":`...), string(c.outcome.Reason)), '}')
 }
 
-// appendLogprobs appends the log probabilities of tokens, or null if there are none.
 func appendLogprobs(dst []byte, tokens []gjson.Result, onlyChosen bool) []byte {
 	if len(tokens) == 0 {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"content":[`...)
-	for i, token := range tokens {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = jsonbody.AppendLogprob(dst, token, onlyChosen, "null")
+	for _, token := range tokens {
+		dst = jsonbody.AppendLogprob(jsonbody.AppendComma(dst), token, onlyChosen, "null")
 	}
 	return append(dst, `],"refusal":null}`...)
 }

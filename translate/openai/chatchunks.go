@@ -40,21 +40,15 @@ type ChatChunks struct {
 // NewChatChunks returns the writer of a choice.
 func NewChatChunks(opts ChunkOptions) *ChatChunks {
 	w := &ChatChunks{opts: opts}
-	head := make([]byte, 0, 256)
-	head = append(head, `data: {"id":`...)
-	head = jsonbody.AppendString(head, opts.Envelope.ID)
-	head = append(head, `,"object":"chat.completion.chunk","created":`...)
-	head = strconv.AppendInt(head, opts.Envelope.Created, 10)
-	head = append(head, `,"model":`...)
-	head = jsonbody.AppendString(head, opts.Envelope.Model)
+	head := jsonbody.AppendString(append(make([]byte, 0, 256), `data: {"id":`...), opts.Envelope.ID)
+	head = strconv.AppendInt(append(head, `,"object":"chat.completion.chunk","created":`...), opts.Envelope.Created, 10)
+	head = jsonbody.AppendString(append(head, `,"model":`...), opts.Envelope.Model)
 	if opts.Envelope.Fingerprint != "" {
-		head = append(head, `,"system_fingerprint":`...)
-		head = jsonbody.AppendString(head, opts.Envelope.Fingerprint)
+		head = jsonbody.AppendString(append(head, `,"system_fingerprint":`...), opts.Envelope.Fingerprint)
 	}
 	head = append(head, `,"choices":[`...)
 	w.empty = len(head)
-	head = append(head, `{"index":`...)
-	head = strconv.AppendInt(head, int64(opts.Choice), 10)
+	head = strconv.AppendInt(append(head, `{"index":`...), int64(opts.Choice), 10)
 	w.head = append(head, `,"delta":`...)
 	return w
 }
@@ -70,17 +64,14 @@ func (w *ChatChunks) Began() {
 func (w *ChatChunks) Append(dst []byte, c *wire.Chunk) []byte {
 	dst = w.appendOpen(dst, c)
 	if c.Timings != nil {
-		dst = append(dst, `,"timings":`...)
-		dst = append(dst, c.Timings...)
+		dst = append(append(dst, `,"timings":`...), c.Timings...)
 	}
 	return append(dst, "}\n\n"...)
 }
 
 // AppendText appends a chunk with a piece of text. text is a JSON string.
 func (w *ChatChunks) AppendText(dst, text []byte) []byte {
-	dst = append(dst, w.head...)
-	dst = append(dst, `{"content":`...)
-	dst = append(dst, text...)
+	dst = append(append(append(dst, w.head...), `{"content":`...), text...)
 	return append(dst, `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 }
 
@@ -90,11 +81,8 @@ func (w *ChatChunks) AppendNoArguments(dst []byte, calls []int) []byte {
 		return dst
 	}
 	delta := []byte(`{"tool_calls":[`)
-	for i, index := range calls {
-		if i > 0 {
-			delta = append(delta, ',')
-		}
-		delta = append(append(delta, `{"index":`...), strconv.Itoa(index)...)
+	for _, index := range calls {
+		delta = strconv.AppendInt(append(jsonbody.AppendComma(delta), `{"index":`...), int64(index), 10)
 		delta = append(delta, `,"function":{"arguments":"{}"}}`...)
 	}
 	return w.Append(dst, &wire.Chunk{Thinking: -1, Delta: append(delta, `]}`...)})
@@ -111,20 +99,17 @@ func (w *ChatChunks) AppendEnd(dst []byte, o *translate.Outcome, timings []byte)
 	return w.opts.Tail.append(dst, w.last, w.head[:w.empty], o, timings)
 }
 
-// appendOpen appends a chunk without its closing brace.
 func (w *ChatChunks) appendOpen(dst []byte, c *wire.Chunk) []byte {
 	dst = append(dst, w.head...)
 	delta := c.Delta
 	if c.Thinking >= 0 && w.opts.Reasoning != ReasoningContent {
-		dst = append(dst, delta[:c.Thinking]...)
-		dst = append(dst, `"reasoning"`...)
+		dst = append(append(dst, delta[:c.Thinking]...), `"reasoning"`...)
 		delta = delta[c.Thinking+len(`"reasoning_content"`):]
 	}
 	if delta == nil {
 		delta = []byte("{}")
 	}
-	dst = append(dst, delta...)
-	dst = append(dst, `,"logprobs":`...)
+	dst = append(append(dst, delta...), `,"logprobs":`...)
 	if told := gjson.GetBytes(c.Logprobs, "content"); told.IsArray() {
 		dst = appendLogprobs(dst, told.Array(), w.opts.OnlyChosen)
 	} else {
@@ -165,18 +150,14 @@ func (t *ChatTail) append(dst, last, head []byte, o *translate.Outcome, timings 
 	t.left--
 	dst = append(dst, last...)
 	if t.left == 0 && t.includeUsage {
-		dst = append(dst, "}\n\n"...)
-		dst = append(dst, head...)
-		dst = append(dst, `],"usage":`...)
-		dst = appendUsage(dst, t.total.Usage)
+		dst = append(append(dst, "}\n\n"...), head...)
+		dst = appendUsage(append(dst, `],"usage":`...), t.total.Usage)
 		if t.single && timings != nil {
-			dst = append(dst, `,"timings":`...)
-			dst = append(dst, timings...)
+			dst = append(append(dst, `,"timings":`...), timings...)
 		}
 	}
 	if t.left == 0 && t.extra != nil {
-		dst = append(dst, ',')
-		dst = append(dst, t.extra(&t.total)...)
+		dst = append(append(dst, ','), t.extra(&t.total)...)
 	}
 	dst = append(dst, "}\n\n"...)
 	if t.left == 0 {

@@ -104,7 +104,6 @@ func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
 	return s.delta(dst, c)
 }
 
-// isTold reports whether the n-th call is sent to the client, from 0.
 func (s *ChatStream) isTold(n int) bool { return n == 0 || !s.singleCall }
 
 func (s *ChatStream) call(dst []byte, n int, fields string) []byte {

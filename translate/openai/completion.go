@@ -72,12 +72,12 @@ func (c *completionParser) parseCounts(body *jsonbody.Body) *translate.Error {
 		if given {
 			param = "best_of"
 		}
-		return translate.Invalid("invalid_value", param, "The request asks for more than "+strconv.Itoa(maxChoices)+" choices. Send several requests.")
+		most := strconv.Itoa(maxChoices)
+		return translate.Invalid("invalid_value", param, "The request asks for more than "+most+" choices. Send several requests.")
 	}
 	return c.parseLogprobs(body)
 }
 
-// parseEnd parses where the text ends, and what comes after it.
 func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
 	for _, name := range request.Limits {
 		n, given, err := body.Int(name)
@@ -175,11 +175,8 @@ func NewTextAnswer(e Envelope) *TextAnswer {
 
 // AppendUsage appends the chunk with the usage, the last one of a stream.
 func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, a.head...)
-	dst = append(dst, `,"choices":[],"usage":`...)
-	dst = appendMore(appendTextUsage(dst, usage), more)
-	return append(dst, "}\n\n"...)
+	dst = append(append(append(dst, "data: "...), a.head...), `,"choices":[],"usage":`...)
+	return append(appendMore(appendTextUsage(dst, usage), more), "}\n\n"...)
 }
 
 // AppendDone appends the end mark of a stream.

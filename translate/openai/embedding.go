@@ -55,11 +55,7 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 		if e.Dimensions > 0 {
 			vector = request.ShortVector(vector, e.Dimensions)
 		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, `{"object":"embedding","index":`...)
-		out = append(out, strconv.Itoa(i)...)
+		out = strconv.AppendInt(append(jsonbody.AppendComma(out), `{"object":"embedding","index":`...), int64(i), 10)
 		out = append(out, `,"embedding":`...)
 		if e.Base64 {
 			out = append(base64.StdEncoding.AppendEncode(append(out, '"'), vector), `"}`...)
@@ -67,11 +63,8 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 			out = append(request.AppendVector(out, vector), '}')
 		}
 	}
-	out = append(out, `],"model":`...)
-	out = jsonbody.AppendJSON(out, model)
-	out = append(out, `,"usage":`...)
-	out = jsonbody.AppendJSON(out, inputUsage{got.Prompt, got.Prompt})
-	return append(out, '}'), nil
+	out = jsonbody.AppendString(append(out, `],"model":`...), model)
+	return append(jsonbody.AppendJSON(append(out, `,"usage":`...), inputUsage{got.Prompt, got.Prompt}), '}'), nil
 }
 
 // maxInputs is the maximum number of texts in a request for embeddings or ranks.

@@ -24,7 +24,8 @@ func (c *chatParser) parseMessages(body *jsonbody.Body) *translate.Error {
 		return translate.BadValue("messages", "must hold at most %d messages.", request.MaxMessages)
 	case len(list) > 1 && roleOf(body, len(list)-1) == "assistant" && roleOf(body, len(list)-2) == "assistant":
 		return translate.Invalid("invalid_value", "messages",
-			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
+			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: `+
+				`make one message of them, or add one of the user's.`)
 	}
 	if !slices.ContainsFunc(list, func(m jsonbody.Message) bool { return !m.Plain }) {
 		return nil
@@ -43,7 +44,6 @@ func (c *chatParser) parseMessages(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// roleOf returns the role of a message, empty if it has none.
 func roleOf(body *jsonbody.Body, i int) string {
 	m := body.Messages[i]
 	return gjson.GetBytes(body.Raw[m.From:m.To], "role").Str
@@ -167,7 +167,6 @@ func (r *messageRewriter) image(path string, image gjson.Result) {
 	}
 }
 
-// unseen appends what the model gets in place of content that it can't take.
 func (r *messageRewriter) unseen(path string, m request.Medium) {
 	note, err := r.caps.Unseen(path, m)
 	r.Refuse(err)

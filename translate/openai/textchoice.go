@@ -152,23 +152,11 @@ func (c *TextChoice) appendLogprobs(dst []byte, content json.RawMessage) []byte 
 }
 
 func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *textLogprobs, finish translate.FinishReason, more []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, c.Answer.head...)
-	dst = append(dst, `,"choices":[{"index":`...)
-	dst = append(dst, strconv.Itoa(c.Index)...)
-	dst = append(dst, `,"text":`...)
-	dst = jsonbody.AppendJSON(dst, text)
-	dst = append(dst, `,"logprobs":`...)
-	dst = jsonbody.AppendJSON(dst, logprobs)
-	dst = append(dst, `,"finish_reason":`...)
-	if finish == "" {
-		dst = append(dst, "null"...)
-	} else {
-		dst = jsonbody.AppendJSON(dst, finish)
-	}
-	dst = append(dst, "}]"...)
-	dst = appendMore(dst, more)
-	return append(dst, "}\n\n"...)
+	dst = append(append(append(dst, "data: "...), c.Answer.head...), `,"choices":[{"index":`...)
+	dst = jsonbody.AppendString(append(strconv.AppendInt(dst, int64(c.Index), 10), `,"text":`...), text)
+	dst = jsonbody.AppendJSON(append(dst, `,"logprobs":`...), logprobs)
+	dst = jsonbody.AppendJSON(append(dst, `,"finish_reason":`...), jsonbody.OrNull(string(finish)))
+	return append(appendMore(append(dst, "}]"...), more), "}\n\n"...)
 }
 
 // textLogprobs are the log probabilities of a text completion, in parallel lists.
@@ -198,7 +186,6 @@ func (l *textLogprobs) add(content json.RawMessage, top, offset int) (sum float6
 	return sum
 }
 
-// likeliest returns the tokens at one position.
 func likeliest(item gjson.Result, top int) textTop {
 	out := []byte{'{'}
 	seen := map[string]bool{}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // name is implemented by leaving out the other tools.
 func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 	c.SingleCall = string(body.Value("parallel_tool_calls")) == "false"
-	tools, err := readTools(body.Get("tools"))
+	tools, err := request.ReadTools(body.Get("tools"), readTool)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,6 @@ func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 	return c.offer(body, tools, choice.Str)
 }
 
-// offer sets the tools of the engine's request, and whether one must be called.
 func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode string) *translate.Error {
 	c.Edit.Remove("tool_choice")
 	if len(tools) == 0 {
@@ -85,33 +85,12 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 	return nil
 }
 
-func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
-	items, err := request.ToolsIn(v)
-	if err != nil || len(items) == 0 {
-		return nil, err
-	}
-	tools := make([]request.Tool, len(items))
-	var work schema.Work
-	for i, item := range items {
-		if tools[i], err = readTool("tools["+strconv.Itoa(i)+"]", item, &work); err != nil {
-			return nil, err
-		}
-	}
-	return tools, nil
-}
-
 func readTool(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
 	kind := tool.Get("type")
-	switch {
-	case !tool.IsObject():
-		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
-	case kind.Type != gjson.Null && kind.Str != "function" && kind.Str != "custom":
+	if kind.Type != gjson.Null && kind.Str != "function" && kind.Str != "custom" {
 		return request.Tool{}, translate.BadValue(path+".type", `must be "function" or "custom": this server runs no other tools.`)
 	}
-	member := "function"
-	if kind.Str == "custom" {
-		member = "custom"
-	}
+	member := cmp.Or(kind.Str, "function")
 	v := tool.Get(member)
 	path += "." + member
 	if v.Type == gjson.Null {
@@ -143,13 +122,15 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 		allowed := choice.Get("allowed_tools")
 		wanted, mode = jsonbody.AtMost(request.MaxTools, allowed.Get("tools")), allowed.Get("mode").Str
 		if len(wanted) > request.MaxTools {
-			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+			most := strconv.Itoa(request.MaxTools)
+			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.tools" must hold at most `+most+` tools.`)
 		}
 		if mode != "auto" && mode != "required" {
 			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)
 		}
 	default:
-		return translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function", "custom" or "allowed_tools".`)
+		return translate.Invalid("invalid_value", "tool_choice",
+			`The "type" of "tool_choice" must be "function", "custom" or "allowed_tools".`)
 	}
 	names := map[string]bool{}
 	for _, w := range wanted {
@@ -164,24 +145,20 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 			names[tool.Name] = false
 		}
 	}
+	have := "there are no tools"
+	if len(offered) > 0 {
+		have = "the tools are: " + strings.Join(offered, ", ")
+	}
 	for _, w := range wanted {
-		if name := chosenName(w); names[name] || name == "" {
-			return unknownTool(name, offered)
+		switch name := chosenName(w); {
+		case name == "":
+			return translate.BadValue("tool_choice", `must name a function: {"type":"function","function":{"name":"…"}}.`)
+		case names[name]:
+			return translate.BadValue("tool_choice", `names the function "%s", but %s.`, name, have)
 		}
 	}
 	if len(kept) == 0 {
 		return translate.BadValue("tool_choice", `allows no tools: use "none" to have none called.`)
 	}
 	return c.offer(body, kept, mode)
-}
-
-func unknownTool(name string, offered []string) *translate.Error {
-	if name == "" {
-		return translate.BadValue("tool_choice", `must name a function: {"type":"function","function":{"name":"…"}}.`)
-	}
-	have := "there are no tools"
-	if len(offered) > 0 {
-		have = "the tools are: " + strings.Join(offered, ", ")
-	}
-	return translate.BadValue("tool_choice", `names the function "%s", but %s.`, name, have)
 }

@@ -1,7 +1,6 @@
 package openaistream
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -18,19 +17,6 @@ const (
 	isDocument // JSON, HTML or something else
 )
 
-// formOf decides by the first byte that isn't white space. Lines of a stream begin with a field's name or a colon.
-func formOf(p []byte) form {
-	switch p = bytes.TrimLeft(p, blank); {
-	case len(p) == 0:
-		return isUnknown
-	case bytes.IndexByte([]byte("{[<"), p[0]) >= 0:
-		return isDocument
-	default:
-		return isStream
-	}
-}
-
-// answer decodes an answer that isn't a stream.
 func (d *Decoder) answer() {
 	all := gjson.ParseBytes(d.whole)
 	if isJSON := all.IsObject() || all.IsArray(); isJSON && !gjson.ValidBytes(d.whole) {
@@ -55,12 +41,12 @@ func (d *Decoder) answer() {
 }
 
 const (
-	// maxAnswer bounds the stream of an answer of which no limit of tokens was asked, and maxFrame an event in it, in bytes. An answer in one
-	// piece, and a call of a tool, may be one event.
+	// maxAnswer bounds the stream of an answer of which no limit of tokens was asked, and maxFrame an event in it, in bytes. An
+	// answer in one piece, and a call of a tool, may be one event.
 	maxAnswer = 1 << 30
 	maxFrame  = 4 << 20
-	// frameBase and frameToken are how large an event may be where a limit was asked: some bytes for any answer, and some for each token, which
-	// may have twenty alternatives with their probabilities.
+	// frameBase and frameToken are how large an event may be where a limit was asked: some bytes for any answer, and some for each
+	// token, which may have twenty alternatives with their probabilities.
 	frameBase  = 256 << 10
 	frameToken = 4 << 10
 	// framesOfAnswer is how many times as large the whole answer may be: each piece has an event with a frame of JSON around it.
@@ -82,7 +68,6 @@ func (d *Decoder) maxFrame() int {
 	return frameBase + d.limit*frameToken
 }
 
-// maxAnswer returns the maximum size of the stream, in bytes.
 func (d *Decoder) maxAnswer() int {
 	if d.limit == 0 || d.limit > maxAnswer/framesOfAnswer/frameToken {
 		return maxAnswer
@@ -120,8 +105,16 @@ func (d *Decoder) call(piece gjson.Result) {
 		d.pieces += 1 + (len(name)+len(text))/bytesInToken
 	}
 	if isNew {
-		at = len(d.calls)
-		d.beginCall(piece.Get("index"), id, name)
+		given, shown := piece.Get("index"), id
+		if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one up
+			shown = ""
+		}
+		index := len(d.calls)
+		if at = index; given.Type == gjson.Number {
+			index = int(given.Num)
+		}
+		d.calls = append(d.calls, call{index, id})
+		d.out.Emit(translate.CallStart{Index: at, ID: shown, Name: name})
 	}
 	if text != "" {
 		d.out.Emit(translate.CallArgs{Index: at, Text: text})
@@ -131,20 +124,6 @@ func (d *Decoder) call(piece gjson.Result) {
 	}
 }
 
-func (d *Decoder) beginCall(given gjson.Result, id, name string) {
-	at, shown := len(d.calls), id
-	if slices.ContainsFunc(d.calls, func(c call) bool { return c.id == id }) { // clients tell calls apart by it, and make one of a missing one
-		shown = ""
-	}
-	index := at
-	if given.Type == gjson.Number {
-		index = int(given.Num)
-	}
-	d.calls = append(d.calls, call{index, id})
-	d.out.Emit(translate.CallStart{Index: at, ID: shown, Name: name})
-}
-
-// open returns which call a piece continues; negative: none.
 func (d *Decoder) open(index gjson.Result, id, name string) int {
 	for at, c := range slices.Backward(d.calls) {
 		switch {

@@ -15,14 +15,17 @@ import (
 
 // Options are what an engine's streams have of their own.
 type Options struct {
-	IsText        bool                                                   // the answer is a text completion
-	Fault         func(status int, answer gjson.Result) *translate.Error // the error that an answer tells; status is 0 if it has none
-	Nonsense      func() *translate.Error                                // the error of an answer that can't be read
-	Endless       func() *translate.Error                                // the error of an answer that is longer than any that was asked for
-	Progress      func(line []byte) (processed, total int, ok bool)      // reads the progress of the prompt in a comment; nil: comments tell nothing
-	TrimsThoughts bool                                                   // thinking, and the text after it, begin with blanks that aren't the model's
-	AlwaysCounts  bool                                                   // an answer without an end mark and a usage has broken off
-	WholeCalls    bool                                                   // each call comes in one piece
+	IsText        bool // the answer is a text completion
+	TrimsThoughts bool // thinking, and the text after it, begin with blanks that aren't the model's
+	AlwaysCounts  bool // an answer without an end mark and a usage has broken off
+	WholeCalls    bool // each call comes in one piece
+
+	Fault    func(status int, answer gjson.Result) *translate.Error // of an error that an answer tells; status is 0 if it has none
+	Nonsense func() *translate.Error                                // of an answer that can't be read
+	Endless  func() *translate.Error                                // of an answer that is longer than any that was asked for
+
+	// Progress reads the progress of the prompt in a comment. nil: comments tell nothing.
+	Progress func(line []byte) (processed, total int, ok bool)
 }
 
 // Decoder decodes a stream: chunks of one choice, a chunk with the usage and without choices, then [DONE]. Not all servers send the last
@@ -62,8 +65,10 @@ func (d *Decoder) Feed(p []byte, emit func(translate.Event) error) error {
 		return nil
 	}
 	d.out.Begin(emit)
-	if d.form == isUnknown {
-		d.form = formOf(p)
+	if begin := bytes.TrimLeft(p, blank); d.form == isUnknown && len(begin) > 0 {
+		if d.form = isStream; bytes.IndexByte([]byte("{[<"), begin[0]) >= 0 { // lines of a stream begin with a field's name or a colon
+			d.form = isDocument
+		}
 	}
 	if d.bytes += len(p); d.bytes > d.maxAnswer() {
 		d.fail(d.options.Endless())
@@ -135,8 +140,9 @@ func (d *Decoder) chunk(all gjson.Result) {
 	}
 	if t := all.Get("timings"); t.IsObject() {
 		d.timings = &translate.Timings{
-			PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")), PredictedPerSecond: measured(t.Get("predicted_per_second")),
-			DraftTokens: jsonbody.Count(t.Get("draft_n")), DraftAccepted: jsonbody.Count(t.Get("draft_n_accepted")),
+			PromptMillis: measured(t.Get("prompt_ms")), PredictedMillis: measured(t.Get("predicted_ms")),
+			PredictedPerSecond: measured(t.Get("predicted_per_second")),
+			DraftTokens:        jsonbody.Count(t.Get("draft_n")), DraftAccepted: jsonbody.Count(t.Get("draft_n_accepted")),
 		}
 	}
 	d.choice(all.Get("choices.0"), "delta")
@@ -155,7 +161,6 @@ func (d *Decoder) comment(frame []byte) {
 	}
 }
 
-// faulty ends an answer that tells an error, and reports whether it does.
 func (d *Decoder) faulty(all gjson.Result) bool {
 	fault := all.Get("error")
 	if fault.Type == gjson.Null && all.Get("object").Str != "error" {
@@ -204,9 +209,16 @@ func (d *Decoder) choice(c gjson.Result, field string) {
 		d.call(piece)
 	}
 	if reason := c.Get("finish_reason"); reason.Type == gjson.String && reason.Str != "" {
-		d.reason = finishOf(reason.Str)
+		switch reason.Str {
+		case "length", "max_tokens":
+			d.reason = translate.FinishLength
+		case "tool_calls", "function_call":
+			d.reason = translate.FinishToolCalls
+		default: // servers have more
+			d.reason = translate.FinishStop
+		}
 	}
-	if d.limit > 0 && d.pieces > 2*d.limit+sparePieces { // surely more tokens than were asked for: a piece is mostly one token, and rarely less
+	if d.limit > 0 && d.pieces > 2*d.limit+sparePieces { // surely too many tokens: a piece is mostly one, and rarely less
 		d.reason = translate.FinishLength
 		d.finish()
 		d.out.Cut()
@@ -248,7 +260,6 @@ func (d *Decoder) finish() {
 
 func (d *Decoder) fail(err *translate.Error) { d.end(translate.Fault{Err: err}) }
 
-// end emits the usage and the timings, as far as they are known, and the last event.
 func (d *Decoder) end(last translate.Event) {
 	d.ended = true
 	usage, timings := d.Figures()
@@ -279,20 +290,6 @@ func (d *Decoder) Figures() (translate.Usage, translate.Timings) {
 // blank are the characters that templates put around thinking.
 const blank = " \t\r\n"
 
-// finishOf returns a reason in the words of the OpenAI-style API. Servers have more.
-func finishOf(reason string) translate.FinishReason {
-	switch r := translate.FinishReason(reason); {
-	case r == translate.FinishLength, r == translate.FinishToolCalls:
-		return r
-	case reason == "function_call":
-		return translate.FinishToolCalls
-	case reason == "max_tokens":
-		return translate.FinishLength
-	default:
-		return translate.FinishStop
-	}
-}
-
 func usageOf(u gjson.Result) translate.Usage {
 	prompt, completion := jsonbody.Count(u.Get("prompt_tokens")), jsonbody.Count(u.Get("completion_tokens"))
 	return translate.Usage{
@@ -303,7 +300,6 @@ func usageOf(u gjson.Result) translate.Usage {
 	}
 }
 
-// measured returns a number that JSON can represent, or 0.
 func measured(v gjson.Result) float64 {
 	if v.Num >= 0 && v.Num <= math.MaxFloat64 {
 		return v.Num

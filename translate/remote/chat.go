@@ -76,7 +76,6 @@ func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jso
 	return e
 }
 
-// address names the model, and asks for a stream with the usage at its end.
 func (w *base) address(e *jsonbody.Edit) {
 	e.Set("model", string(jsonbody.AppendString(nil, w.Name)))
 	e.Set("stream", "true")

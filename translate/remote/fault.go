@@ -72,7 +72,6 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 // CodeLoop is the code of the refusal of a request that has passed the same server before.
 const CodeLoop = "remote_loop"
 
-// nonsense returns the error of an answer that can't be parsed.
 func (w *base) nonsense() *translate.Error {
 	return &translate.Error{
 		Kind:    translate.KindEngineFailed,
@@ -90,7 +89,6 @@ var (
 		`passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
 )
 
-// overflow returns the error of a prompt that is too long for the context; nil: it is another error.
 func (w *base) overflow(e gjson.Result, message string) *translate.Error {
 	if e.Get("type").Str == "exceed_context_size_error" {
 		return translate.Overflow(jsonbody.Count(e.Get("n_prompt_tokens")), jsonbody.Count(e.Get("n_ctx")))

@@ -134,7 +134,6 @@ func (a *arranger) system(t turn, isOne bool) {
 	}
 }
 
-// user adds to the user's turn, or begins one.
 func (a *arranger) user(t turn) {
 	if a.turn.role == "user" && (a.takes.Alternates || a.turn.isAdded || t.isAdded) {
 		a.turn.join(&t)
@@ -147,7 +146,6 @@ func (a *arranger) user(t turn) {
 	a.expectsUser = false
 }
 
-// assistant adds to the assistant's turn, or begins one.
 func (a *arranger) assistant(t turn) {
 	if a.writesCalls() {
 		t.writeCalls()
@@ -197,7 +195,6 @@ func (a *arranger) endCalls() {
 	a.calls = nil
 }
 
-// next writes the last turn and begins another.
 func (a *arranger) next(t turn) {
 	if a.turn.role != "" {
 		a.turn.write(&a.made, a.takes.NoParts)

@@ -113,7 +113,6 @@ func argumentsOf(path string, given []byte) (arguments []byte, isGiven bool, err
 	return arguments, err == nil && bytes.Equal(arguments, text), err
 }
 
-// argumentsIn returns the arguments in a text. It is the text itself if that is an object.
 func argumentsIn(path string, text []byte) ([]byte, *translate.Error) {
 	s := jsonbody.Scanner{Data: text}
 	s.Space()

@@ -48,7 +48,6 @@ const (
 	MediumVideo    Medium = "video"
 )
 
-// omitted says why the medium's content was left out, for the model.
 func (m Medium) omitted() string {
 	if m == MediumImage {
 		return "[image omitted: this model can't see images]"

@@ -124,7 +124,6 @@ func (w *conversationWriter) user(item *translate.Item) {
 	w.End()
 }
 
-// flush writes the open message of the assistant, and the results of its calls.
 func (w *conversationWriter) flush() {
 	if w.open && (len(w.parts) > 0 || len(w.calls) > 0) {
 		w.said = translate.RoleAssistant
@@ -163,7 +162,6 @@ func (w *conversationWriter) call(i int, call *translate.Item) {
 	w.json = append(w.json, "}}"...)
 }
 
-// callID returns the id of a call, the i-th of its message.
 func callID(i int, call *translate.Item) string { return cmp.Or(call.CallID, "call_"+strconv.Itoa(i)) }
 
 func (w *conversationWriter) result(i int, call *translate.Item) {

@@ -130,7 +130,6 @@ type callFormat struct {
 	definitions []byte
 }
 
-// prefix returns what the names of the next tool's definitions begin with.
 func (f *callFormat) prefix() string { return "t" + strconv.Itoa(f.count) + "d" }
 
 // offered returns what calls of a tool are held to that nobody has been promised.

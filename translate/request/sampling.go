@@ -60,7 +60,6 @@ const (
 	maxBiasText = 256 // bytes of a text given for tokens
 )
 
-// parseLogitBias checks an object of biases by token id, or an array of pairs.
 func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.Error) {
 	if !v.IsObject() && !v.IsArray() {
 		return jsonbody.WrongType("logit_bias", "an array or an object", v)
@@ -131,7 +130,6 @@ func seedOf(n int64) int {
 	return int((n%seeds + seeds) % seeds)
 }
 
-// parseSeed is [ParseSeed] as a field of a chat.
 func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
 	n, err := ParseSeed("seed", v)
 	if text := strconv.Itoa(n); err == nil && text != v.Raw {

@@ -58,6 +58,29 @@ func ReadFunction(path string, function gjson.Result, work *schema.Work) (Tool, 
 	return NewTool(name, description, parameters, r.At("parameters"), work), nil
 }
 
+// ReadTools reads the elements of the field "tools", which are objects, by a function. It adds up the cost of their schemas.
+func ReadTools(
+	field gjson.Result, read func(path string, tool gjson.Result, work *schema.Work) (Tool, *translate.Error),
+) (tools []Tool, _ *translate.Error) {
+	all, err := ToolsIn(field)
+	if err != nil {
+		return nil, err
+	}
+	var work schema.Work
+	for i, one := range all {
+		path := "tools[" + strconv.Itoa(i) + "]"
+		if !one.IsObject() {
+			return nil, jsonbody.WrongType(path, "an object", one)
+		}
+		tool, err := read(path, one, &work)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, tool)
+	}
+	return tools, nil
+}
+
 // ToolsIn returns the elements of the field "tools".
 func ToolsIn(tools gjson.Result) ([]gjson.Result, *translate.Error) {
 	all := jsonbody.AtMost(MaxTools, tools)

@@ -21,7 +21,6 @@ type turn struct {
 // piece is a part of a content: a text, as the contents of a JSON string, or another part as JSON.
 type piece struct{ text, other []byte }
 
-// turnOf returns a message, which has only known members.
 func turnOf(message []byte) (t turn) {
 	for name, value := range jsonbody.Members(message) {
 		switch string(name) {
@@ -182,7 +181,6 @@ RULES:
 AVAILABLE TOOLS:
 `
 
-// toolPrompt returns what a system prompt says of tools, which are an array, as the contents of a JSON string.
 func toolPrompt(tools []byte) []byte {
 	return jsonbody.AppendEscaped(jsonbody.AppendEscaped(nil, toolRules), string(tools))
 }

@@ -51,7 +51,6 @@ type output struct {
 	isLeft  bool // left out: a second call of a client that wants one
 }
 
-// isFunction reports whether the item is a call of a function of the client.
 func (o *output) isFunction() bool {
 	return o.item.Kind == translate.ItemCall && o.item.Provider == nil
 }
@@ -192,7 +191,6 @@ func (a *Answer) show(o *output) {
 	}
 }
 
-// hide adds what isn't shown.
 func (a *Answer) hide(o *output) {
 	o.index, o.isRound, o.isDone = -1, a.round, true
 	a.outputs = append(a.outputs, o)
@@ -330,7 +328,6 @@ func (a *Answer) Status() Status {
 
 func (a *Answer) isOver() bool { return a.status != "" && a.status != Queued }
 
-// completedAt returns the time at which the answer was complete, in Unix seconds; nil if it isn't.
 func (a *Answer) completedAt() *int64 {
 	if a.status != Completed {
 		return nil

@@ -137,7 +137,6 @@ func (a *Answer) addInvalid(ev translate.CallInvalid) {
 	o.result = &translate.Item{ID: o.item.ID, Kind: translate.ItemResult, CallID: o.item.CallID, Tool: o.item.Tool, Parts: reason}
 }
 
-// callOf returns the last call of the current round with an index; nil if there is none.
 func (a *Answer) callOf(index int) *output {
 	for _, o := range slices.Backward(a.outputs[a.roundFrom:]) {
 		if o.call == index && (o.item.Kind == translate.ItemCall || o.item.Kind == translate.ItemInvalid) {

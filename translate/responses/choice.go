@@ -158,7 +158,6 @@ func badChoice(is string) *translate.Error {
 	return translate.BadValue("tool_choice", "%s", is)
 }
 
-// offered returns the tools of a round, and whether one of them must be called.
 func (r *Request) offered(tools []request.Tool, first bool) (kept []request.Tool, isForced bool, _ *translate.Error) {
 	c := &r.choice
 	if c.mode == choiceNone || r.IsProbe {

@@ -27,7 +27,6 @@ type (
 // plainFormat is the format of an answer that may be any text.
 var plainFormat = json.RawMessage(`{"type":"text"}`)
 
-// parseText parses the format of the answer. The verbosity has no effect.
 func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 	r.echo.Text.Format = plainFormat
 	text := body.Get("text")

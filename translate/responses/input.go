@@ -9,7 +9,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseInput parses the input: a text of the user, or an array of items.
 func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 	switch {
 	case !jsonbody.IsGiven(input) && r.Previous != "":
@@ -55,7 +54,6 @@ type inputParser struct {
 	items            []translate.Item
 }
 
-// isString reports whether a field is a string.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
 // item parses an item. One of an unknown kind is kept: clients send items of tools that this server doesn't have, of what only they or

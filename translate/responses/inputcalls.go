@@ -23,7 +23,6 @@ func (p *inputParser) call(kind string, item *translate.Item) {
 	}
 }
 
-// mcpCall reads an earlier call of a tool of an MCP server, with its result.
 func (p *inputParser) mcpCall(item *translate.Item) {
 	item.Kind, item.Tool, item.Provider = translate.ItemCall, p.Name("name"), &translate.Provider{Server: p.Name("server_label")}
 	p.Refuse(request.SetArguments(item, p.At("arguments"), p.Get("arguments")))

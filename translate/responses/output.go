@@ -198,7 +198,6 @@ func inputPart(part translate.Part) any {
 	return textPart{"input_text", part.Plain()}
 }
 
-// outputOf returns the result of a function as its client gave it.
 func outputOf(parts []translate.Part) any {
 	if len(parts) == 0 || len(parts) == 1 && parts[0].Image == nil {
 		return translate.JoinTexts(parts)
@@ -210,7 +209,6 @@ func outputOf(parts []translate.Part) any {
 	return made
 }
 
-// argumentsOf returns the arguments as the model wrote them, which need not be an object.
 func argumentsOf(item *translate.Item) string {
 	if len(item.Args) > 0 && item.Args[0] == '"' {
 		return jsonbody.Unquote(item.Args)
@@ -257,7 +255,6 @@ func toolError(content json.RawMessage) json.RawMessage {
 	return jsonbody.AppendJSON(nil, executionError{"mcp_tool_execution_error", content})
 }
 
-// textContent returns a text as the content array of an MCP result.
 func textContent(text string) json.RawMessage {
 	return jsonbody.AppendJSON(nil, []textPart{{"text", text}})
 }

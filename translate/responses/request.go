@@ -54,7 +54,6 @@ func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 	)
 }
 
-// parseState parses what a response continues, and what becomes of it.
 func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 	for _, name := range []string{"conversation", "prompt"} {
 		if jsonbody.IsGiven(body.Value(name)) {

@@ -122,7 +122,6 @@ func (s *Stream) appendResponse(dst []byte, name string) []byte {
 	return jsonbody.EndEvent(s.Answer.appendObject(dst))
 }
 
-// begin appends the start of an event: its name, and its JSON up to the number.
 func (s *Stream) begin(dst []byte, name string) []byte {
 	dst = append(jsonbody.AppendEvent(dst, name), `,"sequence_number":`...)
 	dst = strconv.AppendInt(dst, int64(s.number), 10)

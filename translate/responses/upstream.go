@@ -142,7 +142,6 @@ func (a *arranger) say(role translate.Role, parts []translate.Part) {
 	a.items = append(a.items, translate.Item{Kind: translate.ItemMessage, Role: role, Parts: parts})
 }
 
-// endCalls adds the results of the calls since the last results.
 func (a *arranger) endCalls() {
 	for _, id := range a.open {
 		result := translate.Item{Kind: translate.ItemResult, CallID: id, Parts: []translate.Part{{Text: notMade}}}

@@ -86,7 +86,6 @@ func (c *Checker) Check(value []byte) (mismatch error) {
 	return nil
 }
 
-// plain returns the causes of a validation error, in one line.
 func plain(err error) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
@@ -154,7 +153,6 @@ var (
 	noSchemas    = []string{"const", "default", "enum", "example", "examples"}
 )
 
-// mark sets the format of a schema, and of all in it.
 func (f *stepFormats) mark(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -186,7 +184,6 @@ func (f *stepFormats) mark(v any) {
 	}
 }
 
-// format returns the name of the format that counts a number of steps.
 func (f *stepFormats) format(weight int) string {
 	name := fmt.Sprintf("steps-%d", weight)
 	if !f.known[weight] {

@@ -28,7 +28,6 @@ type grammar struct {
 	depth int
 }
 
-// check notes a place whose keyword is left to the check of the finished answer.
 func (g *grammar) check(at string) { g.checked = append(g.checked, at) }
 
 func (g *grammar) checkAll(n *node, at string, keywords ...string) {
@@ -39,7 +38,6 @@ func (g *grammar) checkAll(n *node, at string, keywords ...string) {
 	}
 }
 
-// definitions returns the definitions, as members of an object.
 func (g *grammar) definitions() string {
 	var all []string
 	for i, def := range g.defs {
@@ -282,7 +280,6 @@ func (g *grammar) isApart(a, b *node) bool {
 	return false
 }
 
-// valuesOf returns the values of a constant or an enumeration; nil if there are none.
 func valuesOf(n *node) []*node {
 	if value := n.get("const"); value != nil {
 		return []*node{value}

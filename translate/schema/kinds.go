@@ -15,7 +15,6 @@ var keywordsOf = map[string][]string{
 	"integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
 }
 
-// plain writes a schema that isn't made of others.
 func (g *grammar) plain(n *node, at string) *node {
 	if fits := valuesThatFit(n); fits != nil {
 		for _, name := range says(n, "const", "enum", "type") {

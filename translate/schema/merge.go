@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"slices"
-)
+import "slices"
 
 // merge returns a schema that a value matches if it matches both. What can't be said in one is noted to be checked.
 func (g *grammar) merge(a, b *node, at string) *node {
@@ -40,7 +38,6 @@ func (g *grammar) merge(a, b *node, at string) *node {
 	return out
 }
 
-// closedBy makes properties of one schema impossible that the other one doesn't allow.
 func closedBy(out, a, b *node) {
 	forbid := func(closed, other *node) {
 		if !closed.get("additionalProperties").isFalse() || closed.has("patternProperties") || !other.has("properties") {
@@ -61,7 +58,6 @@ func closedBy(out, a, b *node) {
 	forbid(b, a)
 }
 
-// mergedProperties returns the properties of two schemas. One that both have must match both.
 func (g *grammar) mergedProperties(a, b *node) *node {
 	g.rules += len(b.names)
 	out := a.without()
@@ -79,7 +75,6 @@ func (g *grammar) mergedProperties(a, b *node) *node {
 	return out
 }
 
-// both returns the value of a keyword for two that differ; nil if nothing matches both.
 func (g *grammar) both(name string, a, b *node, at string) *node {
 	switch name {
 	case "type":

@@ -83,7 +83,6 @@ func boolean(is bool) *node {
 	return never
 }
 
-// number returns a number, given as it is written.
 func number(raw string) *node { return &node{kind: 'n', raw: raw, num: gjson.Parse(raw).Num} }
 
 func (n *node) isObject() bool { return n != nil && n.kind == '{' }
@@ -92,7 +91,6 @@ func (n *node) isNumber() bool { return n != nil && n.kind == 'n' }
 func (n *node) isTrue() bool   { return n != nil && n.kind == 't' }
 func (n *node) isFalse() bool  { return n != nil && n.kind == 'f' }
 
-// get returns a member of an object; nil if there is none.
 func (n *node) get(name string) *node {
 	if n == nil || n.kind != '{' {
 		return nil
@@ -115,7 +113,6 @@ func (n *node) set(name string, value *node) *node {
 	return n
 }
 
-// without returns an object without some members.
 func (n *node) without(names ...string) *node {
 	rest := object()
 	for i, name := range n.names {

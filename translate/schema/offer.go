@@ -78,7 +78,6 @@ func (o *offerer) schema(n *node) *node {
 	return out
 }
 
-// keyword returns the value of a keyword; nil if it is left out.
 func (o *offerer) keyword(n *node, name string, value *node) *node {
 	switch name {
 	case "$ref":
@@ -239,7 +238,6 @@ func (n *node) typed(isProperty bool) {
 	}
 }
 
-// firstKind returns the first type that a schema names, other than null.
 func firstKind(kinds *node) *node {
 	for _, kind := range asList(kinds) {
 		if kind.kind == 's' && (kind.text != "null" || !kinds.isList()) {
@@ -249,7 +247,6 @@ func firstKind(kinds *node) *node {
 	return str("string")
 }
 
-// kindWithin returns the type of the first alternative, or value, of a schema that names no type itself.
 func (n *node) kindWithin() *node {
 	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
 		if alternatives := n.get(name); alternatives != nil {

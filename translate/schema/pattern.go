@@ -84,7 +84,6 @@ func (c *patternWriter) anchored(re *syntax.Regexp) string {
 	return before + c.all(parts) + after
 }
 
-// joined returns alternatives, of which some may be empty.
 func joined(alternatives []string) string {
 	some := slices.DeleteFunc(slices.Clone(alternatives), func(a string) bool { return a == "" })
 	switch {
@@ -246,7 +245,6 @@ func (c *patternWriter) class(ranges []rune) string {
 	}
 }
 
-// complement returns the ranges between some, the last of which ends with the last character.
 func complement(ranges []rune) (between []rune) {
 	next := rune(0)
 	for i := 0; i < len(ranges); i += 2 {

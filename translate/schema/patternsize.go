@@ -60,7 +60,6 @@ type patternSize struct {
 // tooMany stands for all numbers above the limits.
 const tooMany = 1 << 20
 
-// sizeOf returns the size of an expression within a number of groups.
 func sizeOf(re *syntax.Regexp, depth int) patternSize {
 	size := patternSize{depth: depth}
 	switch re.Op {

@@ -46,7 +46,6 @@ func unescaped(part string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 }
 
-// target returns the schema that a reference leads to; nil if there is none.
 func (d *document) target(ref string) *node {
 	parts, ok := d.path(ref)
 	if !ok {

@@ -32,12 +32,10 @@ func (t *tidier) fail(at, says string) {
 	}
 }
 
-// pointer returns the JSON pointer of a member, as a fragment.
 func pointer(at, name string) string {
 	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// schema returns a schema as an object, or never.
 func (t *tidier) schema(n *node, at string) *node {
 	switch {
 	case n.isFalse():
@@ -143,7 +141,6 @@ var kindNames = []string{"object", "array", "string", "number", "integer", "bool
 // kindAliases are words for types that other kinds of schemas have.
 var kindAliases = map[string]string{"int": "integer", "float": "number", "double": "number", "bool": "boolean", "str": "string", "dict": "object", "list": "array", "none": "null"}
 
-// kinds returns a type, or an array of them; nil if it allows all.
 func (t *tidier) kinds(value *node, at string) *node {
 	given := []*node{value}
 	if value.isList() {
@@ -180,7 +177,6 @@ func (t *tidier) kinds(value *node, at string) *node {
 	}
 }
 
-// named returns an object of schemas; nil if it is none.
 func (t *tidier) named(value *node, at string) *node {
 	if !value.isObject() {
 		t.fail(at, "must be an object of schemas, not "+kindOf(value))
@@ -231,7 +227,6 @@ func stringsOf(value *node) *node {
 	return out
 }
 
-// count returns a whole number; nil if it is none.
 func (t *tidier) count(value *node, at string) *node {
 	if !value.isNumber() || value.num < 0 || value.num != math.Trunc(value.num) {
 		t.fail(at, "must be a whole number from 0 on, not "+kindOf(value))
@@ -247,7 +242,6 @@ func (t *tidier) count(value *node, at string) *node {
 	return value
 }
 
-// pattern returns a regular expression; nil if it is none.
 func (t *tidier) pattern(value *node, at string) *node {
 	if value.kind != 's' {
 		t.fail(at, "must be a string, not "+kindOf(value))

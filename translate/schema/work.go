@@ -16,7 +16,6 @@ const (
 // square of the number of its optional properties, since any of them may be left out.
 type Work struct{ sum int }
 
-// take adds a cost, and reports whether the request may have it.
 func (w *Work) take(cost int) bool {
 	if w.sum+cost > maxWork {
 		return false

@@ -25,7 +25,6 @@ var switches = []string{"enable_thinking", "thinking"}
 
 type arguments map[string]any
 
-// with returns a's values, and those of b.
 func (a arguments) with(b arguments) arguments {
 	both := maps.Clone(a)
 	if both == nil {
@@ -119,7 +118,6 @@ func (l *learner) toggle(t *request.Template, plain rendered) (on arguments) {
 	return nil
 }
 
-// defaultOf returns the word for the prompt of the two that is made without a choice.
 func defaultOf(plain, does, doesnt rendered) string {
 	switch plain {
 	case does:

@@ -97,7 +97,6 @@ func (d *promisedDecoder) event(ev translate.Event) {
 	d.Emit(ev)
 }
 
-// mismatch returns the error of an answer that doesn't keep to what was promised.
 func (d *promisedDecoder) mismatch(reason translate.FinishReason) *translate.Error {
 	if reason == translate.FinishLength {
 		return nil

@@ -158,7 +158,6 @@ func (b *bounded) hold(ev translate.Event) bool {
 	}
 }
 
-// end emits the events that are held back and the last event.
 func (b *bounded) end(ev translate.Event) {
 	b.ended = true
 	for _, held := range append(b.last, ev) {
@@ -174,7 +173,6 @@ func (b *bounded) Figures() (translate.Usage, translate.Timings) {
 	return b.tally.Usage(), translate.Timings{}
 }
 
-// figures returns the usage so far, and the timings if they are known.
 func (b *bounded) figures() []translate.Event {
 	usage, timings := b.Figures()
 	if timings == (translate.Timings{}) { // the engine measures nothing

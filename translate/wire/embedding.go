@@ -36,7 +36,6 @@ func ReadVectors(answer []byte, inputs int, bad *translate.Error) (*request.Embe
 	return got, nil
 }
 
-// vectorOf returns a vector as little-endian float32, or nil if it is none.
 func vectorOf(v gjson.Result) (vector []byte) {
 	if v.Type == gjson.String {
 		vector, err := base64.StdEncoding.DecodeString(v.Str)

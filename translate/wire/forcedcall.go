@@ -71,7 +71,6 @@ func readCallHead(text []byte) (name string, length int) {
 
 const whiteSpace = " \t\r\n"
 
-// stringEnd returns the position after the JSON string that text begins with; negative if it has no end.
 func stringEnd(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -165,7 +164,6 @@ func (d *forcedDecoder) arguments(piece string) {
 	}
 }
 
-// scan returns the number of bytes that belong to the arguments, and whether the arguments end with them.
 func (d *forcedDecoder) scan(piece string) (n int, isOver bool) {
 	for i := range len(piece) {
 		switch c := piece[i]; {

@@ -246,10 +246,8 @@ func (r *Recorder) event(it translate.Event) {
 	}
 }
 
-// isBehind reports whether something that was said hasn't come again.
 func (r *Recorder) isBehind() bool { return r.left.reasoning != "" || r.left.text != "" }
 
-// diverge ends the answer of an engine that doesn't replay what was said.
 func (r *Recorder) diverge() {
 	r.state, r.fault, r.held = Diverged, translate.BrokenOff(), figures{}
 	r.Cut()

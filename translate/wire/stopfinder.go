@@ -72,7 +72,6 @@ func (f *stopFinder) feed(piece string) string {
 	return f.take(len(f.held) - longest)
 }
 
-// take returns the first n bytes of what is held.
 func (f *stopFinder) take(n int) string {
 	text := string(f.held[:n])
 	f.held = append(f.held[:0], f.held[n:]...)

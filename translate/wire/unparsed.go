@@ -166,7 +166,6 @@ func (d *leftThoughtDecoder) text(text string) {
 	d.Emit(translate.Text{Text: text})
 }
 
-// think emits the first n held bytes as part of the thought.
 func (d *leftThoughtDecoder) think(n int) {
 	thought := string(d.held[:n])
 	d.held = append(d.held[:0], d.held[n:]...)
