@@ -73,8 +73,8 @@ func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 		s.outcome.Note(ev)
 		dst = s.appendClosed(s.appendStart(dst, translate.Usage{}))
 		reason, sequence := stopReason(&s.outcome, s.contextLength, s.calls)
-		dst = append(append(append(jsonbody.AppendEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
-		dst = append(jsonbody.AppendJSON(dst, sequence), `},"usage":`...)
+		dst = append(append(jsonbody.AppendEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...)
+		dst = append(jsonbody.AppendJSON(append(dst, `","stop_sequence":`...), sequence), `},"usage":`...)
 		dst = jsonbody.EndEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
 		return jsonbody.EndEvent(jsonbody.AppendEvent(dst, "message_stop"))
 	case translate.Fault:

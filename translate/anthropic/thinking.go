@@ -119,11 +119,9 @@ func (t Thinking) signature(thought []byte) string {
 }
 
 func signedThought(signature string) string {
-	if len(signature) < len(signatureOmitted) || signature[:len(signatureOmitted)] != signatureOmitted {
-		return ""
-	}
-	text, err := base64.StdEncoding.DecodeString(signature[len(signatureOmitted):])
-	if err != nil {
+	encoded, isOmitted := strings.CutPrefix(signature, signatureOmitted)
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if !isOmitted || err != nil {
 		return ""
 	}
 	return string(text)

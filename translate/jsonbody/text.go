@@ -108,7 +108,8 @@ func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
 		return 6, nil
 	}
 	if low, _ := translate.CodeUnit(s.Data[i+6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
-		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
+		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+
+			", which is no character: send both halves, or UTF-8.")
 	}
 	return 12, nil
 }

@@ -174,11 +174,13 @@ func Output(items []translate.Item) []json.RawMessage {
 		switch item := &items[i]; item.Kind {
 		case translate.ItemCall:
 			output, isError := "", false // of a call that was never answered
+			isResult := func(r translate.Item) bool { return r.Kind == translate.ItemResult && r.CallID == item.CallID }
 			rest := items[i+1:]
-			if k := slices.IndexFunc(rest, func(r translate.Item) bool { return r.Kind == translate.ItemResult && r.CallID == item.CallID }); k >= 0 {
+			if k := slices.IndexFunc(rest, isResult); k >= 0 {
 				output, isError = string(rest[k].Raw), rest[k].Status == translate.ItemFailed
 			}
-			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}))
+			made := toolCall{"tool_call", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}
+			out = append(out, jsonbody.AppendJSON(nil, made))
 		case translate.ItemResult: // it is part of its call
 		case translate.ItemInvalid:
 			made := invalidOf(item)

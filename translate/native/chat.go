@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -73,35 +71,30 @@ const (
 const responsePrefix = "resp_"
 
 func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
-	if system := body.Get("system_prompt"); system.Exists() && system.Type != gjson.Null {
-		if system.Type != gjson.String {
-			return jsonbody.WrongType("system_prompt", "a string", system)
-		}
-		c.System = &system.Str
-	}
-	const name = previousResponse
-	if previous := body.Get(name); previous.Exists() && previous.Type != gjson.Null {
-		if previous.Type != gjson.String {
-			return jsonbody.WrongType(name, "a string", previous)
-		}
-		if !strings.HasPrefix(previous.Str, responsePrefix) {
-			return translate.BadValue(name, `must be the id of an earlier response; those start with "%s".`, responsePrefix)
-		}
-		c.Previous = previous.Str
-	}
-	store, err := body.Bool("store")
+	system, err := body.String("system_prompt")
 	if err != nil {
 		return err
 	}
-	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
+	if jsonbody.IsGiven(body.Value("system_prompt")) {
+		c.System = &system
+	}
+	if c.Previous, err = body.String(previousResponse); err != nil {
+		return err
+	}
+	if jsonbody.IsGiven(body.Value(previousResponse)) && !strings.HasPrefix(c.Previous, responsePrefix) {
+		return translate.BadValue(previousResponse, `must be the id of an earlier response; those start with "%s".`, responsePrefix)
+	}
+	if c.Store, err = body.BoolOr("store", true); err != nil {
+		return err
+	}
 	partial, err := body.Bool("store_partial")
-	c.StorePartial = partial && c.Store
-	if err != nil {
+	if c.StorePartial = partial && c.Store; err != nil {
 		return err
 	}
 	const background = "background"
 	if c.Background, err = body.Bool(background); err == nil && c.Background && !c.Store {
-		err = translate.Invalid("invalid_value", background, `An answer in the background has to be stored: leave out "store", or "background".`)
+		err = translate.Invalid("invalid_value", background,
+			`An answer in the background has to be stored: leave out "store", or "background".`)
 	}
 	return err
 }

@@ -27,25 +27,20 @@ func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 		case item.Kind != translate.ItemMessage:
 			input = append(input, Output(items[i:i+1])...)
 		default:
-			input = appendMessage(input, item)
+			role := item.Role
+			if role == translate.RoleUser {
+				role = ""
+			}
+			for _, part := range item.Parts {
+				if part.Image != nil {
+					input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+				} else {
+					input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
+				}
+			}
 		}
 	}
 	return system, input
-}
-
-func appendMessage(input []json.RawMessage, item *translate.Item) []json.RawMessage {
-	role := item.Role
-	if role == translate.RoleUser {
-		role = ""
-	}
-	for _, part := range item.Parts {
-		if part.Image != nil {
-			input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
-		} else {
-			input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
-		}
-	}
-	return input
 }
 
 type message struct {

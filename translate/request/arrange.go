@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/schema"
 )
 
 // Arrange changes the messages in e, the edit for an engine of a chat's body, to those that the template of the model takes. They say what
@@ -21,10 +23,24 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 			a.tools = toolPrompt(tools)
 			e.Remove("tools")
 		}
-		e.SetLarge("messages", a.arrange(messages))
+		for message := range jsonbody.Elements(messages) {
+			a.add(turnOf(message))
+		}
+		a.begin()
+		a.endCalls()
+		a.next(turn{})
+		e.SetLarge("messages", a.made.Array())
 	}
 	if tools := e.Value(body, "tools"); t != nil && t.TypedTools && jsonbody.IsGiven(tools) {
-		e.SetLarge("tools", typedTools(tools))
+		made := []byte{'['}
+		for tool := range jsonbody.Elements(tools) { // the template looks at the type of each property
+			const parameters = "function.parameters"
+			if given := gjson.GetBytes(tool, parameters); given.IsObject() {
+				tool, _ = sjson.SetRawBytes(tool, parameters, []byte(schema.Typed(given)))
+			}
+			made = append(jsonbody.AppendComma(made), tool...)
+		}
+		e.SetLarge("tools", append(made, ']'))
 	}
 	if !slices.ContainsFunc(body.Messages, func(m jsonbody.Message) bool { return !m.Plain }) {
 		return // there are no calls
@@ -34,8 +50,8 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 	}
 }
 
-// Marks of what the system says within a conversation, in a turn of the user's: many templates take a system message only at the start, but its place
-// matters.
+// Marks of what the system says within a conversation, in a turn of the user's: many templates take a system message only at the
+// start, but its place matters.
 const (
 	SystemBegin = "<system>"
 	SystemEnd   = "</system>"
@@ -46,8 +62,8 @@ func (t *Template) isOdd() bool {
 	return t != nil && (t.NoSystem || t.NoLateSystem || t.Alternates || t.NoTools || t.NoCalls || t.NoResults || t.SingleCalls || t.NoParts)
 }
 
-// fits reports whether the messages of a body are a conversation that needs no change: plain messages of the user and the assistant in turn, after
-// one of the system if the template has a place for it.
+// fits reports whether the messages of a body are a conversation that needs no change: plain messages of the user and the assistant in
+// turn, after one of the system if the template has a place for it.
 func (t *Template) fits(body *jsonbody.Body) bool {
 	next, other := "user", "assistant"
 	for i, message := range body.Messages {
@@ -73,16 +89,6 @@ type arranger struct {
 	begun       bool     // there was a message of another than the system
 	expectsUser bool     // next, where turns alternate: calls and their results aren't any
 	calls       [][]byte // of the last message, that come in messages of their own
-}
-
-func (a *arranger) arrange(messages []byte) []byte {
-	for message := range jsonbody.Elements(messages) {
-		a.add(turnOf(message))
-	}
-	a.begin()
-	a.endCalls()
-	a.next(turn{})
-	return a.made.Array()
 }
 
 func (a *arranger) add(t turn) {

@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// CallFields are the known fields of an assistant's call in the messages of a chat, as JSON; nil if they are absent. The call of a custom tool has
-// an input in place of arguments.
+// CallFields are the known fields of an assistant's call in the messages of a chat, as JSON; nil if they are absent. The call of a
+// custom tool has an input in place of arguments.
 type CallFields struct{ ID, Name, Arguments, Input []byte }
 
 // CallFieldsOf returns the fields of a call, which was scanned. All but the id are those of its function or custom tool.
@@ -138,12 +138,12 @@ func argumentsIn(path string, text []byte) ([]byte, *translate.Error) {
 // callIDLength is the length of an engine's id of a call. Some templates demand just that many letters or digits.
 const callIDLength = 9
 
-// idMark comes before every id in the messages of a chat, since their writers make them of known members: it is in the name of the id of a call, and
-// in that of a result's, and can't be within a text, whose quotes are escaped.
+// idMark comes before every id in the messages of a chat, since their writers make them of known members: it ends the names of the ids
+// of calls and results, and can't be within a text, whose quotes are escaped.
 var idMark = []byte(`id":"`)
 
-// withEngineIDs returns messages with the ids of calls that templates accept. It is false if there are none. The same id becomes the same in
-// every request, so that prompts begin alike.
+// withEngineIDs returns messages with the ids of calls that templates accept. It is false if there are none. The same id becomes the
+// same in every request, so that prompts begin alike.
 func withEngineIDs(messages []byte) (made []byte, ok bool) {
 	var ids engineIDs
 	for at := bytes.Index(messages, idMark); at >= 0; at = bytes.Index(messages, idMark) {

@@ -57,17 +57,18 @@ func (m Medium) omitted() string {
 
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
 
-// Unseen returns what a model gets in place of content at a place of a request that it can't take. It is an error unless the operator has such
-// content left out.
+// Unseen returns what a model gets in place of content at a place of a request that it can't take. It is an error unless the operator
+// has such content left out.
 func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate.Error) {
 	if c.OmitsUnseen {
 		return translate.Part{Text: m.omitted()}, nil
 	}
-	says := "is of the kind " + string(m) + ", which this server does not take: send text or images. "
 	if m == MediumImage {
-		says = "is an image, and the model does not take images: choose a model with vision, or send none. "
+		return note, translate.Refused("unsupported_content", where,
+			"is an image, and the model does not take images: choose a model with vision, or send none. "+leaveOut)
 	}
-	return note, translate.Refused("unsupported_content", where, "%s%s", says, leaveOut)
+	return note, translate.Refused("unsupported_content", where,
+		"is of the kind %s, which this server does not take: send text or images. "+leaveOut, m)
 }
 
 // Seen returns the items of a stored conversation as the model can take them: with notes in place of images if it can't see any. It is an

@@ -87,7 +87,8 @@ func (c *Completion) Refine(err *translate.Error) *translate.Error { return refi
 
 // NoInfill is the error of a completion with a suffix by a model that can't fill in a gap.
 func NoInfill() *translate.Error {
-	return translate.Invalid("unsupported_value", "suffix", `The model can't fill a gap: leave out "suffix", or choose a model that was trained to fill in the middle.`)
+	return translate.Invalid("unsupported_value", "suffix",
+		`The model can't fill a gap: leave out "suffix", or choose a model that was trained to fill in the middle.`)
 }
 
 // Limits are the names of the token limit, in order of precedence.

@@ -122,10 +122,7 @@ func parts[T ~string | ~[]byte](texts []T) (parts [][]T) {
 func AppendVector(dst, vector []byte) []byte {
 	dst = append(dst, '[')
 	for i := 0; i+4 <= len(vector); i += 4 {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendFloat(dst, float64(component(vector, i)), 'g', -1, 32)
+		dst = strconv.AppendFloat(jsonbody.AppendComma(dst), float64(component(vector, i)), 'g', -1, 32)
 	}
 	return append(dst, ']')
 }

@@ -135,9 +135,11 @@ func Numbers(list ...Number) Fields {
 	return fields
 }
 
-// WithDefaults returns a copy of a client's body with the defaults of fields that it lacks, and without chosenBy, the field that chose them; empty: none did.
-// own reports whether the client has set a field, so that its default has no effect.
-func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage, own func(name string) bool) (*jsonbody.Body, *translate.Error) {
+// WithDefaults returns a copy of a client's body with the defaults of fields that it lacks, and without chosenBy, the field that chose
+// them; empty: none did. own reports whether the client has set a field, so that its default has no effect.
+func WithDefaults(
+	b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage, own func(name string) bool,
+) (*jsonbody.Body, *translate.Error) {
 	raw, err := b.Raw, error(nil)
 	if chosenBy != "" {
 		raw, err = sjson.DeleteBytes(raw, gjson.Escape(chosenBy))

@@ -31,8 +31,8 @@ type Either struct {
 	Tools  []string // names
 }
 
-// Promises are the schemas that the parts of an answer have to match, as far as the engine doesn't hold it to them: they are checked when the answer is
-// complete.
+// Promises are the schemas that the parts of an answer have to match, as far as the engine doesn't hold it to them: they are checked
+// when the answer is complete.
 type Promises struct {
 	Answer *schema.Promise            // of the text; nil: there is nothing to check
 	Calls  map[string]*schema.Promise // of the arguments of calls, by the tools' names
@@ -64,8 +64,8 @@ func (c *Chat) Format(given gjson.Result, place string) (format string, _ *trans
 	return `{"type":"json_schema","json_schema":{"schema":` + promise.Whole() + `}}`, nil
 }
 
-// Offer notes what the model may call. Calls of strict tools have to match their schemas. An answer that has a format, the response_format, may be a call
-// or in the format.
+// Offer notes what the model may call. Calls of strict tools have to match their schemas. An answer that has a format, the
+// response_format, may be a call or in the format.
 func (c *Chat) Offer(tools []Tool, format string) *translate.Error {
 	for i := range tools {
 		if !tools[i].IsStrict {

@@ -52,8 +52,8 @@ func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *transl
 	info, err := picture.Check(data)
 	if err == nil {
 		if m.pixels += info.Pixels(); m.pixels > maxImagePixels {
-			return nil, badImage(where, "holds an image with which the request's images have more than "+strconv.Itoa(maxImagePixels/1_000_000)+
-				" million pixels together: send smaller or fewer images.")
+			return nil, badImage(where, "holds an image with which the request's images have more than "+
+				strconv.Itoa(maxImagePixels/1_000_000)+" million pixels together: send smaller or fewer images.")
 		}
 		data, info, err = picture.Normalize(data)
 	}

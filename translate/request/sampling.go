@@ -23,7 +23,13 @@ var Sampling = Numbers(
 	Number{Name: "top_logprobs", Max: MaxLogprobs, Whole: true},
 	Number{Name: "thinking_budget_tokens", Min: -1, Max: math.MaxInt32, Whole: true},
 ).With(Fields{
-	"seed":                  parseSeed,
+	"seed": func(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
+		n, err := ParseSeed("seed", v)
+		if text := strconv.Itoa(n); err == nil && text != v.Raw {
+			e.Set("seed", text)
+		}
+		return err
+	},
 	"logit_bias":            parseLogitBias,
 	"n_predict":             parseTokenLimit("n_predict"),
 	"max_completion_tokens": parseTokenLimit("max_completion_tokens"),
@@ -75,7 +81,8 @@ func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.E
 			}
 			token, bias = pair[0], pair[1]
 		}
-		isToken := token.Type == gjson.String && len(token.Str) <= maxBiasText || token.Type == gjson.Number && math.Abs(token.Num) <= math.MaxInt32
+		isToken := token.Type == gjson.String && len(token.Str) <= maxBiasText ||
+			token.Type == gjson.Number && math.Abs(token.Num) <= math.MaxInt32
 		isBias := bias.Type == gjson.False || bias.Type == gjson.Number && math.Abs(bias.Num) <= maxBias
 		if count++; count > maxBiases || !isToken || !isBias {
 			bad = wrong
@@ -100,14 +107,15 @@ func parseTokenLimit(name string) Field {
 	}
 }
 
-// RandomSeed leaves the choice of a seed to the engine. OpenAI's API takes every other whole number as a seed whose answers can be repeated.
+// RandomSeed leaves the choice of a seed to the engine. With every other whole number, OpenAI's API can repeat an answer.
 const RandomSeed = -1
 
 // seeds is the number of engines' seeds: they have 32 bits, and the largest such number asks for a random one.
 const seeds = 1<<32 - 1
 
-// ParseSeed returns the seed by which an engine is asked for that of a client, or RandomSeed. A seed that an engine has stands for itself. Others
-// are the remainder of their division by the number of seeds, to which all 64 bits of a number contribute. The path is for errors.
+// ParseSeed returns the seed by which an engine is asked for that of a client, or RandomSeed. A seed that an engine has stands for
+// itself. Others are the remainder of their division by the number of seeds, to which all 64 bits of a number contribute. The path is
+// for errors.
 func ParseSeed(path string, v gjson.Result) (int, *translate.Error) {
 	if v.Type == gjson.Number {
 		if n, err := strconv.ParseInt(v.Raw, 10, 64); err == nil {
@@ -130,15 +138,7 @@ func seedOf(n int64) int {
 	return int((n%seeds + seeds) % seeds)
 }
 
-func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
-	n, err := ParseSeed("seed", v)
-	if text := strconv.Itoa(n); err == nil && text != v.Raw {
-		e.Set("seed", text)
-	}
-	return err
-}
-
-// Seed returns the seed that an engine is asked for, or RandomSeed. Choices have seeds that follow one another: they differ, but can be repeated.
+// Seed returns the seed that an engine is asked for, or RandomSeed. Choices have seeds that follow one another, so they can be repeated.
 func (c *Chat) Seed(body *jsonbody.Body, choice int) int {
 	raw := c.Edit.Value(body, "seed")
 	if !jsonbody.IsGiven(raw) {

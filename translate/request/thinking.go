@@ -118,7 +118,8 @@ func (s Setting) Check(offered []string) *translate.Error {
 	case s == Setting{} || slices.Contains(offered, s.Word):
 		return nil
 	case len(offered) == 0:
-		return translate.Invalid("invalid_value", name, "Model '"+s.Model+"' does not expose reasoning configuration: leave \"reasoning\" out.")
+		return translate.Invalid("invalid_value", name,
+			"Model '"+s.Model+`' does not expose reasoning configuration: leave "reasoning" out.`)
 	default:
 		return translate.Invalid("invalid_value", name, "Reasoning setting '"+s.Word+"' is not supported by model '"+s.Model+
 			"'. Supported settings: '"+strings.Join(offered, "', '")+"'.")
@@ -144,7 +145,7 @@ func (c *Caps) SetSilent(e *jsonbody.Edit) bool {
 	return false
 }
 
-// SetThinking turns thinking on in the request of an engine, with the offered effort that is nearest to the wanted one; empty: the model's own.
+// SetThinking turns thinking on in the request of an engine, with the offered effort that is nearest to the wanted one; empty: its own.
 func (c *Caps) SetThinking(e *jsonbody.Edit, effort string) {
 	if c.CanBeSilent() { // otherwise it always thinks
 		e.Set("chat_template_kwargs", ThinkingOn)

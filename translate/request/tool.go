@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -29,8 +28,8 @@ type Tool struct {
 	Bare   string // its name there
 }
 
-// NewTool returns a tool. parameters is the schema of its arguments, which may be missing; path is its place in the request. The cost of what the engine
-// gets of the schema is added to work.
+// NewTool returns a tool. parameters is the schema of its arguments, which may be missing; path is its place in the request. The cost
+// of what the engine gets of the schema is added to work.
 func NewTool(name, description string, parameters gjson.Result, path string, work *schema.Work) Tool {
 	out := jsonbody.AppendString([]byte(`{"type":"function","function":{"name":`), name)
 	if description != "" {
@@ -110,24 +109,11 @@ func Definitions(tools []Tool) []byte {
 	return append(all, ']')
 }
 
-// typedTools returns the array "tools" of a chat for a template that looks at the type of each property.
-func typedTools(tools []byte) []byte {
-	made := []byte{'['}
-	for tool := range jsonbody.Elements(tools) {
-		const parameters = "function.parameters"
-		if given := gjson.GetBytes(tool, parameters); given.IsObject() {
-			tool, _ = sjson.SetRawBytes(tool, parameters, []byte(schema.Typed(given)))
-		}
-		made = append(jsonbody.AppendComma(made), tool...)
-	}
-	return append(made, ']')
-}
-
 // customParameters are the parameters of the function as which a model is offered a custom tool, whose input is any text.
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-// NewCustomTool returns a custom tool. format says what its input is: any text, or one that a grammar describes. No engine holds the model to that
-// grammar, so it becomes a part of the description. path is the place of the format in the request.
+// NewCustomTool returns a custom tool. format says what its input is: any text, or one that a grammar describes. No engine holds the
+// model to that grammar, so it becomes a part of the description. path is the place of the format in the request.
 func NewCustomTool(name, description string, format gjson.Result, path string, work *schema.Work) (Tool, *translate.Error) {
 	if format.Type != gjson.Null && !format.IsObject() {
 		return Tool{}, jsonbody.WrongType(path, "an object", format)
@@ -159,8 +145,8 @@ func CustomArguments(input string) []byte {
 	return append(jsonbody.AppendString([]byte(`{"input":`), input), '}')
 }
 
-// CustomInput returns the input of a custom tool that a model has called with these arguments. They may be cut off, or not as they should be:
-// then they are the input.
+// CustomInput returns the input of a custom tool that a model has called with these arguments. They may be cut off, or not as they
+// should be: then they are the input.
 func CustomInput(arguments string) string {
 	var r InputReader
 	text := r.Next(arguments)

@@ -159,8 +159,8 @@ func (t *turn) write(m *Messages, noParts bool) {
 	m.End()
 }
 
-// A model whose template knows no tools is told of them in the system prompt, and writes its calls in the text: in the format of LM Studio's default
-// tool use, which many models have been asked for.
+// A model whose template knows no tools is told of them in the system prompt, and writes its calls in the text: in the format of LM
+// Studio's default tool use, which many models have been asked for.
 const (
 	CallBegin   = "[TOOL_REQUEST]"
 	CallEnd     = "[END_TOOL_REQUEST]"

@@ -112,20 +112,15 @@ func (l *learner) toggle(t *request.Template, plain rendered) (on arguments) {
 			continue
 		}
 		t.Thinking = map[string]request.Switch{"off": off.asSwitch(), "on": on.asSwitch()}
-		t.Default = defaultOf(plain, does, doesnt)
+		switch plain {
+		case does:
+			t.Default = "on"
+		case doesnt:
+			t.Default = "off"
+		}
 		return on
 	}
 	return nil
-}
-
-func defaultOf(plain, does, doesnt rendered) string {
-	switch plain {
-	case does:
-		return "on"
-	case doesnt:
-		return "off"
-	}
-	return ""
 }
 
 // lines looks for a line of the system message that turns thinking off, or on. A template that doesn't look for it shows it as any
@@ -243,14 +238,16 @@ func (l *learner) offer(t *request.Template, on arguments, offered map[string]bo
 }
 
 var (
-	thoughtEnd   = regexp.MustCompile(`(?i)(</(think|thought|thinking|seed:think|longcat_think)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>)\s*(\S{1,40}\s*)?$`)
-	thoughtBegin = regexp.MustCompile(`(?i)(<(think|thought|thinking|seed:think|longcat_think)>|\[THINK\]|<\|START_THINKING\|>)(\s*)(<[^\s/<>]{1,40}>)?(\s*)$`)
-	earlier      = message{Role: "assistant", Content: "<think>Thought1</think>Answer1"}
-	thoughtful   = message{Role: "assistant", Content: "", Reasoning: "Thought1", Calls: calling.Calls}
+	thoughtEnd = regexp.MustCompile(`(?i)(</(think|thought|thinking|seed:think|longcat_think)>|\[/THINK\]|<\|END_THINKING\|>|` +
+		`<\|inner_suffix\|>)\s*(\S{1,40}\s*)?$`)
+	thoughtBegin = regexp.MustCompile(`(?i)(<(think|thought|thinking|seed:think|longcat_think)>|\[THINK\]|<\|START_THINKING\|>)(\s*)` +
+		`(<[^\s/<>]{1,40}>)?(\s*)$`)
+	earlier    = message{Role: "assistant", Content: "<think>Thought1</think>Answer1"}
+	thoughtful = message{Role: "assistant", Content: "", Reasoning: "Thought1", Calls: calling.Calls}
 )
 
-// begunThought returns how many tokens of a thought are at the end of a prompt that begins one: white space and a mark are one each. nil: it
-// begins none.
+// begunThought returns how many tokens of a thought are at the end of a prompt that begins one: white space and a mark are one each.
+// nil: it begins none.
 func begunThought(prompt string) *int {
 	found := thoughtBegin.FindStringSubmatch(prompt)
 	if found == nil {

@@ -104,9 +104,9 @@ func (l *learner) roles(t *request.Template) {
 var (
 	tools = json.RawMessage(`[{"type":"function","function":{"name":"tool_one","description":"Tells something.",` +
 		`"parameters":{"type":"object","properties":{"city":{"type":"string","description":"A place."}},"required":["city"]}}}]`)
-	untypedTools = json.RawMessage(`[{"type":"function","function":{"name":"tool_one","description":"Tells something.","parameters":{"type":"object","properties":{` +
-		`"a":{"type":["string","null"],"description":"A text."},"b":{"description":"Anything."},"c":{"anyOf":[{"type":"string"},{"type":"null"}]},` +
-		`"d":{"type":"array","items":{"type":["string","integer"]}}}}}}]`)
+	untypedTools = json.RawMessage(`[{"type":"function","function":{"name":"tool_one","description":"Tells something.","parameters":` +
+		`{"type":"object","properties":{"a":{"type":["string","null"],"description":"A text."},"b":{"description":"Anything."},` +
+		`"c":{"anyOf":[{"type":"string"},{"type":"null"}]},"d":{"type":"array","items":{"type":["string","integer"]}}}}}}]`)
 	firstCall  = `{"id":"call00001","type":"function","function":{"name":"tool_one","arguments":"{\"city\":\"Place1\"}"}}`
 	secondCall = `{"id":"call00002","type":"function","function":{"name":"tool_one","arguments":"{\"city\":\"Place2\"}"}}`
 

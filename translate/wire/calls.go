@@ -59,8 +59,8 @@ func (c *gatheredCall) text() string {
 	return string(append(text, "}\n</tool_call>"...))
 }
 
-// promisedDecoder checks a complete answer for what the engine wasn't held to. An answer that doesn't keep to it ends with an error. One that a limit or a stop
-// string ends isn't complete.
+// promisedDecoder checks a complete answer for what the engine wasn't held to. An answer that doesn't keep to it ends with an error.
+// One that a limit or a stop string ends isn't complete.
 type promisedDecoder struct {
 	bounded
 	promises *request.Promises
@@ -172,8 +172,8 @@ func (d *singleDecoder) event(ev translate.Event) {
 // maxCallText is the length of a call, in bytes, from which on it is taken for text.
 const maxCallText = 1 << 20
 
-// callTextDecoder decodes the calls in the text of a model whose template knows none. It holds text back only while that may be, or begin, a
-// call. What can't be decoded stays text.
+// callTextDecoder decodes the calls in the text of a model whose template knows none. It holds text back only while that may be, or
+// begin, a call. What can't be decoded stays text.
 type callTextDecoder struct {
 	bounded
 	held  []byte

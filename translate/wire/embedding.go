@@ -14,8 +14,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ReadVectors reads embeddings, {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}, whose vectors are numbers or base64. It
-// returns bad unless there is one for each input, which JSON can represent.
+// ReadVectors reads embeddings, {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}, whose vectors are numbers or
+// base64. It returns bad unless there is one for each input, which JSON can represent.
 func ReadVectors(answer []byte, inputs int, bad *translate.Error) (*request.Embedded, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
 		return nil, bad
@@ -64,8 +64,8 @@ func vectorOf(v gjson.Result) (vector []byte) {
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// ReadScores reads ranks, {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's [{"index":0,"score":0.81}]. It
-// returns bad unless there is one for each document.
+// ReadScores reads ranks, {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's
+// [{"index":0,"score":0.81}]. It returns bad unless there is one for each document.
 func ReadScores(answer []byte, documents int, bad *translate.Error) (*request.Reranked, *translate.Error) {
 	if !gjson.ValidBytes(answer) {
 		return nil, bad

@@ -154,18 +154,8 @@ func (d *forcedDecoder) endCall() {
 }
 
 func (d *forcedDecoder) arguments(piece string) {
-	end, isOver := d.scan(piece)
-	if end > 0 {
-		d.Emit(translate.CallArgs{Text: piece[:end]})
-	}
-	if isOver {
-		d.state = afterCall
-		d.Emit(translate.CallDone{})
-	}
-}
-
-func (d *forcedDecoder) scan(piece string) (n int, isOver bool) {
-	for i := range len(piece) {
+	end := len(piece)
+	for i := 0; i < end; i++ {
 		switch c := piece[i]; {
 		case d.escaped:
 			d.escaped = false
@@ -176,12 +166,17 @@ func (d *forcedDecoder) scan(piece string) (n int, isOver bool) {
 		case c == '{', c == '[':
 			d.depth++
 		case c == '}' && d.depth == 0: // the closing brace of the answer
-			return i, true
+			d.state, end = afterCall, i
 		case c == '}', c == ']':
 			if d.depth--; d.depth <= 0 {
-				return i + 1, true
+				d.state, end = afterCall, i+1
 			}
 		}
 	}
-	return len(piece), false
+	if end > 0 {
+		d.Emit(translate.CallArgs{Text: piece[:end]})
+	}
+	if d.state == afterCall {
+		d.Emit(translate.CallDone{})
+	}
 }

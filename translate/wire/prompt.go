@@ -18,16 +18,16 @@ var headFields = []string{"tools", "chat_template_kwargs", "reasoning_effort"}
 // imageWeight stands for an image, which has as many tokens as some kilobytes of text, whatever the size of its file.
 const imageWeight = 1024
 
-// The distance between the links of a text, in bytes: near its beginning, and after nearText. What follows the last one has none, since the next
-// prompt probably goes on where the text has ended.
+// The distance between the links of a text, in bytes: near its beginning, and after nearText. What follows the last one has none,
+// since the next prompt probably goes on where the text has ended.
 const (
 	textLink = 256
 	nearText = 32 << 10
 	farLink  = 2 << 10
 )
 
-// AddChat adds the prompt of a chat for a [Pinner] to m: what comes before the messages, then each message. It doesn't apply the template: prompts
-// whose messages are the same begin alike, and that is all that the chain has to tell.
+// AddChat adds the prompt of a chat for a [Pinner] to m: what comes before the messages, then each message. It doesn't apply the
+// template: prompts whose messages are the same begin alike, and that is all that the chain has to tell.
 func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 	for _, name := range headFields {
 		if value := chat.Edit.Value(body, name); jsonbody.IsGiven(value) {
@@ -141,8 +141,8 @@ const (
 )
 
 // SetThinking replaces what a chat's request says about thinking by what the model's template understands. e are the changes of the
-// request for the engine. Other values for the template that the client has set stay, and come before ours. It returns the word for how much the model
-// thinks; empty if that is unknown.
+// request for the engine. Other values for the template that the client has set stay, and come before ours. It returns the word for
+// how much the model thinks; empty if that is unknown.
 func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (word string) {
 	if t == nil {
 		return ""
@@ -152,8 +152,14 @@ func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (wo
 	if !toggle.IsBool() {
 		toggle = given.Get(otherName)
 	}
-	word = t.Nearest(wanted(toggle, jsonbody.Unquote(e.Value(body, effortField))))
-	if word == "" {
+	word = request.WordOfEffort(jsonbody.Unquote(e.Value(body, effortField)))
+	switch {
+	case toggle.Type == gjson.False:
+		word = "off"
+	case toggle.Type == gjson.True && (word == "" || word == "off"):
+		word = "on"
+	}
+	if word = t.Nearest(word); word == "" {
 		return t.Default
 	}
 	to := t.Thinking[word]
@@ -172,19 +178,6 @@ func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (wo
 		e.SetLarge("messages", withSystemLine(e.Value(body, "messages"), to.System))
 	}
 	return word
-}
-
-// wanted returns the word for what a request says about thinking; empty: it says nothing.
-func wanted(toggle gjson.Result, effort string) string {
-	word := request.WordOfEffort(effort)
-	switch {
-	case toggle.Type == gjson.False:
-		return "off"
-	case toggle.Type == gjson.True && (word == "" || word == "off"):
-		return "on"
-	default:
-		return word
-	}
 }
 
 // withSystemLine returns messages with a line at the end of the first system message, which may be new.

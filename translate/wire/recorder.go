@@ -44,8 +44,9 @@ func (m ResumeMode) String() string {
 	return [...]string{"anew", "repeated", "continued", "unparsed", "lost"}[m]
 }
 
-// Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, or can't parse the answer, the decoders around
-// the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until nobody tries again.
+// Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, or can't parse the answer,
+// the decoders around the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until
+// nobody tries again.
 type Recorder struct {
 	Filter
 
@@ -319,8 +320,9 @@ func (r *Recorder) joined(u translate.Usage) translate.Usage {
 	}
 	was := r.before.Usage
 	if r.mode != Replay {
-		said := was.Completion
-		if more := u.Prompt - was.Prompt; !r.before.IsExact && was.Prompt > 0 && more > said && more <= said+len(r.before.Text)+len(r.before.Reasoning) {
+		said, more := was.Completion, u.Prompt-was.Prompt
+		most := said + len(r.before.Text) + len(r.before.Reasoning)
+		if !r.before.IsExact && was.Prompt > 0 && more > said && more <= most {
 			said = more // a piece may have several tokens
 		}
 		if was.Prompt == 0 {

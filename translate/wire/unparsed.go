@@ -99,7 +99,7 @@ func ChatDecoder(e Engine, body *jsonbody.Body, chat *request.Chat) translate.De
 	return decoder
 }
 
-// leftThoughtDecoder decodes an answer whose text begins with a thought. White space around the thought belongs neither to it nor to the text.
+// leftThoughtDecoder decodes an answer whose text begins with a thought. White space around it belongs neither to it nor to the text.
 type leftThoughtDecoder struct {
 	Filter
 	end    string // the mark

@@ -17,14 +17,14 @@ type Engine interface {
 	// Chat returns the request for one choice of a chat. The engine streams its answer.
 	Chat(body *jsonbody.Body, chat *request.Chat, choice int) Upstream
 
-	// CheckChat returns the error of a chat that asks for what the engine can't do, such as log probabilities. body is the one that Chat gets.
+	// CheckChat returns the error of a chat that asks for what the engine can't do, such as log probabilities. It gets Chat's body.
 	CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error
 
 	// Drops returns the names of the fields of a chat request that the engine isn't sent.
 	Drops(body *jsonbody.Body, chat *request.Chat) []string
 
-	// Decoder decodes the model's answer to a request of Chat. The function [ChatDecoder] returns one that knows its thoughts, and [DecoderOf] one
-	// for the client's answer.
+	// Decoder decodes the model's answer to a request of Chat. The function [ChatDecoder] returns one that knows its thoughts, and
+	// [DecoderOf] one for the client's answer.
 	Decoder() translate.Decoder
 
 	// Fault parses a response whose status isn't 200.
@@ -38,8 +38,8 @@ type Quirks struct {
 	WritesCalls  bool // the request for a chat with a [request.Either] has its format, so that calls are a part of the answer's text
 	CallsAreText bool // the model knows no calls, and is told how to write them in the text of its answer, where [Decoder] finds them
 	IsGreedy     bool // it takes the likeliest tokens where a request doesn't say how to choose them
-	// LimitsCalls says that it ends an answer after its first call, if the request has no parallel_tool_calls, and makes no call if there are no
-	// tools. Other engines' answers get there by [Decoder].
+	// LimitsCalls says that it ends an answer after its first call, if the request has no parallel_tool_calls, and makes no call if
+	// there are no tools. Other engines' answers get there by [Decoder].
 	LimitsCalls bool
 }
 
@@ -59,8 +59,8 @@ type Specific interface {
 
 // Renderer is an engine that can show which prompt the model's template makes of a chat.
 type Renderer interface {
-	// Render returns the request for a chat without anything that isn't given: messages, tools and chat_template_kwargs, in JSON. The last two may
-	// be nil.
+	// Render returns the request for a chat without anything that isn't given: messages, tools and chat_template_kwargs, in JSON. The
+	// last two may be nil.
 	Render(messages, tools, arguments json.RawMessage) Upstream
 
 	// Rendered parses the response. ok is false if the template refuses the chat.
