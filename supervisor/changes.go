@@ -112,8 +112,8 @@ func (s *Supervisor) tellChanged(w *watched, in *schedule.Instance, now time.Tim
 	case in.Status.IsLeaving() && !w.status.IsLeaving():
 		change.Reason = in.Leaving
 		tell(ChangeUnloadBegun)
-	case in.Status == schedule.Ready && w.status.IsLeaving(),
-		w.spec != in.Spec && (w.spec.Pinned != in.Spec.Pinned || w.spec.TTL != in.Spec.TTL || !w.spec.IsProcessOf(in.Spec)): // the rest isn't seen
+	case in.Status == schedule.Ready && w.status.IsLeaving(), w.spec.Pinned != in.Spec.Pinned, w.spec.TTL != in.Spec.TTL,
+		!w.spec.IsProcessOf(in.Spec): // nobody sees another difference
 		tell(ChangeSettings)
 	}
 	w.gen, w.spec, w.status, w.leaving = in.Gen, in.Spec, in.Status, in.Leaving

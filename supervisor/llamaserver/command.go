@@ -90,8 +90,13 @@ func tuning(s *schedule.Spec, known flags) []string {
 	if s.BatchSize > 0 && s.Model.Type == catalog.TypeLLM {
 		args = append(args, "-b", strconv.Itoa(s.BatchSize), "-ub", strconv.Itoa(min(s.BatchSize, microBatch)))
 	}
-	if s.FlashAttention != schedule.Auto {
-		args = append(args, flashAttention(s.FlashAttention, known)...)
+	switch takesValue := strings.Contains(known["-fa"], "on|off"); { // older builds can only switch it on
+	case s.FlashAttention == schedule.On && !takesValue:
+		args = append(args, "-fa")
+	case s.FlashAttention == schedule.On:
+		args = append(args, "-fa", "on")
+	case s.FlashAttention == schedule.Off && takesValue:
+		args = append(args, "-fa", "off")
 	}
 	if s.OffloadKV == schedule.Off {
 		args = append(args, "--no-kv-offload")
@@ -110,21 +115,6 @@ func tuning(s *schedule.Spec, known flags) []string {
 
 // microBatch is llama-server's default physical batch size, in tokens.
 const microBatch = 512
-
-// flashAttention returns the flag in the build's form: older builds can only switch it on.
-func flashAttention(t schedule.Toggle, known flags) []string {
-	takesValue := strings.Contains(known["-fa"], "on|off")
-	switch {
-	case takesValue && t == schedule.On:
-		return []string{"-fa", "on"}
-	case takesValue:
-		return []string{"-fa", "off"}
-	case t == schedule.On:
-		return []string{"-fa"}
-	default:
-		return nil
-	}
-}
 
 // machines returns the ports of llama.cpp's RPC servers on other machines in the arguments, as in "--rpc
 // 10.0.0.7:50052,10.0.0.8:50052": the engine may connect to them.

@@ -28,8 +28,29 @@ func Engine() process.Engine {
 				},
 			}
 		},
-		Choices:        choices,
-		Estimate:       estimate,
+		// An embedding model processes each input in one batch and caches nothing, so it has fewer choices.
+		Choices: func(m *catalog.Model) process.Choices {
+			isChat := m.Type == catalog.TypeLLM
+			can := process.Choices{
+				ContextLength: true, Parallel: true, Devices: true,
+				BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
+				Experts: isChat && m.Experts > 0,
+			}
+			if isChat {
+				can.LeastBatch = 2 // it tries two tokens at a time when it has loaded a model, and aborts if the batch is of one
+			}
+			return can
+		},
+		Estimate: func(s *schedule.Spec) (catalog.Memory, error) {
+			shape := catalog.Shape{
+				ContextLength: s.ContextLength, Parallel: s.Parallel, BatchSize: s.BatchSize, ExpertsUsed: s.Experts,
+				NoFlashAttention: s.FlashAttention == schedule.Off,
+			}
+			if s.Model.Type == catalog.TypeEmbedding {
+				shape.BatchSize, shape.MicroBatch = s.ContextLength, s.ContextLength
+			}
+			return catalog.Estimate(&s.Model, shape)
+		},
 		Fixed:          fixed,
 		ContextStep:    256,
 		MaxCheckpoints: 32, // llama-server's default
@@ -39,36 +60,6 @@ func Engine() process.Engine {
 func find(s process.Setup) (string, error) {
 	found, err := runtimes.Open(s.Runtimes, s.Log).Find(runtimes.LlamaCpp, s.Path())
 	return found.Path, err
-}
-
-// choices returns the options for loading a model. An embedding model processes each input in one batch and caches nothing,
-// so it has fewer.
-func choices(m *catalog.Model) process.Choices {
-	isChat := m.Type == catalog.TypeLLM
-	can := process.Choices{
-		ContextLength: true, Parallel: true, Devices: true,
-		BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
-		Experts: isChat && m.Experts > 0,
-	}
-	if isChat {
-		can.LeastBatch = leastBatch
-	}
-	return can
-}
-
-// leastBatch is the smallest logical batch, in tokens: llama-server tries two tokens at a time when it has loaded a model, and
-// aborts if the batch is of one.
-const leastBatch = 2
-
-func estimate(s *schedule.Spec) (catalog.Memory, error) {
-	shape := catalog.Shape{
-		ContextLength: s.ContextLength, Parallel: s.Parallel, BatchSize: s.BatchSize, ExpertsUsed: s.Experts,
-		NoFlashAttention: s.FlashAttention == schedule.Off,
-	}
-	if s.Model.Type == catalog.TypeEmbedding {
-		shape.BatchSize, shape.MicroBatch = s.ContextLength, s.ContextLength
-	}
-	return catalog.Estimate(&s.Model, shape)
 }
 
 // templating matches the names of arguments that decide how prompts are made. Most have a value.

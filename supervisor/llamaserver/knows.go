@@ -183,7 +183,7 @@ func (l *library) read(file string) {
 // names returns the names in lower case that a zero byte ends, with that. A regular expression takes a third of a second for an
 // engine's library, at every start of the server.
 func names(content []byte) string {
-	const longest = 40
+	const longest, nameBytes = 40, "abcdefghijklmnopqrstuvwxyz0123456789_-."
 	var all strings.Builder
 	for at := 0; ; at++ {
 		length := bytes.IndexByte(content[at:], 0)
@@ -192,7 +192,7 @@ func names(content []byte) string {
 		}
 		text := content[at : at+length]
 		from := len(text)
-		for from > 0 && len(text)-from <= longest && isNameByte(text[from-1]) {
+		for from > 0 && len(text)-from <= longest && strings.IndexByte(nameBytes, text[from-1]) >= 0 {
 			from--
 		}
 		if len(text)-from > 1 {
@@ -201,8 +201,4 @@ func names(content []byte) string {
 		}
 		at += length
 	}
-}
-
-func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
 }

@@ -56,13 +56,26 @@ func (p *Process) Line(line string) []schedule.Signal {
 			{Kind: schedule.SignalTrouble, Text: "it couldn't listen on its socket or port"},
 		}
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
-		return flashSignals(line)
+		switch {
+		case strings.Contains(line, "enabled"):
+			return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.On}}
+		case strings.Contains(line, "disabled"):
+			return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.Off}}
+		}
+		return nil
 	}
 	if signals := placementSignals(line); signals != nil {
 		return signals
 	}
 	if !strings.Contains(line, "buffer size") {
-		return p.withAdvice(trouble(line))
+		signals := trouble(line)
+		for i := range signals {
+			text := signals[i].Text
+			if slices.ContainsFunc(unknowns, func(part string) bool { return strings.Contains(text, part) }) {
+				signals[i].Text = withSentence(text, p.tooOld())
+			}
+		}
+		return signals
 	}
 	if m := bufferSize.FindStringSubmatch(line); m != nil && m[2] == "" {
 		mebibytes, _ := strconv.ParseFloat(m[4], 64)
@@ -90,29 +103,7 @@ func trouble(line string) []schedule.Signal {
 	return signals
 }
 
-// withAdvice adds what to do about an engine that doesn't know something of a model.
-func (p *Process) withAdvice(signals []schedule.Signal) []schedule.Signal {
-	for i := range signals {
-		text := signals[i].Text
-		if slices.ContainsFunc(unknowns, func(part string) bool { return strings.Contains(text, part) }) {
-			signals[i].Text = withSentence(text, p.tooOld())
-		}
-	}
-	return signals
-}
-
 func withSentence(text, sentence string) string { return strings.TrimSuffix(text+". "+sentence, ". ") }
-
-func flashSignals(line string) []schedule.Signal {
-	switch {
-	case strings.Contains(line, "enabled"):
-		return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.On}}
-	case strings.Contains(line, "disabled"):
-		return []schedule.Signal{{Kind: schedule.SignalFlashAttention, Toggle: schedule.Off}}
-	default:
-		return nil
-	}
-}
 
 func stateSignals(state string) []schedule.Signal {
 	switch s := gjson.Parse(state); s.Get("state").Str {

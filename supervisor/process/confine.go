@@ -58,7 +58,14 @@ func (l *Launch) rules(cmd *Cmd, b Build) sandbox.Rules {
 	rules.Read = withShards(slices.Concat(l.files(), rules.Read))
 	rules.Execute = append(slices.Clone(rules.Execute), l.Readable...)
 	rules.Write = slices.Clone(rules.Write)
-	allowSystem(&rules)
+	rules.Read = append(rules.Read, systemRead...)
+	for dir := range strings.SplitSeq(os.Getenv("LD_LIBRARY_PATH"), ":") {
+		if filepath.IsAbs(dir) {
+			rules.Read = append(rules.Read, dir)
+		}
+	}
+	rules.Devices = append(slices.Clone(rules.Devices), systemDevices...)
+	rules.Execute = append(rules.Execute, expand(systemLoaders)...)
 	allowExecutable(&rules, cmd.Path, b.Root)
 	if b.mayUseGPU() || len(l.On.Devices) > 0 {
 		allowGPU(&rules, l.Sandbox)
@@ -160,17 +167,6 @@ var (
 	}
 )
 
-func allowSystem(r *sandbox.Rules) {
-	r.Read = append(slices.Clone(r.Read), systemRead...)
-	for dir := range strings.SplitSeq(os.Getenv("LD_LIBRARY_PATH"), ":") {
-		if filepath.IsAbs(dir) {
-			r.Read = append(r.Read, dir)
-		}
-	}
-	r.Devices = append(slices.Clone(r.Devices), systemDevices...)
-	r.Execute = append(r.Execute, expand(systemLoaders)...)
-}
-
 // allowGPU allows what the drivers of GPUs need. CUDA names its threads below /proc, and binds a socket of its own.
 // Even at the wide level it doesn't allow all of /dev, where the user's terminals are and, for root, the disks and the memory.
 func allowGPU(r *sandbox.Rules, level schedule.SandboxLevel) {
@@ -202,7 +198,11 @@ func allowExecutable(r *sandbox.Rules, path, root string) {
 	if root != "" {
 		r.Execute = append(r.Execute, root)
 	}
-	for _, path := range reallyAt(path) {
+	paths := []string{path}
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		paths = append(paths, target)
+	}
+	for _, path := range paths {
 		dir := filepath.Dir(path)
 		r.List = append(r.List, dir) // the engine searches this folder for backends
 		r.Read = append(r.Read, expand([]string{quoteGlob(dir) + "/*.so*"})...)
@@ -220,14 +220,6 @@ func allowExecutable(r *sandbox.Rules, path, root string) {
 	if loader := loaderOf(path); loader != "" {
 		r.Execute = append(r.Execute, loader)
 	}
-}
-
-// reallyAt returns a path and, if it is a link, its target.
-func reallyAt(path string) []string {
-	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
-		return []string{path, target}
-	}
-	return []string{path}
 }
 
 // loaderOf returns the program that loads an executable; empty: none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -24,8 +25,15 @@ func (p *Process) Post(ctx context.Context, lease uint64, path string, body http
 	return resp, nil
 }
 
-// Forget says that nothing more is sent on a lease.
-func (p *Process) Forget(lease uint64) { p.pulse.forget(lease) }
+// Forget says that nothing more is sent on a lease. Since the process is alive, none of its exchanges made it exit.
+func (p *Process) Forget(lease uint64) {
+	u := p.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ctx.Err() == nil {
+		maps.DeleteFunc(u.exchanges, func(x *exchange, _ struct{}) bool { return x.lease == lease })
+	}
+}
 
 // exchange is one request to an engine and its answer, of which it is the body.
 type exchange struct {

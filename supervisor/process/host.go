@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -75,13 +74,6 @@ func (h *Host) mark(gen uint64) child.Mark {
 	return engines.Mark(h.Journal, fmt.Sprintf("%s.%d", h.id, gen))
 }
 
-// EndLeftovers kills the engines that a crashed server with this journal left behind, removes their folders, and returns when
-// they are gone. No other server may be using the journal.
-func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
-	engines.EndLeftovers(ctx, journal, log)
-	removeFolders(journal)
-}
-
 // settleTimeout is how long a request waits for states that are just being kept.
 const settleTimeout = 5 * time.Second
 
@@ -136,22 +128,19 @@ func (h *Host) Forget(ev schedule.Forgot) {
 func (s *settling) Wait(ctx context.Context, key string, match func(*prefix.State) bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for _, job := range s.find(key, match) {
+	s.mu.Lock()
+	var all []*saveJob
+	for job := range s.jobs {
+		if job.isWritten && job.key == key && match(&job.state) {
+			all = append(all, job)
+		}
+	}
+	s.mu.Unlock()
+	for _, job := range all {
 		select {
 		case <-job.ended:
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-func (s *settling) find(key string, match func(*prefix.State) bool) (all []*saveJob) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for job := range s.jobs {
-		if job.isWritten && job.key == key && match(&job.state) {
-			all = append(all, job)
-		}
-	}
-	return all
 }

@@ -2,9 +2,11 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,24 +40,6 @@ func (l Launch) files() []string {
 		files = append(files, l.Draft.Path)
 	}
 	return files
-}
-
-// settle sets the folders and the address of a launch: a socket in its folder if the build supports that, or else a port. The folder is
-// also the working directory, where engines look for libraries and modules: nobody else can have put any there.
-func (p *Process) settle(l *Launch, b Build) error {
-	var err error
-	if l.Folder, err = p.host.folders.make(); err != nil {
-		p.log.Warn("the engine's folder can't be created, so it listens on a port, and runs in this server's folder", "error", err)
-	}
-	if l.isConfined() && b.mayUseGPU() && p.host.Cache != "" && os.MkdirAll(p.host.Cache, 0o700) == nil {
-		l.Cache = p.host.Cache
-	}
-	if b.Sockets && l.Folder != "" {
-		l.Socket = filepath.Join(l.Folder, socketName)
-		return nil
-	}
-	l.Port, err = p.host.Port()
-	return err
 }
 
 func (l *Launch) address() string {
@@ -163,8 +147,10 @@ func (f *folders) close() {
 	}
 }
 
-// removeFolders removes the folders that a crash has left in a journal.
-func removeFolders(journal string) {
+// EndLeftovers kills the engines that a crashed server with this journal left behind, removes their folders, and returns when
+// they are gone. No other server may be using the journal.
+func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
+	engines.EndLeftovers(ctx, journal, log)
 	left, _ := os.ReadDir(journal)
 	for _, entry := range left {
 		path := filepath.Join(journal, entry.Name())

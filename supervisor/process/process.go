@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,14 @@ func NewProcess(host *Host, gen uint64, program Program, spec *schedule.Spec, lo
 func (p *Process) Run(l Launch) {
 	err := p.execute(l)
 	from, why := p.life.gone()
-	end := p.kindOfEnd(from, err)
+	end := Ended
+	switch {
+	case from >= Failing: // it was killed by us
+	case wasKilled(err) && oomKills() > p.oomKills.Load():
+		end = OutOfMemory
+	case wasEndedByOthers(err):
+		end = Killed
+	}
 	ended := schedule.Exited{Gen: p.gen, Reason: cmp.Or(why, err.Error())}
 	if from == Stopping {
 		ended.Reason = cmp.Or(why, "it was told to stop")
@@ -213,7 +221,16 @@ func (p *Process) prepare(l *Launch) (Build, Cmd, error) {
 			return Build{}, Cmd{}, err
 		}
 	}
-	if err := p.settle(l, build); err != nil {
+	// The folder is also the working directory, where engines look for libraries and modules: nobody else can have put any there.
+	if l.Folder, err = p.host.folders.make(); err != nil {
+		p.log.Warn("the engine's folder can't be created, so it listens on a port, and runs in this server's folder", "error", err)
+	}
+	if l.isConfined() && build.mayUseGPU() && p.host.Cache != "" && os.MkdirAll(p.host.Cache, 0o700) == nil {
+		l.Cache = p.host.Cache
+	}
+	if build.Sockets && l.Folder != "" {
+		l.Socket = filepath.Join(l.Folder, socketName)
+	} else if l.Port, err = p.host.Port(); err != nil {
 		return Build{}, Cmd{}, err
 	}
 	l.APIKey = rand.Text()

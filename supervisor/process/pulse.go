@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -94,8 +95,7 @@ func (u *pulse) begin(ctx context.Context, lease uint64, bodyBytes int64) *excha
 	return x
 }
 
-// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, check, probe, hasComputed,
-// healthPath and get.
+// waitsFor must be called with the lock held, as must all methods below except isAlone, check, probe, hasComputed, healthPath and get.
 func (u *pulse) waitsFor(x *exchange, now time.Time) {
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
 		u.since = u.since.Add(now.Sub(u.paused))
@@ -126,20 +126,6 @@ func (u *pulse) hasBroken(lease uint64) bool {
 	return false
 }
 
-// forget removes a lease's exchanges. Since the process is alive, none of them made it exit.
-func (u *pulse) forget(lease uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ctx.Err() != nil {
-		return
-	}
-	for x := range u.exchanges {
-		if x.lease == lease {
-			delete(u.exchanges, x)
-		}
-	}
-}
-
 // isAlone reports whether no other lease's request can have made the process exit.
 func (u *pulse) isAlone(lease uint64) bool {
 	u.mu.Lock()
@@ -157,35 +143,26 @@ func (u *pulse) progress(now time.Time) {
 	u.since = now
 }
 
-// moves reports whether a piece of an answer shows progress. A comment does so only if it reports that of the prompt: an engine
-// sends others even if its main loop hangs.
+// moves reports whether a piece of an answer shows progress, and learns the pace of prompt evaluation from what it reports. A comment shows
+// progress only if it reports that of the prompt: an engine sends others even if its main loop hangs.
 func (u *pulse) moves(x *exchange, piece []byte) bool {
-	if piece[0] == ':' {
-		pacer, ok := u.engine.(Pacer)
-		if !ok {
-			return false
-		}
-		if pace, ok := pacer.Pace(piece); !ok || pace.Tokens <= x.pace.Tokens {
-			return false
-		}
-	}
-	u.measure(x, piece)
-	return true
-}
-
-// measure learns the pace of prompt evaluation from the progress that an answer reports.
-func (u *pulse) measure(x *exchange, piece []byte) {
-	if x.paced || len(piece) == 1 {
-		return
+	isComment, isUsed := piece[0] == ':', !x.paced && len(piece) > 1
+	if !isComment && !isUsed {
+		return true
 	}
 	var pace Pace
 	pacer, ok := u.engine.(Pacer)
 	if ok {
 		pace, ok = pacer.Pace(piece)
 	}
-	if !ok {
+	switch {
+	case isComment && (!ok || pace.Tokens <= x.pace.Tokens):
+		return false
+	case !isUsed:
+		return true
+	case !ok:
 		x.paced = true
-		return
+		return true
 	}
 	tokens, took := pace.Tokens-x.pace.Tokens, pace.Time-x.pace.Time
 	if tokens >= paceTokens && took > 0 {
@@ -194,6 +171,7 @@ func (u *pulse) measure(x *exchange, piece []byte) {
 	if tokens >= paceTokens || x.pace == (Pace{}) {
 		x.pace = pace
 	}
+	return true
 }
 
 func (u *pulse) every() time.Duration { return min(probeEvery, u.stall()/4) }
@@ -254,7 +232,10 @@ func (u *pulse) check() {
 	seen := u.probe(used)
 	u.mu.Lock()
 	u.armed = u.ctx.Err() != nil
-	u.starve(time.Now(), used.Waited)
+	if u.starved += used.Waited - u.waited; u.since.After(u.sampled) {
+		u.starved = 0
+	}
+	u.sampled, u.waited = time.Now(), used.Waited
 	reason := u.judge(seen)
 	if reason == "" && (u.waiting > 0 || u.left) {
 		u.arm(every)
@@ -263,14 +244,6 @@ func (u *pulse) check() {
 	if reason != "" && u.ctx.Err() == nil {
 		u.condemn(reason)
 	}
-}
-
-// starve counts for how long the engine has waited for a processor since the last progress.
-func (u *pulse) starve(now time.Time, waited time.Duration) {
-	if u.starved += waited - u.waited; u.since.After(u.sampled) {
-		u.starved = 0
-	}
-	u.sampled, u.waited = now, waited
 }
 
 // excused returns which part of a silence is due to other programs, which leave the engine no processor. On a machine that has far too much
@@ -294,7 +267,9 @@ func (u *pulse) judge(seen activity) string {
 		if seen.work.Busy == 0 || (gotOn && seen.work.Busy <= len(u.exchanges)) {
 			u.left = false
 		}
-		if u.isStuckOutside(seen.work, now) {
+		if !u.hasStray() || seen.work.Busy >= len(u.exchanges) {
+			u.strayed = time.Time{}
+		} else if u.strayed = cmp.Or(u.strayed, now); now.Sub(u.strayed) >= u.every() { // at first it may be on its way to the loop
 			return fmt.Sprintf("a request made no progress for %s before it reached the model", u.stall())
 		}
 	} else if !seen.frozen && !seen.pending {
@@ -325,19 +300,6 @@ func (u *pulse) hasStray() bool {
 	return false
 }
 
-// isStuckOutside reports whether a request hangs outside the engine's main loop while the loop makes progress. A request that
-// is seen there once may just be on its way to the loop.
-func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
-	if !u.hasStray() || work.Busy >= len(u.exchanges) {
-		u.strayed = time.Time{}
-		return false
-	}
-	if u.strayed.IsZero() {
-		u.strayed = now
-	}
-	return now.Sub(u.strayed) >= u.every()
-}
-
 func (u *pulse) patience(seen activity) time.Duration {
 	stall, least := u.stall(), leastPatience
 	if u.left {
@@ -349,7 +311,14 @@ func (u *pulse) patience(seen activity) time.Duration {
 	if !seen.known && !seen.pending {
 		return stall
 	}
-	tokens := min(u.batch, u.mostTokens())
+	tokens := 0
+	if u.left {
+		tokens = u.leftTokens
+	}
+	for x := range u.exchanges {
+		tokens += x.tokens
+	}
+	tokens = min(tokens, u.batch)
 	if seen.known {
 		tokens = min(tokens, seen.work.Tokens)
 	}
@@ -361,15 +330,4 @@ func (u *pulse) patience(seen activity) time.Duration {
 	}
 	expected := max(u.slowest, time.Duration(tokens)*u.token)
 	return min(max(least, patienceFactor*expected), stall)
-}
-
-func (u *pulse) mostTokens() int {
-	most := 0
-	if u.left {
-		most = u.leftTokens
-	}
-	for x := range u.exchanges {
-		most += x.tokens
-	}
-	return most
 }

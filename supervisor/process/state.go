@@ -303,17 +303,3 @@ func describeExit(err error) error {
 		return fmt.Errorf("the engine ended: %w", err)
 	}
 }
-
-// kindOfEnd returns how a process exited from a state. err is that of its exit.
-func (p *Process) kindOfEnd(from State, err error) LossKind {
-	switch {
-	case from >= Failing: // then it was killed by us
-		return Ended
-	case wasKilled(err) && oomKills() > p.oomKills.Load():
-		return OutOfMemory
-	case wasEndedByOthers(err):
-		return Killed
-	default:
-		return Ended
-	}
-}

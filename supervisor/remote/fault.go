@@ -40,12 +40,25 @@ func (s *Server) withoutURL(err error) error {
 
 // explained says what an error of the network means; empty: it says so itself.
 func explained(err error) string {
-	if why := explainedTLS(err); why != "" {
-		return why
-	}
-	var dns *net.DNSError
-	var op *net.OpError
+	var (
+		otherName x509.HostnameError
+		unknown   x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		noTLS     tls.RecordHeaderError
+		dns       *net.DNSError
+		op        *net.OpError
+	)
 	switch {
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &noTLS):
+		return "it doesn't speak TLS: its URL must begin with http://, or have another port"
+	case errors.As(err, &otherName):
+		return "its certificate is for another name than the one in its URL: use that name, or the option tls_pin"
+	case errors.As(err, &unknown):
+		return "its certificate is from an authority that isn't known here: give the option tls_ca or tls_pin"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate has expired, or isn't valid yet"
+	case errors.As(err, &invalid):
+		return "its certificate isn't valid"
 	case errors.As(err, &dns):
 		return "its host name can't be resolved"
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
@@ -64,30 +77,6 @@ func explained(err error) string {
 		return "the header of its answer is too long"
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		return "it doesn't speak HTTP: the address may be that of another program"
-	default:
-		return ""
-	}
-}
-
-// explainedTLS says what an error of TLS means, and what to do; empty: it is none.
-func explainedTLS(err error) string {
-	var (
-		otherName x509.HostnameError
-		unknown   x509.UnknownAuthorityError
-		invalid   x509.CertificateInvalidError
-		noTLS     tls.RecordHeaderError
-	)
-	switch {
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &noTLS):
-		return "it doesn't speak TLS: its URL must begin with http://, or have another port"
-	case errors.As(err, &otherName):
-		return "its certificate is for another name than the one in its URL: use that name, or the option tls_pin"
-	case errors.As(err, &unknown):
-		return "its certificate is from an authority that isn't known here: give the option tls_ca or tls_pin"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "its certificate has expired, or isn't valid yet"
-	case errors.As(err, &invalid):
-		return "its certificate isn't valid"
 	default:
 		return ""
 	}

@@ -74,18 +74,14 @@ func (c *Config) describe(m *Model) {
 	m.IsRemote = true
 }
 
+// takes reports whether a model is used. Its key must be a path without dots as its parts, which people can read.
 func (c *Config) takes(m *Model) bool {
-	return isKey(m.Key) && (len(c.Models) == 0 || fits(c.Models, m.Key))
-}
-
-// isKey reports whether a model may have a name: a path without dots as its parts, which people can read.
-func isKey(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
+	for part := range strings.SplitSeq(m.Key, "/") {
 		if part == "" || part == "." || part == ".." {
 			return false
 		}
 	}
-	return len(name) <= 256 && printable(name) == name
+	return len(m.Key) <= 256 && printable(m.Key) == m.Key && (len(c.Models) == 0 || fits(c.Models, m.Key))
 }
 
 // printable returns a text without what a terminal may obey, and not too long.

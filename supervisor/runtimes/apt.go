@@ -300,7 +300,9 @@ func parseSourcesList(text string) []aptSource {
 func debianOwn(sources []aptSource) []aptSource {
 	var certain, possible []aptSource
 	for _, source := range sources {
-		if !source.mayBeDebian() {
+		if len(source.uris) == 0 || strings.HasPrefix(source.uris[0], "cdrom:") ||
+			!slices.ContainsFunc(source.suites, func(suite string) bool { return slices.Contains(debianSuites, suite) }) ||
+			!slices.Contains(source.components, "main") {
 			continue
 		}
 		possible = append(possible, source)
@@ -313,12 +315,6 @@ func debianOwn(sources []aptSource) []aptSource {
 		return certain
 	}
 	return possible
-}
-
-func (source aptSource) mayBeDebian() bool {
-	isSuite := func(suite string) bool { return slices.Contains(debianSuites, suite) }
-	return len(source.uris) > 0 && !strings.HasPrefix(source.uris[0], "cdrom:") &&
-		slices.ContainsFunc(source.suites, isSuite) && slices.Contains(source.components, "main")
 }
 
 // inSuite returns a deb822 stanza for components of another suite of the same archive.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 )
@@ -24,9 +26,12 @@ type staged struct {
 
 // releaseGetter gets llama.cpp, from the official release or from the distribution's packages.
 func (s *Store) releaseGetter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
-	tag, err := normalVersion(o.Version)
-	if err != nil {
-		return nil, err
+	tag := strings.ToLower(strings.TrimSpace(o.Version))
+	if _, err := strconv.ParseUint(tag, 10, 64); err == nil {
+		tag = "b" + tag
+	}
+	if tag != "" && !buildTag.MatchString(tag) && !versionTag.MatchString(tag) {
+		return nil, fmt.Errorf("%q is not a version of llama.cpp: give a build like b11669 or a release like v0.7.0", o.Version)
 	}
 	if o.Index != "" {
 		return nil, errors.New("llama.cpp isn't a Python package: give the address of a mirror of its releases, not of a package index")

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,18 +48,6 @@ type asset struct {
 	size      int64
 }
 
-// normalVersion converts a version given by a user into a tag.
-func normalVersion(version string) (string, error) {
-	tag := strings.ToLower(strings.TrimSpace(version))
-	if regexp.MustCompile(`^\d+$`).MatchString(tag) {
-		tag = "b" + tag
-	}
-	if tag != "" && !buildTag.MatchString(tag) && !versionTag.MatchString(tag) {
-		return "", fmt.Errorf("%q is not a version of llama.cpp: give a build like b11669 or a release like v0.7.0", version)
-	}
-	return tag, nil
-}
-
 // findRelease returns the release with a tag; an empty tag is the latest release.
 func (c *remote) findRelease(ctx context.Context, tag string) (release, error) {
 	found, err := c.askRelease(ctx, tag)
@@ -91,10 +80,6 @@ func (c *remote) askRelease(ctx context.Context, tag string) (release, error) {
 		}
 		return release{}, err
 	}
-	return parseRelease(text)
-}
-
-func parseRelease(text []byte) (release, error) {
 	if !gjson.ValidBytes(text) {
 		return release{}, errors.New("the list of the release's files is not JSON")
 	}
@@ -232,7 +217,13 @@ func (r release) buildsFor(goos, goarch string) []build {
 		switch {
 		case b.variant == variantCUDA:
 			b.toolkit, _ = parseDotted(match[3])
-			b.libraries = r.librariesFor(system, match[3], arch)
+			i := slices.IndexFunc(r.assets, func(a asset) bool {
+				of := cudaLibraries.FindStringSubmatch(a.name)
+				return of != nil && of[1] == system && of[2] == match[3] && of[3] == arch
+			})
+			if i >= 0 {
+				b.libraries = &r.assets[i]
+			}
 		case b.variant == "" && goos == "darwin" && goarch == "arm64":
 			b.variant = variantMetal // the only macOS build for Apple silicon uses the GPU
 		case b.variant == "":
@@ -241,16 +232,6 @@ func (r release) buildsFor(goos, goarch string) []build {
 		builds = append(builds, b)
 	}
 	return builds
-}
-
-func (r release) librariesFor(system, toolkit, arch string) *asset {
-	for i, a := range r.assets {
-		match := cudaLibraries.FindStringSubmatch(a.name)
-		if match != nil && match[1] == system && match[2] == toolkit && match[3] == arch {
-			return &r.assets[i]
-		}
-	}
-	return nil
 }
 
 // choose returns the builds to try, best first; only one if a variant was requested.
@@ -273,7 +254,10 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 			return nil, &wishError{fmt.Sprintf("release %s has no variant %q for %s/%s; it has: %s",
 				r.tag, want, h.os, h.arch, strings.Join(names, ", "))}
 		}
-		return []build{h.pick(byVariant[want])}, nil
+		if best, ok := cmp.Or(h.nvidia, &nvidia{}).pickCUDA(byVariant[want]); ok && want == variantCUDA {
+			return []build{best}, nil
+		}
+		return byVariant[want][:1], nil
 	}
 	var chosen []build
 	for _, variant := range h.preference() {
@@ -294,20 +278,6 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 			r.tag, strings.Join(names, ", "))}
 	}
 	return chosen, nil
-}
-
-// pick chooses among the builds of the requested variant.
-func (h hardware) pick(builds []build) build {
-	gpu := h.nvidia
-	if gpu == nil {
-		gpu = &nvidia{}
-	}
-	if builds[0].variant == variantCUDA {
-		if best, ok := gpu.pickCUDA(builds); ok {
-			return best
-		}
-	}
-	return builds[0]
 }
 
 // pickCUDA chooses among builds for different CUDA versions: the newest that the driver supports, or else one of the driver's

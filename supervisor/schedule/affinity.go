@@ -32,11 +32,6 @@ func (c *choice) node(in *Instance) string {
 	return c.self
 }
 
-// isNeedless reports whether another node isn't asked to load the waiter's model, since that is needless, or done here.
-func (c *choice) isNeedless(in *Instance) bool {
-	return in.isPeer() && in.isUnloaded() && (c.settled || c.here && rank(c.self, c.key) > rank(in.Spec.Remote.Name, c.key))
-}
-
 // lookAround notes whether the waiter's model has to be loaded on a further node, and whether this one would do that if it ranked first.
 func (c *choice) lookAround(st *State) {
 	w := c.waiter
@@ -65,22 +60,6 @@ func (c *choice) lookAround(st *State) {
 	if c.here {
 		if _, err := (&planner{st: st}).plans(w.Spec, w.Context); err != nil {
 			c.here = false
-		}
-	}
-}
-
-// countCrowd counts the requests that wait for each model.
-func (st *State) countCrowd() {
-	if st.Limits.Node == "" {
-		return
-	}
-	if st.crowd == nil {
-		st.crowd = map[string]int{}
-	}
-	clear(st.crowd)
-	for _, w := range st.Waiters {
-		if !w.gone && w.Kind == WaitSlots {
-			st.crowd[w.Key]++
 		}
 	}
 }

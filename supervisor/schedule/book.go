@@ -185,8 +185,10 @@ func (st *State) Loans(in *Instance, waiter uint64) (loans []Loan) {
 		}
 		_, l.Cached = in.book.displaced.recalled(&s.holds, s.borrower.Prompt)
 		if st.saves(in) && s.isWorthSaving(st.Limits.SaveTokens) {
-			unsaved := s.holds.State
-			l.Unsaved, l.IsMoved = &unsaved, s.holds.isSavedBefore(s.borrower.Prompt)
+			// What is displaced can't be saved any more. A conversation is saved before if it continues an earlier request, since there may
+			// be many single ones, and has grown by half since it was saved: each save writes all of it.
+			c, unsaved := &s.holds, s.holds.State
+			l.Unsaved, l.IsMoved = &unsaved, c.goesOn && c.isDisplacedBy(s.borrower.Prompt) && 2*(c.Tokens-c.saved) >= c.saved
 		}
 		loans = append(loans, l)
 	}

@@ -49,7 +49,9 @@ func (c *choice) has(in *Instance) bool {
 		return in == c.named
 	}
 	w := c.waiter
-	if in.IsRemote() && (w.Kind != WaitSlots || c.isNeedless(in) || !w.admits(in)) {
+	// Another node isn't asked to load the model if that is needless, or done here.
+	isNeedless := in.isPeer() && in.isUnloaded() && (c.settled || c.here && rank(c.self, c.key) > rank(in.Spec.Remote.Name, c.key))
+	if in.IsRemote() && (w.Kind != WaitSlots || isNeedless || w.Here || slices.Contains(w.Tried, in.Gen)) {
 		return false
 	}
 	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)

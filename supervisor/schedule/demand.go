@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
@@ -42,11 +41,6 @@ type Route struct {
 type Retention struct {
 	TTL       time.Duration // 0: unlimited
 	OnlyOwned bool          // only if the owner of the request has loaded it
-}
-
-// admits reports whether an instance is where the request may be served.
-func (r *Route) admits(in *Instance) bool {
-	return !in.IsRemote() || !r.Here && !slices.Contains(r.Tried, in.Gen)
 }
 
 // ContextNeed estimates how many tokens of context a request needs. Only the engine can count a prompt's tokens, so these

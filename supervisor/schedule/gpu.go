@@ -241,17 +241,6 @@ func (st *State) yielding() (oldest *Instance) {
 	return oldest
 }
 
-// yield unloads the idle models that make room for other programs now.
-func (s *stepper) yield() {
-	for {
-		in := s.st.yielding()
-		if in == nil || s.now.Before(in.LastUsed.Add(yieldAfter)) {
-			return
-		}
-		s.leave(in, ForOthers)
-	}
-}
-
 // tryWhole loads an instance again whose engine doesn't find the room for all of the model that the estimate promised, if other
 // models on its GPUs can leave first. The second attempt stays as it is.
 func (Signalled) tryWhole(s *stepper, in *Instance) {

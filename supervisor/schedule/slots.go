@@ -135,13 +135,6 @@ func (s *slotState) isWorthSaving(least int) bool {
 		(c.saved == 0 || c.Tokens-c.saved >= saveGain)
 }
 
-// isSavedBefore reports whether a conversation is saved before a prompt takes its slot: what has left a slot can't be saved any more. It
-// must continue an earlier request, since there may be many single ones, and have grown by half since it was saved: each save writes
-// all of it.
-func (c *content) isSavedBefore(prompt prefix.Chain) bool {
-	return c.goesOn && c.isDisplacedBy(prompt) && 2*(c.Tokens-c.saved) >= c.saved
-}
-
 func (b *slotBook) worthSaving(least int) []int {
 	var ids []int
 	for id := range b.slots {
@@ -181,18 +174,6 @@ func (b *slotBook) saving() int {
 func (s *stepper) save(in *Instance, slot int, leaving bool) {
 	in.book.slots[slot].saving = true
 	s.do(Save{in.Gen, slot, leaving})
-}
-
-// saveAll begins to save the slots of an instance that leaves. Those of leases that have not been returned aren't saved.
-func (s *stepper) saveAll(in *Instance) {
-	if s.st.saves(in) {
-		for _, id := range in.book.worthSaving(s.st.Limits.SaveTokens) {
-			s.save(in, id, true)
-		}
-	}
-	if in.book.saving() > 0 {
-		in.SaveBy = s.now.Add(SaveWithin)
-	}
 }
 
 // savesAt returns when a slot of an idle instance is saved; zero: never, or not before something else happens.

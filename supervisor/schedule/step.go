@@ -85,7 +85,9 @@ func (s *stepper) serveAll() {
 		s.markWanted()
 	}
 	s.evictOverBudget()
-	s.yield()
+	for in := s.st.yielding(); in != nil && !s.now.Before(in.LastUsed.Add(yieldAfter)); in = s.st.yielding() {
+		s.leave(in, ForOthers)
+	}
 	if at := s.st.samplesAt(); !at.IsZero() && !s.now.Before(at) {
 		s.sample(false)
 	}
@@ -111,7 +113,14 @@ func changesChoices(e Effect) bool {
 
 // markWanted sets wanted for the instances that can serve a waiter, and clears promised and awaited.
 func (s *stepper) markWanted() {
-	s.st.countCrowd()
+	if s.st.Limits.Node != "" {
+		s.st.crowd = map[string]int{}
+		for _, w := range s.st.Waiters {
+			if !w.gone && w.Kind == WaitSlots {
+				s.st.crowd[w.Key]++
+			}
+		}
+	}
 	for _, in := range s.st.Instances {
 		in.promised, in.awaited, in.wanted = false, false, false
 	}
@@ -155,8 +164,13 @@ func (s *stepper) leaveNow(in *Instance) {
 	if in.InUse > 0 && in.Leaving != ForClosing {
 		return
 	}
-	if in.SaveBy.IsZero() {
-		s.saveAll(in)
+	if in.SaveBy.IsZero() && s.st.saves(in) {
+		for _, id := range in.book.worthSaving(s.st.Limits.SaveTokens) { // not those of leases that have not been returned
+			s.save(in, id, true)
+		}
+	}
+	if in.SaveBy.IsZero() && in.book.saving() > 0 {
+		in.SaveBy = s.now.Add(SaveWithin)
 	}
 	if in.book.saving() == 0 || !s.now.Before(in.SaveBy) {
 		s.stop(in, in.Leaving)
