@@ -155,6 +155,44 @@ func TestPageChat_Branches(t *testing.T) {
 	tab.Click("button", "New chat")
 	tab.WaitText("Ask a model")
 	tab.Wait("the address names no conversation", `location.hash === "#/chat"`)
+	tab.continued(s)
+}
+
+// continued cuts an answer, has the model go on with it, edits it and asks another model.
+func (c chatTab) continued(s *harness.Server) {
+	c.T.Helper()
+	c.tuned(func() {
+		c.Choose("Thinking", "off")
+		c.Fill("Longest answer", "3")
+	})
+	cut := c.asked(capital, 1)
+	c.WaitText("Cut short by the limit of tokens.")
+	c.tuned(func() { c.Fill("Longest answer", "") })
+	c.Do(chromedp.Reload())
+	c.Click("button", "Continue")
+	c.Wait("the answer is whole", fmt.Sprintf(`document.querySelector(".turn .md")?.innerText.trim() === %q && !document.body.innerText.includes("1 / 2")`, franceIs))
+	if n := c.stored(s).Get("responses.#").Int(); n != 1 || !strings.HasPrefix(franceIs, cut) {
+		c.T.Errorf("%d responses are stored, and %q was continued", n, cut)
+	}
+	c.Do(chromedp.Reload())
+	c.Wait("there are figures", `/tokens\/s.*first token after.*\d+ % of context/s.test(document.querySelector(".figures")?.innerText)`)
+
+	before := c.stored(s).Get("id").Str
+	c.Click("button", "Edit answer")
+	c.Fill("Edit the answer", "It is Lyon.")
+	c.Click("button", "Save in a new branch")
+	c.WaitText("2 / 2")
+	c.Wait("the branch has an address", fmt.Sprintf(`!location.hash.includes(%q)`, before))
+	c.Do(chromedp.Reload())
+	c.WaitText("It is Lyon.")
+	c.Click("button", "Ask another model")
+	c.Has("heading", "Ask another model")
+	c.Fill("Search", harness.Model)
+	c.Press("Enter")
+	c.WaitText("2 / 2")
+	if got := c.answer(1); got != franceIs {
+		c.T.Errorf("%q", got)
+	}
 }
 
 // TestPageChat_Settings checks that what is chosen reaches the server.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cut, failed, isRunning, newAnswer, partsOf, step } from "../src/chat/answer.ts";
+import { cut, cutText, failed, isRunning, newAnswer, outputOf, partsOf, step } from "../src/chat/answer.ts";
 
 const event = (type, data = {}) => ({ id: "", event: type, data: JSON.stringify({ type, ...data }) });
 const after = (...events) => events.reduce(step, newAnswer("req"));
@@ -142,4 +142,18 @@ test("data of unexpected kinds is no harm", () => {
 		partsOf([null, 1, {}, { type: "message" }, { type: "tool_call" }]).map((p) => p.kind),
 		["message", "call"],
 	);
+});
+
+test("an answer that was cut goes on from its text, unless tools were called", () => {
+	const message = { kind: "message", text: "The ca", done: true };
+	const thought = { kind: "reasoning", text: "Hm", done: true };
+	const call = { kind: "call", tool: "f", server: "mcp/x", arguments: { a: 1 }, status: "done", output: "[]", done: true };
+	const of = (changes) => cutText({ ...newAnswer(), phase: "stopped", parts: [thought, message], ...changes });
+	assert.equal(of({}), "The ca");
+	assert.equal(of({ phase: "done", status: "incomplete" }), "The ca");
+	assert.equal(of({ phase: "done" }), "");
+	assert.equal(of({ parts: [thought] }), "");
+	assert.equal(of({ parts: [call, message] }), "");
+	const failed = { ...call, server: "y", status: "failed", output: "x" };
+	assert.deepEqual(partsOf(outputOf([thought, call, failed, message])), [thought, call, failed, message]);
 });

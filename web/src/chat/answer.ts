@@ -18,6 +18,7 @@ export interface Stats {
 	tokens_per_second: number;
 	time_to_first_token_seconds: number;
 	model_load_time_seconds?: number;
+	context_length?: number;
 }
 
 export interface TextPart {
@@ -53,7 +54,7 @@ export interface Answer {
 	cachedTokens: number | null;
 	queueSeconds: number | null;
 	requestId: string;
-	status: string; // of a stored answer: completed, incomplete, failed…
+	status: string; // of a stored answer, or one that a limit has cut: completed, incomplete, failed…
 }
 
 export function newAnswer(requestId = ""): Answer {
@@ -144,7 +145,26 @@ function ended(a: Answer, result: Record<string, unknown>): Answer {
 		instance: text(result.model_instance_id) || a.instance,
 		responseId: text(result.response_id),
 		stats: (object(result.stats) as Stats | undefined) ?? null,
+		status: text(result.status) || a.status,
 	};
+}
+
+/** Returns the text with which an answer that was cut goes on; empty: it is whole, or can't go on. What tools have said can't be said again. */
+export function cutText(a: Answer): string {
+	const last = a.parts.at(-1);
+	const isCut = a.phase === "stopped" || a.status === "incomplete";
+	return isCut && last?.kind === "message" && a.parts.every((p) => p.kind === "reasoning" || p === last) ? last.text : "";
+}
+
+/** Returns parts as the output of a response: partsOf the other way round. */
+export function outputOf(parts: Part[]): unknown[] {
+	return parts.map((p) => {
+		if (p.kind !== "call") return { type: p.kind, content: p.text };
+		const provider = p.server.startsWith("mcp/") ? { type: "plugin", plugin_id: p.server } : { type: "ephemeral_mcp", server_label: p.server };
+		const from = p.server ? { provider_info: provider } : {};
+		if (p.output !== undefined) return { type: "tool_call", tool: p.tool, arguments: p.arguments, output: p.output, ...(p.status === "failed" && { is_error: true }), ...from };
+		return { type: "invalid_tool_call", reason: p.reason ?? "", metadata: { type: "invalid_arguments", tool_name: p.tool, arguments: p.arguments, ...from } };
+	});
 }
 
 /** Reports whether an error is one after which the answer goes on. */

@@ -1,4 +1,4 @@
-import { formatDuration, formatNumber, formatRate } from "../core/format";
+import { formatDuration, formatNumber, formatPercent, formatRate } from "../core/format";
 import { href } from "../core/router";
 import { Progress } from "../ui/Meter";
 import { Badge } from "../ui/states";
@@ -21,6 +21,7 @@ export function AnswerView({ answer }: { answer: Answer }) {
 			{answer.phase === "done" && answer.parts.length === 0 && <p class="muted">The model answered with nothing.</p>}
 			{answer.phase === "failed" && answer.failures.length === 0 && <p class="muted">The answer failed before it was complete.</p>}
 			{answer.phase === "stopped" && <p class="muted">Stopped{answer.status === "cancelled" ? " by the server" : ""}.</p>}
+			{answer.phase === "done" && answer.status === "incomplete" && <p class="muted">Cut short by the limit of tokens.</p>}
 		</div>
 	);
 }
@@ -131,7 +132,17 @@ export function Figures({ answer }: { answer: Answer }) {
 			{facts.map((f) => (
 				<span key={f}>{f}</span>
 			))}
+			{stats.context_length ? <ContextUsed used={Math.min(stats.input_tokens + stats.total_output_tokens, stats.context_length)} length={stats.context_length} /> : null}
 			{answer.requestId && <a href={href("requests", "", { id: answer.requestId })}>Request</a>}
 		</p>
+	);
+}
+
+function ContextUsed({ used, length }: { used: number; length: number }) {
+	const text = `${formatNumber(used)} of ${formatNumber(length)} tokens of context`;
+	return (
+		<span class="context-used" title={text}>
+			<progress aria-label={text} max={length} value={used} /> {used > 0 && used < length / 100 ? "<1 %" : formatPercent(used / length)} of context
+		</span>
 	);
 }

@@ -1,12 +1,13 @@
 // The chat that the page holds. It goes on while other views are shown.
 
-import { call, get, segment } from "../core/http";
+import { call, get, post, segment } from "../core/http";
 import { inBrowser } from "../core/keep";
 import { currentView, replace } from "../core/router";
 import { session } from "../core/session";
 import { Store } from "../core/store";
+import type { Conversation } from "../core/types";
 import { announce } from "../ui/toast";
-import { isRunning, newAnswer } from "./answer";
+import { cutText, isRunning, newAnswer, outputOf } from "./answer";
 import type { Answer } from "./answer";
 import { clearDraft, draft, edit, isEmpty, keepAsked } from "./draft";
 import { withFiles } from "./files";
@@ -101,8 +102,16 @@ export function askDraft(): void {
 	void ask(question, path(chat.value.tree).at(-1)?.id ?? "");
 }
 
-/** Asks a question again, perhaps another one, as a new branch. */
-export function askAgain(turn: Turn, question = turn.question): void {
+/** How a question is asked again. */
+interface Again {
+	question?: Question;
+	model?: string;
+	/** With what the answer begins. */
+	prefill?: string;
+}
+
+/** Asks a question again, perhaps another one or another model, as a new branch. */
+export function askAgain(turn: Turn, again: Again = {}): void {
 	if (chat.value.running) return;
 	// A turn that failed isn't worth a branch.
 	const { phase, parts, responseId } = turn.answer;
@@ -110,7 +119,35 @@ export function askAgain(turn: Turn, question = turn.question): void {
 		change({ tree: without(chat.value.tree, turn.id) });
 		if (responseId) void call("DELETE", "/api/v1/responses/" + segment(responseId)).catch(() => undefined); // then it stays
 	}
-	void ask(question, turn.parent);
+	void ask(again.question ?? turn.question, turn.parent, again);
+}
+
+/** Has the model go on with an answer that was cut. The whole one takes its place. */
+export async function goOn(turn: Turn): Promise<void> {
+	const prefill = cutText(turn.answer);
+	if (chat.value.running || !prefill) return;
+	const { phase, responseId } = await ask(turn.question, turn.parent, { prefill, model: turn.model });
+	if (phase !== "done" || !responseId || branches(chat.value.tree).has(turn.id) || !chat.value.tree.turns.has(turn.id)) return;
+	change({ tree: without(chat.value.tree, turn.id) });
+	await call("DELETE", "/api/v1/responses/" + segment(turn.answer.responseId)).catch(() => undefined); // then it stays
+}
+
+/** Stores an answer with another text, as a new branch. */
+export async function saveAnswer(turn: Turn, text: string): Promise<void> {
+	const { tree } = chat.value;
+	const parts = [...turn.answer.parts.filter((p) => p.kind !== "message"), { kind: "message" as const, text, done: true }];
+	const previous = continues(tree, turn.parent);
+	const response = {
+		...(previous && { previous_response_id: previous }),
+		...(turn.systemPrompt !== undefined && { system_prompt: turn.systemPrompt }),
+		model: turn.model,
+		input: inputOf(turn.question),
+		output: outputOf(parts),
+	};
+	const stored = await post<Conversation>("/api/v1/conversations", { responses: [response] });
+	const id = stored.last_response_id;
+	const answer: Answer = { ...newAnswer(), phase: "done", parts, responseId: id, instance: turn.answer.instance, status: "completed" };
+	show(withTurn(chat.value.tree, { ...turn, id, answer }));
 }
 
 /** Asks a question in a new conversation, of which it is the first. */
@@ -135,14 +172,15 @@ function leave(): void {
 	live = null;
 }
 
-async function ask(question: Question, parent: string): Promise<void> {
-	const turn: Turn = { id: "turn-" + ++lastTurn, parent, question, answer: newAnswer(randomId()), model: chat.value.model };
-	const body = requestOf(question, parent, turn);
+async function ask(question: Question, parent: string, { model = chat.value.model, prefill }: Again = {}): Promise<Answer> {
+	const turn: Turn = { id: "turn-" + ++lastTurn, parent, question, answer: newAnswer(randomId()), model };
+	const body = { ...requestOf(question, parent, turn), ...(prefill && { prefill }) };
 	change({ tree: withTurn(chat.value.tree, turn) });
 	keepAsked(question);
 	const answer = await makeAnswer(turn, options.value.isStored, (l) => l.ask(body));
 	if (answer.phase !== "failed" || answer.responseId) keepAsked(null);
 	if (answer.phase !== "stopped") void addFigures(turn.id, answer.requestId);
+	return answer;
 }
 
 /** Shows the answer of a turn as it is made, until it has ended or another conversation is shown. */
@@ -175,16 +213,10 @@ function show(tree: Tree): void {
 }
 
 function requestOf(question: Question, parent: string, turn: Turn): Record<string, unknown> {
-	const { tree, model } = chat.value;
+	const { tree } = chat.value;
 	const o = options.value;
-	const body: Record<string, unknown> = { model, ...fieldsOf(o), stream: true };
-	body["input"] =
-		question.images.length === 0
-			? question.text
-			: [
-					...(question.text ? [{ type: "message", content: question.text }] : []),
-					...question.images.map((url) => ({ type: "image", data_url: url })),
-				];
+	const body: Record<string, unknown> = { model: turn.model, ...fieldsOf(o), stream: true };
+	body["input"] = question.images.length === 0 ? question.text : inputOf(question);
 	const previous = continues(tree, parent);
 	if (previous) body["previous_response_id"] = previous;
 	if (o.systemPrompt !== systemPromptOf(tree, parent)) {
@@ -192,6 +224,10 @@ function requestOf(question: Question, parent: string, turn: Turn): Record<strin
 		turn.systemPrompt = o.systemPrompt; // the turn isn't shown with it
 	}
 	return body;
+}
+
+function inputOf({ text, images }: Question): unknown[] {
+	return [...(text || images.length === 0 ? [{ type: "message", content: text }] : []), ...images.map((url) => ({ type: "image", data_url: url }))];
 }
 
 /** The code of the error of an answer that can't be continued, because the server doesn't have it for this token. */

@@ -2,7 +2,7 @@
 
 import { inTab } from "../core/keep";
 import { Store } from "../core/store";
-import type { Question } from "./tree";
+import type { Question, Turn } from "./tree";
 
 const none: Question = { text: "", images: [] };
 
@@ -15,8 +15,11 @@ inTab.set("chat.asked", null);
 /** Keeps a question until it is answered. */
 export const keepAsked = (q: Question | null): void => keep("chat.asked", q);
 
-/** A question of the conversation that is being changed. */
-export const edit = new Store<{ turn: string; text: string } | null>(null);
+/** A question or an answer of the conversation that is being changed. */
+export const edit = new Store<{ turn: string; of: "question" | "answer"; text: string } | null>(null);
+
+/** The turn whose question another model is to be asked. */
+export const otherModelFor = new Store<Turn | null>(null);
 
 export const clearDraft = (): void => draft.set(none);
 

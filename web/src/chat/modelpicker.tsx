@@ -19,19 +19,21 @@ export function ModelPicker({ models, value, onChoose }: { models: readonly Mode
 				<span>{value || "Choose a model"}</span>
 				<Icon name="down" />
 			</button>
-			{isOpen && <Choice models={models} value={value} onChoose={onChoose} onClose={() => setOpen(false)} />}
+			{isOpen && <ModelChoice title="Choose a model" models={models} value={value} onChoose={onChoose} onClose={() => setOpen(false)} />}
 		</>
 	);
 }
 
 interface ChoiceProps {
+	title: string;
 	models: readonly Model[];
 	value: string;
 	onChoose: (model: string) => void;
 	onClose: () => void;
 }
 
-function Choice({ models, value, onChoose, onClose }: ChoiceProps) {
+/** Asks for a model. */
+export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceProps) {
 	const [query, setQuery] = useState("");
 	const words = query.toLowerCase().split(/\s+/);
 	const fitting = models.filter((m) => words.every((w) => textOf(m).includes(w))).sort((a, b) => rank(a) - rank(b) || a.key.localeCompare(b.key));
@@ -41,7 +43,7 @@ function Choice({ models, value, onChoose, onClose }: ChoiceProps) {
 	};
 	const typed = query.trim();
 	return (
-		<Dialog title="Choose a model" wide onClose={onClose} onSubmit={() => (fitting[0] || typed) && choose(fitting[0]?.key ?? typed)}>
+		<Dialog title={title} wide onClose={onClose} onSubmit={() => (fitting[0] || typed) && choose(fitting[0]?.key ?? typed)}>
 			<TextField label="Search" type="search" placeholder="Name, quantization, vision, tools, thinking" value={query} onInput={setQuery} hint="Enter takes the first one" />
 			<ul class="model-choices" aria-label="Models">
 				{fitting.slice(0, mostShown).map((m) => (

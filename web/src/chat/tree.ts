@@ -2,6 +2,7 @@
 
 import { isRunning, newAnswer, partsOf } from "./answer";
 import type { Answer } from "./answer";
+import type { components } from "../schema";
 import type { TextFile } from "./files";
 
 export interface Question {
@@ -106,7 +107,7 @@ export interface StoredResponse {
 	system_prompt?: string;
 	input: unknown[];
 	output: unknown[];
-	usage?: { input_tokens?: number; cached_input_tokens?: number; output_tokens?: number; reasoning_output_tokens?: number };
+	usage?: components["schemas"]["StoredUsage"];
 }
 
 /** Returns a stored conversation. The newest branch is shown. */
@@ -146,8 +147,9 @@ export function answerOf(r: StoredResponse): Answer {
 					input_tokens: r.usage.input_tokens ?? 0,
 					total_output_tokens: r.usage.output_tokens ?? 0,
 					reasoning_output_tokens: r.usage.reasoning_output_tokens ?? 0,
-					tokens_per_second: 0,
-					time_to_first_token_seconds: 0,
+					tokens_per_second: r.usage.tokens_per_second ?? 0,
+					time_to_first_token_seconds: r.usage.time_to_first_token_seconds ?? 0,
+					context_length: r.usage.context_length,
 				}
 			: null,
 	};

@@ -1,15 +1,17 @@
 import { memo } from "preact/compat";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { messageOf } from "../core/http";
 import { href } from "../core/router";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
 import { Copy } from "../ui/Copy";
 import { focusMain } from "../ui/focus";
-import { isRunning } from "./answer";
+import { toast } from "../ui/toast";
+import { cutText, isRunning } from "./answer";
 import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
-import { askAgain, askAnew, chat, lostConversation, showBranch, whyLost } from "./chat";
-import { edit } from "./draft";
+import { askAgain, askAnew, chat, goOn, lostConversation, saveAnswer, showBranch, whyLost } from "./chat";
+import { edit, otherModelFor } from "./draft";
 import { splitFiles } from "./files";
 import { Plain } from "./markdown";
 import type { Turn } from "./tree";
@@ -27,7 +29,7 @@ interface Props {
 /** A question with its answer. */
 export const TurnView = memo(function TurnView({ turn, place, position, size, siblings, isReadOnly, isBusy }: Props) {
 	const editing = useStore(edit);
-	const isEditing = editing?.turn === turn.id;
+	const edited = editing?.turn === turn.id ? editing.of : null;
 	const wait = isBusy ? "Wait until the answer is complete, or stop it." : null;
 	return (
 		<li class="turn" data-key={place} aria-posinset={position} aria-setsize={size}>
@@ -39,8 +41,8 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 						))}
 					</div>
 				)}
-				{isEditing ? <Editor turn={turn} wait={wait} /> : <Asked text={turn.question.text} />}
-				{!isEditing && (
+				{edited === "question" ? <Editor turn={turn} wait={wait} /> : <Asked text={turn.question.text} />}
+				{edited !== "question" && (
 					<div class="turn-actions">
 						<Branches turn={turn} siblings={siblings.split(" ")} />
 						<Copy text={turn.question.text} label="Copy question" />
@@ -52,7 +54,7 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 								class="edit-question"
 								label="Edit question"
 								disabledFor={wait}
-								onClick={() => edit.set({ turn: turn.id, text: turn.question.text })}
+								onClick={() => edit.set({ turn: turn.id, of: "question", text: turn.question.text })}
 							/>
 						)}
 					</div>
@@ -60,24 +62,51 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 			</article>
 			<article key={turn.id} class="reply" aria-label={`Answer of ${turn.answer.instance || turn.model}`}>
 				<p class="reply-model muted">{turn.answer.instance || turn.model}</p>
-				<AnswerView answer={turn.answer} />
+				{edited === "answer" ? <Editor turn={turn} wait={wait} /> : <AnswerView answer={turn.answer} />}
 				{turn.answer.failures.map((f, i) => (
 					<FailureNote key={i} failure={f} turn={turn} isReadOnly={isReadOnly} />
 				))}
-				{!isRunning(turn.answer) && (
-					<>
-						{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don't know of it.</p>}
-						<div class="turn-actions">
-							<Figures answer={turn.answer} />
-							{textOf(turn) && <Copy text={() => textOf(turn)} label="Copy answer" />}
-							{!isReadOnly && <Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />}
-						</div>
-					</>
-				)}
+				{!isRunning(turn.answer) && edited !== "answer" && <Actions turn={turn} wait={wait} isReadOnly={isReadOnly} />}
 			</article>
 		</li>
 	);
 });
+
+/** What can be done with an answer that has ended. */
+function Actions({ turn, wait, isReadOnly }: { turn: Turn; wait: string | null; isReadOnly: boolean }) {
+	const text = textOf(turn);
+	return (
+		<>
+			{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don't know of it.</p>}
+			<div class="turn-actions">
+				<Figures answer={turn.answer} />
+				{text && <Copy text={() => textOf(turn)} label="Copy answer" />}
+				{!isReadOnly && (
+					<>
+						{text && turn.answer.responseId && (
+							<Button
+								kind="quiet"
+								small
+								icon="edit"
+								class="edit-answer"
+								label="Edit answer"
+								disabledFor={wait}
+								onClick={() => edit.set({ turn: turn.id, of: "answer", text })}
+							/>
+						)}
+						<Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />
+						<Button kind="quiet" small icon="models" label="Ask another model" disabledFor={wait} onClick={() => otherModelFor.set(turn)} />
+						{cutText(turn.answer) && turn.answer.responseId && (
+							<Button small icon="play" disabledFor={wait} onClick={() => (focusMain(), void goOn(turn))}>
+								Continue
+							</Button>
+						)}
+					</>
+				)}
+			</div>
+		</>
+	);
+}
 
 /** A question's text, with its files folded. */
 const Asked = memo(function Asked({ text: all }: { text: string }) {
@@ -139,7 +168,7 @@ function Branches({ turn, siblings }: { turn: Turn; siblings: string[] }) {
 	);
 }
 
-/** Changes a question, and asks it in a new branch. */
+/** Changes a question, and asks it in a new branch; or an answer, which is kept in one. */
 function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 	const editing = useStore(edit);
 	const area = useRef<HTMLTextAreaElement>(null);
@@ -148,39 +177,42 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 		area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
 	}, []);
 	const text = editing?.text ?? "";
+	const of = editing?.of ?? "question";
 	const cancel = () => {
 		const item = area.current?.closest("li");
 		edit.set(null);
-		requestAnimationFrame(() => item?.querySelector<HTMLElement>(".edit-question")?.focus());
+		requestAnimationFrame(() => item?.querySelector<HTMLElement>(".edit-" + of)?.focus());
 	};
-	const isEmpty = text.trim() === "" && turn.question.images.length === 0;
-	const ask = () => {
-		if (wait || isEmpty) return;
+	const isEmpty = text.trim() === "" && (of === "answer" || turn.question.images.length === 0);
+	const refusal = wait ?? (isEmpty ? `Type ${of === "answer" ? "an answer" : "a question"} first.` : null);
+	const leave = (then: () => unknown) => {
+		if (refusal) return;
 		edit.set(null);
 		focusMain();
-		askAgain(turn, { ...turn.question, text });
+		return then();
 	};
+	const submit = () => leave(() => (of === "answer" ? saveAnswer(turn, text).catch((e) => toast(messageOf(e), "error")) : askAgain(turn, { question: { ...turn.question, text } })));
 	return (
 		<form
 			class="editor"
 			onSubmit={(e) => {
 				e.preventDefault();
-				ask();
+				submit();
 			}}
 		>
 			<textarea
 				ref={area}
-				aria-label="Edit the question"
+				aria-label={`Edit the ${of}`}
 				value={text}
-				rows={3}
-				onInput={(e) => edit.set({ turn: turn.id, text: e.currentTarget.value })}
+				rows={of === "answer" ? 8 : 3}
+				onInput={(e) => edit.set({ turn: turn.id, of, text: e.currentTarget.value })}
 				onKeyDown={(e) => {
 					if (e.key === "Escape") {
 						e.stopPropagation();
 						cancel();
-					} else if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
+					} else if (e.key === "Enter" && !e.isComposing && (of === "question" ? !e.shiftKey : e.ctrlKey || e.metaKey)) {
 						e.preventDefault();
-						ask();
+						submit();
 					}
 				}}
 			/>
@@ -188,8 +220,13 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 				<Button small onClick={cancel}>
 					Cancel
 				</Button>
-				<Button small kind="primary" type="submit" disabledFor={wait ?? (isEmpty ? "Type a question first." : null)}>
-					Ask in a new branch
+				{of === "answer" && (
+					<Button small icon="play" disabledFor={refusal} onClick={() => leave(() => askAgain(turn, { prefill: text }))}>
+						Have the model go on
+					</Button>
+				)}
+				<Button small kind="primary" type="submit" disabledFor={refusal}>
+					{of === "answer" ? "Save in a new branch" : "Ask in a new branch"}
 				</Button>
 			</div>
 		</form>

@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import { chat, newChat, openConversation, setModel, stop, type Chat } from "../chat/chat";
+import { askAgain, chat, newChat, openConversation, setModel, stop, type Chat } from "../chat/chat";
 import { Composer } from "../chat/composer";
 import { asJSON, asMarkdown, save } from "../chat/export";
 import { changeOptions, numberNames, options, type Options } from "../chat/options";
-import { edit } from "../chat/draft";
+import { edit, otherModelFor } from "../chat/draft";
 import { KeyHelp, useKeys } from "../chat/keys";
-import { ModelPicker } from "../chat/modelpicker";
+import { ModelChoice, ModelPicker } from "../chat/modelpicker";
 import { ChatSettings } from "../chat/settings";
 import { Sidebar } from "../chat/sidebar";
 import { path } from "../chat/tree";
@@ -29,6 +29,7 @@ export function ChatView({ rest }: { rest: string }) {
 	const [isSettingUp, setSettingUp] = useState(false);
 	const [isListing, setListing] = useState(false);
 	const [isHelping, setHelping] = useState(false);
+	const other = useStore(otherModelFor);
 	const isWide = useMedia("(min-width: 1100px)");
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
 	const model = all.find((m) => isCalled(m, state.model));
@@ -48,7 +49,7 @@ export function ChatView({ rest }: { rest: string }) {
 		editLast: () => {
 			const last = shownTurns.at(-1);
 			if (!last || state.running || state.isReadOnly) return false;
-			edit.set({ turn: last.id, text: last.question.text });
+			edit.set({ turn: last.id, of: "question", text: last.question.text });
 			return true;
 		},
 		help: () => (setHelping(true), true),
@@ -95,6 +96,7 @@ export function ChatView({ rest }: { rest: string }) {
 			</div>
 			{isSettingUp && <ChatSettings model={model} onClose={() => setSettingUp(false)} />}
 			{isHelping && <KeyHelp onClose={() => setHelping(false)} />}
+			{other && <ModelChoice title="Ask another model" models={all} value={other.model} onChoose={(name) => askAgain(other, { model: name })} onClose={() => otherModelFor.set(null)} />}
 			{isListing && !isWide && (
 				<Dialog title="Conversations" onClose={() => setListing(false)}>
 					<Sidebar onLeave={() => setListing(false)} />
