@@ -14,8 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// given returns what the model is given of the content of a result: its texts, its images if the model takes them, and of all else
-// what it is.
+// given returns what the model is given of a result: its texts, its images if the model takes them, and of all else what it is.
 func (b *Toolbox) given(content json.RawMessage) []translate.Part {
 	var w givenWriter
 	gjson.ParseBytes(content).ForEach(func(_, block gjson.Result) bool {
@@ -72,7 +71,9 @@ func (b *Toolbox) block(w *givenWriter, block gjson.Result) {
 
 // blob adds base64 of anything: an image if it is one and the model takes them, whatever type its server says it has, and else what it is.
 func (b *Toolbox) blob(w *givenWriter, what, mimeType, data string) {
-	isImage := what == "image" || isPicture(data)
+	const enough = 32
+	head, _ := base64.StdEncoding.AppendDecode(nil, []byte(data[:min(len(data), enough)])) // up to what is no base64
+	isImage := what == "image" || picture.HasMagic(head)
 	if mimeType != "" {
 		what += " of type " + mimeType
 	}
@@ -88,13 +89,6 @@ func (b *Toolbox) blob(w *givenWriter, what, mimeType, data string) {
 	}
 	w.flush()
 	w.parts = append(w.parts, translate.Part{Image: image})
-}
-
-// isPicture reports whether base64 begins like that of an image.
-func isPicture(data string) bool {
-	const enough = 32
-	head, _ := base64.StdEncoding.AppendDecode(nil, []byte(data[:min(len(data), enough)])) // up to what is no base64
-	return picture.HasMagic(head)
 }
 
 // leastGiven is how many tokens of a text the model is given at least.
@@ -129,8 +123,7 @@ func (t givenTexts) tokens() (sum int) {
 	return sum
 }
 
-// cut cuts the longest of the texts to one length, by which all together have at most a number of tokens, and reports whether there are any
-// that are longer. It leaves at least [leastGiven] of each.
+// cut cuts the longest texts to one length, of at least [leastGiven] each, so that all have about most tokens. It reports whether any was.
 func (t givenTexts) cut(most int) (some bool) {
 	lengths := make([]int, len(t))
 	for i := range t {
@@ -161,9 +154,8 @@ func (t *givenText) cut(most int) bool {
 	return true
 }
 
-// measured estimates the number of tokens of the longest beginning of a text that has at most so many, and returns its length in bytes. It
-// knows no vocabulary: in usual ones, a word with the space before it is a token or two, and what forms no words, such as digits or
-// base64, has as many tokens as characters.
+// measured estimates the tokens of the longest beginning of a text that has at most so many, and returns its bytes. It knows no vocabulary:
+// usually, a word with the space before it is a token or two, and what forms no words, such as base64, one for each character.
 func measured(text string, most int) (tokens, size int) {
 	const (
 		piece    = 6  // letters of a word for each token

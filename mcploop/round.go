@@ -53,13 +53,16 @@ func (r *Round) Begin() {
 	r.calls, r.finish, r.space, r.inText, r.made = nil, "", "", false, r.before
 }
 
-// Take takes an event of the engine's answer, and passes on what follows from it. The calls of the model get the providers of
-// their tools, and those that can't be made become invalid calls.
+// Take takes an event of the engine's answer, and passes on what follows from it. Calls that can't be made become invalid calls.
 func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 	if r.tools.IsEmpty() {
-		if !r.isLast || !isOfCall(ev) { // a call can't be made any more
-			emit(ev)
+		switch ev.(type) {
+		case translate.CallStart, translate.CallArgs, translate.CallDone:
+			if r.isLast { // a call can't be made any more
+				return
+			}
 		}
+		emit(ev)
 		return
 	}
 	switch ev := ev.(type) {
@@ -92,15 +95,6 @@ func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 		}
 	}
 	emit(ev)
-}
-
-func isOfCall(ev translate.Event) bool {
-	switch ev.(type) {
-	case translate.CallStart, translate.CallArgs, translate.CallDone:
-		return true
-	default:
-		return false
-	}
 }
 
 // say passes a text on. Space before a call is no message: many models write some.

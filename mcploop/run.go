@@ -63,8 +63,7 @@ func Run(ctx context.Context, engine Engine, conversation []translate.Item, tool
 	}
 }
 
-// answer has the model answer. As long as the conversation is longer than the context, the results of calls are cut to half of what they
-// are.
+// answer has the model answer. As long as the conversation is longer than the context, the results of calls are cut by half.
 func (r *Round) answer(ctx context.Context, engine Engine, results givenTexts) error {
 	for {
 		r.Begin()

@@ -171,30 +171,22 @@ func prefixed(o *offer, isTaken func(string) bool) string {
 	return name
 }
 
-// AddFunctions adds tools that the client calls by itself: such a call is passed on, and ends the loop. A tool of a server that has
-// the same name is offered by the name with its server's label.
+// AddFunctions adds tools that the client calls by itself, which ends the loop. A server's tool of the same name gets its label in front.
 func (b *Toolbox) AddFunctions(functions []request.Tool) {
 	for _, function := range functions {
 		if taken := b.byName[function.Name]; taken != nil && taken.source != nil {
-			b.rename(function.Name, prefixed(taken, func(name string) bool {
+			name := prefixed(taken, func(name string) bool {
 				return b.byName[name] != nil || slices.ContainsFunc(functions, func(f request.Tool) bool { return f.Name == name })
-			}))
+			})
+			b.byName[name] = taken
+			tool := &b.tools[slices.IndexFunc(b.tools, func(t request.Tool) bool { return t.Name == function.Name })]
+			renamed := request.NewTool(name, taken.Description, gjson.ParseBytes(taken.Schema), name, new(schema.Work))
+			renamed.Server, renamed.Bare = tool.Server, tool.Bare
+			*tool = renamed
 		}
 		b.tools = append(b.tools, function)
 		b.byName[function.Name] = &offer{Tool: Tool{Name: function.Name}}
 	}
-}
-
-// rename offers a server's tool by another name.
-func (b *Toolbox) rename(from, to string) {
-	o := b.byName[from]
-	delete(b.byName, from)
-	b.byName[to] = o
-	i := slices.IndexFunc(b.tools, func(t request.Tool) bool { return t.Name == from })
-	// The schema was checked under the other name.
-	tool := request.NewTool(to, o.Description, gjson.ParseBytes(o.Schema), to, new(schema.Work))
-	tool.Server, tool.Bare = b.tools[i].Server, b.tools[i].Bare
-	b.tools[i] = tool
 }
 
 // Lists returns the tools that are offered of each server.
@@ -250,8 +242,7 @@ func listed(names []string) string {
 	}
 }
 
-// call calls a tool. If the server fails, call returns the failure, and a result that tells the model of it. It returns neither if
-// the context ends.
+// call calls a tool. If the server fails, it returns the failure, and a result that tells the model of it; neither if the context ends.
 func (o *offer) call(ctx context.Context, args []byte) (Result, *translate.Error) {
 	result, err := o.source.Server.Call(ctx, o.Name, args)
 	if err == nil {
@@ -272,8 +263,7 @@ const (
 	maxArgumentValues = 20_000
 )
 
-// refuse returns why a call with these arguments can't be made; empty if it can. What the model reads of it is meant to help it
-// to correct the call.
+// refuse returns why a call with these arguments can't be made, for the model, so that it can correct it; empty if it can.
 func (o *offer) refuse(args []byte) string {
 	if len(args) > maxArgumentBytes {
 		return fmt.Sprintf("The arguments have %d bytes; at most %d are allowed.", len(args), maxArgumentBytes)

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// notPublic are the networks that belong to no server on the Internet, or that lead to other networks. Some of them are within
-// others; they are listed as the registries of special addresses list them.
+// notPublic are the networks that belong to no server on the Internet, as the registries of special addresses list them.
 var notPublic = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
@@ -102,8 +101,7 @@ func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(n
 // hosts are the hosts that may have any address.
 type hosts []host
 
-// allow reports whether a URL's host is listed. A name must be listed as such: an address that is listed doesn't allow the names
-// that resolve to it.
+// allow reports whether a URL's host is listed. An address that is listed doesn't allow the names that resolve to it.
 func (h hosts) allow(u *url.URL) bool {
 	name, port := plainName(u.Hostname()), portOf(u)
 	addr, err := netip.ParseAddr(name)
@@ -155,8 +153,7 @@ func checkHeaders(headers map[string]string) error {
 	return nil
 }
 
-// configHeaders returns the headers of an entry of mcp.json. Accept and Content-Type are left out: examples on the web have them,
-// and the protocol sets them anyway.
+// configHeaders returns the headers of an entry of mcp.json. Accept and Content-Type, which examples on the web have, are left out.
 func configHeaders(headers map[string]string) (map[string]string, error) {
 	kept := make(map[string]string, len(headers))
 	for name, value := range headers {

@@ -13,8 +13,7 @@ import (
 const (
 	// maxMessage is the longest message. Images are the longest in practice; few are longer than a megabyte.
 	maxMessage = 4 << 20
-	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each call. Most of it is
-	// skipped, not kept: the budget ends what would never end.
+	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each. Most of it is skipped.
 	idleBudget = 64 << 20
 	callBudget = 128 << 20
 	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.

@@ -63,8 +63,7 @@ func (c *connector) connect(ctx context.Context, t target) (conn, error) {
 	return l, nil
 }
 
-// overHTTP tries the handshake over streamable HTTP, which nearly all servers know, then the older transport and the newest
-// protocol, which has no handshake.
+// overHTTP tries streamable HTTP, which nearly all servers know, then the older transport and the newest protocol, without a handshake.
 func (c *connector) overHTTP(ctx context.Context, t target) (*link, error) {
 	limit, cancel := context.WithTimeoutCause(ctx, c.handshake, &timeoutError{c.handshake})
 	defer cancel()

@@ -90,14 +90,6 @@ var (
 	errStarve    = errors.New("it doesn't read what is sent to it")
 )
 
-// isSpecific reports whether an error says more than a response's status does.
-func isSpecific(err error) bool {
-	if errors.Is(err, transport.ErrSessionTerminated) {
-		return true
-	}
-	return is[*notPublicError](err) || is[*originError](err) || is[*protocolError](err) || is[*timeoutError](err)
-}
-
 func is[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok

@@ -10,9 +10,8 @@ import (
 // maxField is the longest line of an event that isn't data.
 const maxField = 4 << 10
 
-// eventBody is a response's body that is a stream of events. It writes each event anew with one line of data: whoever reads them
-// puts lines together in time that grows with the square of their number. The line breaks in a JSON message are between its
-// tokens, so spaces take their place.
+// eventBody is a response's body that is a stream of events. It gives each event one line of data, since its reader joins lines in
+// quadratic time: the line breaks in a JSON message are between its tokens, so spaces take their place.
 type eventBody struct {
 	source io.ReadCloser
 	in     *bufio.Reader

@@ -46,8 +46,7 @@ type Config struct {
 // ID is the entry's name in kebab case, which identifies it as well as its label does.
 func (c Config) ID() string { return kebab(c.Label) }
 
-// Read returns the entries of mcp.json, sorted by label; none if there is no file. It fails if the file as a whole can't be
-// read. What is wrong with a single entry is in its Err.
+// Read returns the entries of mcp.json, sorted by label; none if there is no file. What is wrong with a single entry is in its Err.
 func Read(path string) ([]Config, error) {
 	content, err := boundedfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {

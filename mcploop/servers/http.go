@@ -25,8 +25,7 @@ const (
 	maxConns = 256
 )
 
-// road is the way to one server over HTTP. It lets no request leave the server's origin and adds the server's headers to all of
-// them, and it bounds what comes back.
+// road is the way to one server. It lets no request leave the server's origin, adds the server's headers, and bounds what comes back.
 type road struct {
 	base    *http.Transport
 	origin  string

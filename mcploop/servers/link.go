@@ -156,8 +156,7 @@ func (l *link) do(ctx context.Context, n *note, request func(context.Context) er
 	return n.why(err)
 }
 
-// doubt ends the connection to a program that doesn't answer at all, so that it is started again. One that answers is busy with
-// the call, or has ignored that it was canceled.
+// doubt ends the connection to a program that doesn't even answer a ping, so that it is started again.
 func (l *link) doubt() {
 	if l.patience == 0 || !l.pinging.CompareAndSwap(false, true) {
 		return
@@ -240,7 +239,8 @@ func (n *note) why(err error) error {
 		return n.failure
 	case n.refusal != nil:
 		return &refusedError{Code: n.refusal.Code, Message: n.refusal.Message}
-	case isSpecific(err):
+	case errors.Is(err, transport.ErrSessionTerminated), is[*notPublicError](err), is[*originError](err), is[*protocolError](err),
+		is[*timeoutError](err): // it says more than a response's status does
 		return err
 	case n.status != 0:
 		return &statusError{n.status, err}
@@ -272,7 +272,13 @@ func send(ctx context.Context, request transport.JSONRPCRequest,
 	case string(mcp.MethodToolsList):
 		parsable.Result, n.tools, err = parsableList(response.Result)
 	case string(mcp.MethodToolsCall):
-		parsable.Result, err = parsableResult(response.Result)
+		var kind struct {
+			Type mcp.ResultType `json:"resultType"`
+		}
+		if json.Unmarshal(response.Result, &kind) == nil && kind.Type == mcp.ResultTypeInputRequired {
+			return nil, errInput
+		}
+		parsable.Result = json.RawMessage(`{"content":[]}`)
 	}
 	if err != nil {
 		return nil, err
@@ -294,16 +300,6 @@ func parsableList(raw json.RawMessage) (json.RawMessage, map[string]bool, error)
 	}
 	result, err := json.Marshal(parsable)
 	return result, namesOf(parsable.Tools), err
-}
-
-func parsableResult(raw json.RawMessage) (json.RawMessage, error) {
-	var kind struct {
-		Type mcp.ResultType `json:"resultType"`
-	}
-	if json.Unmarshal(raw, &kind) == nil && kind.Type == mcp.ResultTypeInputRequired {
-		return nil, errInput
-	}
-	return json.RawMessage(`{"content":[]}`), nil
 }
 
 // The transports embed the library's, since it finds out by type assertions what a transport can do.

@@ -116,8 +116,7 @@ func (p *Pool) Close() {
 	p.running.Wait()
 }
 
-// Set changes the settings. Connections to servers named by URL are made anew if other hosts are allowed now; until then those
-// who have them keep them.
+// Set changes the settings. Connections to servers named by URL are made again if other hosts are allowed, once nobody uses them.
 func (p *Pool) Set(s Settings) {
 	if s.CallTimeout <= 0 {
 		s.CallTimeout = defaultCallTimeout
@@ -163,13 +162,9 @@ func (p *Pool) privateHosts() hosts {
 // Plugins returns the entries of mcp.json, as [Read] does.
 func (p *Pool) Plugins() ([]Config, error) {
 	configs, changed, err := p.file.read()
-	if changed && err == nil {
-		p.retireChanged(configs)
+	if !changed || err != nil {
+		return configs, err
 	}
-	return configs, err
-}
-
-func (p *Pool) retireChanged(configs []Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.outcomes) // they may be of other entries
@@ -179,10 +174,10 @@ func (p *Pool) retireChanged(configs []Config) {
 			p.retire(s)
 		}
 	}
+	return configs, nil
 }
 
-// Plugin connects to a server of mcp.json, by its label or its [Config.ID]. The errors are [*UnknownError], [*ConnectionError], and
-// that of ctx.
+// Plugin connects to a server of mcp.json, by its label or [Config.ID]. Errors: [*UnknownError], [*ConnectionError] and that of ctx.
 func (p *Pool) Plugin(ctx context.Context, label string) (*Session, error) {
 	configs, err := p.Plugins()
 	if err != nil {

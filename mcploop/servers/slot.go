@@ -60,8 +60,7 @@ func (s *slot) alive() conn {
 	}
 }
 
-// open returns the slot's connection, and makes one if there is none. It stops waiting when ctx ends, but goes on connecting for
-// the others.
+// open returns the slot's connection, and makes one if there is none. When ctx ends, it goes on connecting for the others.
 func (p *Pool) open(ctx context.Context, s *slot) (conn, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -199,8 +198,7 @@ func (p *Pool) drop(s *slot, why error) {
 	}
 }
 
-// Session is the use of an MCP server by one chat. The connection is shared: many sessions may have the same. One that was lost
-// is made again at the next use.
+// Session is the use of an MCP server by one chat. Many may share a connection. One that was lost is made again at the next use.
 type Session struct {
 	pool   *Pool
 	slot   *slot

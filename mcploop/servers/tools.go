@@ -183,8 +183,7 @@ func namesOf(tools []mcp.Tool) map[string]bool {
 // maxDepth is how deep a result may be nested.
 const maxDepth = 64
 
-// Call calls a tool. A refusal of the server, such as for a name that it doesn't know, is a result that is an error: the model
-// can do better the next time.
+// Call calls a tool. A refusal of the server, such as for an unknown name, is a result: the model can do better the next time.
 func (l *link) Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error) {
 	request := mcp.CallToolRequest{}
 	request.Params.Name = tool
