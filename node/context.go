@@ -45,8 +45,7 @@ func longestOf(instances []supervisor.Info, key, id string) (longest int) {
 	return longest
 }
 
-// contextOfLoad returns the context that a model is loaded with on first use. Unless it may be worked out, it is only the settings' or
-// the default, which memory may be too short for.
+// contextOfLoad returns the context that a model is loaded with on first use. Without mayRead, that is what it gets unless memory is short.
 func (ld *Loads) contextOfLoad(ctx context.Context, m *catalog.Model, mayRead bool) int {
 	if m.IsRemote {
 		return m.MaxContextLength

@@ -111,12 +111,3 @@ func (st *Stores) prune() {
 		st.log.Info("old conversations were removed", "responses", removed)
 	}
 }
-
-func (st *Stores) saveUsage() {
-	if err := st.record.Usage.Save(st.ctx); err != nil && st.ctx.Err() == nil {
-		st.log.Warn("usage can't be saved; saving will be tried again", "error", err)
-	}
-	if err := st.access.Tokens.SaveUse(st.ctx); err != nil && st.ctx.Err() == nil {
-		st.log.Debug("the last use of tokens can't be saved", "error", err)
-	}
-}

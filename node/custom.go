@@ -98,13 +98,6 @@ func (c *customModels) get(name string) (CustomModel, bool) {
 	return m, ok
 }
 
-func (c *customModels) list() []CustomModel {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all, _ := c.read()
-	return sortedByName(all)
-}
-
 func sortedByName(all map[string]CustomModel) []CustomModel {
 	return slices.SortedFunc(maps.Values(all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -120,7 +113,12 @@ func (n *Names) Custom(name string) (CustomModel, bool) {
 }
 
 // AllCustom returns the models that clients have made, sorted by name.
-func (n *Names) AllCustom() []CustomModel { return n.custom.list() }
+func (n *Names) AllCustom() []CustomModel {
+	n.custom.mu.Lock()
+	defer n.custom.mu.Unlock()
+	all, _ := n.custom.read()
+	return sortedByName(all)
+}
 
 // SaveCustom gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are
 // [IDTaken], another [*translate.Error], may's, and the file system's.
@@ -134,8 +132,8 @@ func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before C
 		size += len(field) + len(value)
 	}
 	if size > maxCustomBytes {
-		return translate.Invalid("invalid_value", "", fmt.Sprintf(
-			"The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes))
+		return translate.Invalid("invalid_value", "", fmt.Sprintf("The defaults of %q are larger than %d bytes: shorten the system "+
+			"prompt, or send it with each request.", m.Name, maxCustomBytes))
 	}
 	if _, replaces := n.Custom(m.Name); !replaces {
 		_, err := n.Find(ctx, m.Name)
@@ -152,9 +150,8 @@ func (n *Names) SaveCustom(ctx context.Context, m CustomModel, may func(before C
 				return err
 			}
 		case len(all) >= maxCustomModels:
-			return &translate.Error{
-				Kind: translate.KindConflict, Message: fmt.Sprintf("There are %d names for models, which is the most there can be. Delete some.", len(all)),
-			}
+			return translate.NewError(translate.KindConflict, "", "",
+				fmt.Sprintf("There are %d names for models, which is the most there can be. Delete some.", len(all)))
 		}
 		all[m.Name] = m
 		return nil

@@ -53,8 +53,7 @@ const (
 	leastBodies = 256 << 20 // bytes, on small machines
 )
 
-// MachineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
-// if unknown.
+// MachineMemory returns the memory available to this process, in bytes: the machine's, or its control group's limit; 0: unknown.
 func MachineMemory() int64 {
 	total, _ := machineMemory()
 	return total

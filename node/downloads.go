@@ -64,8 +64,7 @@ func (dl *Downloads) open(s *Settings) {
 	dl.failed.Store(nil)
 }
 
-// formatsNow returns the formats of the models that are worth downloading now: those of the first engine, which a new machine
-// gets first, and those of the others that are installed.
+// formatsNow returns the formats that are worth downloading: those of the first engine, and of the others that are installed.
 func (en *Engines) formatsNow() []catalog.Format {
 	var formats []catalog.Format
 	for i, e := range en.inOrder {
@@ -91,13 +90,11 @@ func (dl *Downloads) Jobs() (*fetch.Jobs, error) {
 	if jobs := dl.jobs.Load(); jobs != nil {
 		return jobs, nil
 	}
+	message := "Nothing can be downloaded before the server has started."
 	if err := dl.failed.Load(); err != nil {
-		return nil, &hub.Error{
-			Kind:    hub.Internal,
-			Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err),
-		}
+		message = fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err)
 	}
-	return nil, &hub.Error{Kind: hub.Internal, Message: "Nothing can be downloaded before the server has started."}
+	return nil, &hub.Error{Kind: hub.Internal, Message: message}
 }
 
 // Key returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
@@ -116,8 +113,7 @@ func (dl *Downloads) Key(ctx context.Context, j fetch.Job) string {
 // HasFolder reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
 func (n *Names) HasFolder(folder string) bool { return n.means(folder) != "" }
 
-// JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
-// the model, and so may not see the download.
+// JobKey returns the key by which an identity may use the model of a download; false: it may not, and so may not see the download.
 func (dl *Downloads) JobKey(ctx context.Context, who *access.Identity, j fetch.Job) (string, bool) {
 	keys := dl.JobKeys(ctx, j)
 	i := slices.IndexFunc(keys, who.MayUse)
@@ -183,8 +179,7 @@ func (dl *Downloads) isHere(ctx context.Context, folder, quantization, file stri
 	return filepath.Dir(m.Path), cmp.Or(quantization, m.Quantization.Name), true
 }
 
-// elsewhere returns another program's folder that already has a repository's files, or "". There the names may have a
-// prefix, as in llama.cpp's cache.
+// elsewhere returns another program's folder that has a repository's files, maybe with a prefix as in llama.cpp's cache, or "".
 func (dl *Downloads) elsewhere(repo string, sizes map[string]int64) string {
 	all, err := dl.catalog.Models(dl.ctx)
 	if err != nil {
@@ -223,9 +218,8 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Remove deletes a model's files from the home's models folder, and returns its key. The name is one that the catalog
-// knows, not an alias. may returns an error if the caller may not use a model. The error is may's, a [*translate.Error], a
-// [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
+// Remove deletes a model's files from the home's models folder, and returns its key. The name isn't an alias. may refuses models. The error
+// is may's, a [*translate.Error], a [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
 func (dl *Downloads) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
 	names := namesOf(name)
 	m, err := dl.catalog.LookupOnly(ctx, names[0], names[1:]...)
@@ -251,10 +245,8 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 	}
 	if err := dl.catalog.Remove(ctx, dl.home.Models(), m); err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return "", &catalog.RemoveError{
-				Key:    m.Key,
-				Reason: fmt.Sprintf("its files may not be deleted by this user (%v); change their folder's rights", err),
-			}
+			reason := fmt.Sprintf("its files may not be deleted by this user (%v); change their folder's rights", err)
+			return "", &catalog.RemoveError{Key: m.Key, Reason: reason}
 		}
 		return "", err
 	}
@@ -264,8 +256,7 @@ func (dl *Downloads) Remove(ctx context.Context, name string, may func(key strin
 	return m.Key, nil
 }
 
-// fetching returns an [*translate.Error] if a running job downloads a wanted model. wanted gets the model's key and the path of
-// each of its files.
+// fetching returns an [*translate.Error] if a running job downloads a wanted model, by its key and the path of a file.
 func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string) bool) error {
 	for _, j := range dl.list() {
 		if j.State != fetch.Downloading {
@@ -280,11 +271,10 @@ func (dl *Downloads) fetching(ctx context.Context, wanted func(key, path string)
 }
 
 func inUse(format string, args ...any) error {
-	return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: fmt.Sprintf(format, args...)}
+	return translate.NewError(translate.KindConflict, "model_in_use", "model", fmt.Sprintf(format, args...))
 }
 
-// Counts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
-// at no disk.
+// Counts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch.
 func (dl *Downloads) Counts() (states map[fetch.State]int, left int64) {
 	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
 	for _, j := range dl.list() {

@@ -95,8 +95,7 @@ func (ld *Loads) apply() {
 	ld.supervisor.Handle(schedule.RestartsConfigured{Specs: restarts})
 }
 
-// renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
-// Spec can't be made.
+// renewed returns the Spec that an instance would be loaded with now; nil: the settings are the same, or it can't be made.
 func (ld *Loads) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
 	from, ok := old.Recipe.(recipe)
 	if !ok || from.settings == s {
@@ -114,8 +113,7 @@ func (ld *Loads) renewed(old *schedule.Spec, s *Settings) *schedule.Spec {
 	return spec
 }
 
-// catchUp applies the settings again if an instance was loaded with older ones: they may have changed just after the load
-// was requested.
+// catchUp applies the settings again if an instance was loaded with older ones: they may have changed during the load.
 func (ld *Loads) catchUp(spec *schedule.Spec) {
 	if from, ok := spec.Recipe.(recipe); ok && from.settings != ld.settings.Load() && ld.ctx.Err() == nil {
 		ld.background.Go(ld.apply)

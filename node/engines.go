@@ -115,8 +115,7 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	return c
 }
 
-// Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it
-// isn't, as far as is known.
+// Lacks returns a function that says why an engine is too old to load a model, for people and without a full stop; "": it isn't.
 func Lacks(e Engine, program process.Program) func(*catalog.Model) string {
 	var knows func(*catalog.Model) string
 	if knower, ok := program.(process.Knower); ok {
@@ -150,9 +149,10 @@ func (en *Engines) Choices(in supervisor.Info) process.Choices {
 }
 
 func (en *Engines) check(s *Settings) error {
+	known := slices.Sorted(maps.Keys(en.byName))
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if en.byName[name] == nil {
-			return fmt.Errorf("engine %s: there is no such engine; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(en.byName)), ", "))
+			return fmt.Errorf("engine %s: there is no such engine; there are: %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -193,8 +193,7 @@ func (e *engine) isSlotted(m *catalog.Model) bool {
 	return pins && m.Type == catalog.TypeLLM
 }
 
-// PromptKey returns the key of the chains by which prompts for a model are told apart. It returns false if nothing depends on
-// them, because the engine chooses the slots.
+// PromptKey returns the key of the chains by which prompts for a model are told apart; false: the engine chooses the slots.
 func (en *Engines) PromptKey(m *catalog.Model) (prefix.Key, bool) {
 	return en.warm.Key(), en.of(m).isSlotted(m)
 }

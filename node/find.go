@@ -292,8 +292,7 @@ func LibraryModel(name string) (id string, ok bool) {
 	return all[i].ID, true
 }
 
-// FindDraft returns the draft model with a name: a drafter beside the model, by its key or the name of its file, a model by any of its
-// names, or another drafter. The errors are those of Find.
+// FindDraft returns the draft model with a name: a drafter beside the model, a model, or another drafter. Errors are those of Find.
 func (n *Names) FindDraft(ctx context.Context, model, name string) (Target, error) {
 	name = n.resolve(name)
 	if found, err := n.catalog.Companion(name, filename.Drafter, model); err == nil && slices.Contains(found.Of, model) {
@@ -342,7 +341,7 @@ func (n *Names) aliases() map[string][]string {
 			aliases[key] = append(aliases[key], ms.Aliases...)
 		}
 	}
-	for _, m := range n.custom.list() {
+	for _, m := range n.AllCustom() {
 		if _, ok := n.Custom(m.Name); ok {
 			key := n.means(m.Model)
 			aliases[key] = append(aliases[key], m.Name)

@@ -23,8 +23,7 @@ const (
 	sweepAge = time.Hour
 )
 
-// DeleteTurn deletes a turn of a conversation; see [store.Store.Delete]. No state of the conversation is kept, since each has the
-// text of all turns.
+// DeleteTurn deletes a turn, see [store.Store.Delete], and all states of its conversation, each of which has the text of all turns.
 func (st *Stores) DeleteTurn(ctx context.Context, t *store.Turn) error {
 	if err := st.Get().Delete(ctx, t.Owner, t.ID); err != nil {
 		return err

@@ -83,9 +83,9 @@ func (ds *Devices) look() {
 			sandbox, es.Readable)}
 		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		if d.lost = lost(&before, &d); len(d.lost) > 0 {
-			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See whether the driver still works "+
-				"(nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, restart the server. %s",
-				e.Name, strings.Join(d.lost, ", "), d.fault))
+			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See "+
+				"whether the driver still works (nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, "+
+				"restart the server. %s", e.Name, strings.Join(d.lost, ", "), d.fault))
 		}
 		if d.fault != "" && d.fault != before.fault {
 			ds.log.Warn(d.fault, "engine", e.Name)
@@ -138,8 +138,7 @@ func (ds *Devices) hasLost() bool {
 	return false
 }
 
-// JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused
-// means that its models are on the processor.
+// JudgeDevices decides about GPUs that an engine sees only without its sandbox, and says what is wrong. refused: it runs on the CPU.
 func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggle, isExposed bool) (fault string, refused bool) {
 	if len(r.Hidden) == 0 {
 		return "", false
@@ -148,9 +147,11 @@ func JudgeDevices(engine string, r *process.DeviceReport, sandbox schedule.Toggl
 	slow := fmt.Sprintf("The engine %s can't use %s in its sandbox, so models run on the processor, many times slower. ", engine, lost)
 	switch {
 	case sandbox == schedule.On:
-		return slow + "Name what its driver needs by sandbox_read in its engine block, or replace `sandbox on` by `sandbox off` there.", true
+		return slow + "Name what its driver needs by sandbox_read in its engine block, or replace `sandbox on` by `sandbox off` " +
+			"there.", true
 	case isExposed:
-		return slow + "It isn't run without the sandbox by itself, since others than the users of this machine are served: to use the GPU, add `sandbox off` to its engine block.", true
+		return slow + "It isn't run without the sandbox by itself, since others than the users of this machine are served: to use the " +
+			"GPU, add `sandbox off` to its engine block.", true
 	default:
 		r.Usable, r.Unconfined = r.Outside, true
 		return fmt.Sprintf("The engine %s can't use %s in its sandbox, so it runs without one. To keep the sandbox, and run models on the "+
@@ -218,9 +219,8 @@ func (ld *Loads) place(ctx context.Context, spec *schedule.Spec, e *engine, ms M
 			if len(names) > 0 {
 				has = strings.Join(names, ", ")
 			}
-			return schedule.Error{Kind: schedule.LoadFailed, Message: fmt.Sprintf(
-				"The model %s could not be loaded: the configuration puts it on the device %s, which the engine %s doesn't find. It has: %s.",
-				spec.Model.Key, name, e.Name, has)}
+			return schedule.Error{Kind: schedule.LoadFailed, Message: fmt.Sprintf("The model %s could not be loaded: the configuration "+
+				"puts it on the device %s, which the engine %s doesn't find. It has: %s.", spec.Model.Key, name, e.Name, has)}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,11 @@ func (n *Node) Health(preloads bool) []Trouble {
 		}
 	}
 	if preloads {
-		found = append(found, n.preloading.troubles()...)
+		n.preloading.mu.Lock()
+		for _, name := range slices.Sorted(maps.Keys(n.preloading.names)) {
+			found = append(found, Trouble{Code: TroublePreloading, Message: "The model " + name + " is being loaded.", Fatal: true})
+		}
+		n.preloading.mu.Unlock()
 	}
 	slices.SortStableFunc(found, func(a, b Trouble) int {
 		if a.Fatal != b.Fatal {
@@ -130,16 +135,6 @@ func (p *preloading) add(name string, loads int) {
 		delete(p.names, name)
 	}
 }
-
-func (p *preloading) troubles() (found []Trouble) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(p.names)) {
-		found = append(found, Trouble{Code: TroublePreloading, Message: "The model " + name + " is being loaded.", Fatal: true})
-	}
-	return found
-}
-
 func (n *Node) lastingTroubles() []Trouble {
 	h := &n.health
 	h.mu.Lock()
@@ -148,16 +143,26 @@ func (n *Node) lastingTroubles() []Trouble {
 		return h.found
 	}
 	h.found = nil
-	for _, check := range []func() *Trouble{n.engineTrouble, n.storeTrouble, n.diskTrouble} {
-		if t := check(); t != nil {
-			h.found = append(h.found, *t)
+	add := func(code, message string) { h.found = append(h.found, Trouble{Code: code, Message: message}) }
+	if why := n.noEngine(); why != nil {
+		add(TroubleNoEngine, "No engine can be started: "+n.HidePaths(why.Error()))
+	}
+	if s := n.Stores.Get(); s != nil {
+		ctx, cancel := context.WithTimeout(n.ctx, pingTimeout)
+		defer cancel()
+		if err := s.Ping(ctx); err != nil && n.ctx.Err() == nil {
+			add(TroubleStore, "The store of conversations and tokens can't be used: "+n.HidePaths(err.Error()))
 		}
+	}
+	if usage, err := disk.Usage(string(n.home)); err == nil && usage.Free < leastFree { // what isn't known sends no clients away
+		add(TroubleDisk, fmt.Sprintf("The disk of the home is full: %s are free.", humanize.Bytes(usage.Free)))
 	}
 	h.at = time.Now()
 	return h.found
 }
 
-func (n *Node) engineTrouble() *Trouble {
+// noEngine returns why the first engine, which is the one to install, can't be started, unless another can.
+func (n *Node) noEngine() error {
 	var why error
 	for _, e := range n.Engines.inOrder {
 		if e.Find == nil {
@@ -167,35 +172,9 @@ func (n *Node) engineTrouble() *Trouble {
 		if err == nil {
 			return nil
 		}
-		if why == nil {
-			why = err // the first engine is the one to install
-		}
+		why = cmp.Or(why, err)
 	}
-	if why == nil {
-		why = errors.New("there is none")
-	}
-	return &Trouble{Code: TroubleNoEngine, Message: "No engine can be started: " + n.HidePaths(why.Error())}
-}
-
-func (n *Node) storeTrouble() *Trouble {
-	s := n.Stores.Get()
-	if s == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, pingTimeout)
-	defer cancel()
-	if err := s.Ping(ctx); err != nil && n.ctx.Err() == nil {
-		return &Trouble{Code: TroubleStore, Message: "The store of conversations and tokens can't be used: " + n.HidePaths(err.Error())}
-	}
-	return nil
-}
-
-func (n *Node) diskTrouble() *Trouble {
-	usage, err := disk.Usage(string(n.home))
-	if err != nil || usage.Free >= leastFree {
-		return nil // what isn't known is no reason to send clients away
-	}
-	return &Trouble{Code: TroubleDisk, Message: fmt.Sprintf("The disk of the home is full: %s are free.", humanize.Bytes(usage.Free))}
+	return cmp.Or(why, errors.New("there is none"))
 }
 
 func (n *Node) load() cluster.Load {

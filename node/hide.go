@@ -8,9 +8,13 @@ import (
 	"strings"
 )
 
-// absolutePath matches a path in a text: the character before it, its folders and its last element. Quotes, brackets and
-// spaces end a path; HidePaths handles our own folders, whose names may contain them, separately.
-var absolutePath = regexp.MustCompile(`(^|[\s"'` + "`" + `(=\[,])((?:[A-Za-z]:)?[/\\](?:[^\s"'` + "`" + `()\[\],;|]*[/\\])?)([^\s"'` + "`" + `()\[\],;|/\\]*)`)
+// endOfPath are the characters that end a path; HidePaths handles our own folders, whose names may contain them, separately.
+const endOfPath = `\s"'` + "`" + `()\[\],;|`
+
+// absolutePath matches a path in a text: the character before it, its folders and its last element.
+var absolutePath = regexp.MustCompile(
+	`(^|[\s"'` + "`" + `(=\[,])((?:[A-Za-z]:)?[/\\](?:[^` + endOfPath + `]*[/\\])?)([^` + endOfPath + `/\\]*)`,
+)
 
 // quotedPath matches a path in quotes, which may contain spaces and brackets.
 var quotedPath = regexp.MustCompile(`(['"])(?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]([^'"/\\\n]*)['"]`)

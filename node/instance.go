@@ -29,8 +29,7 @@ func (d *Demand) Needs(need access.Need) {
 	}
 }
 
-// Outgrown records that an instance refused a prompt as too long for its context. It reports whether the model has an
-// instance with a longer context, which the next Acquire will prefer.
+// Outgrown records that an instance refused a prompt as too long. It reports whether the next Acquire will prefer a longer context.
 func (ld *Loads) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
 	if t.Instance != "" || length == 0 || length < d.Context.Likely && d.outgrown {
@@ -55,8 +54,7 @@ func (ld *Loads) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
 	})
 }
 
-// numbered finds an instance by its number: key:1 is the first instance, whose id is the bare key. The key may be any of
-// the model's names.
+// numbered finds an instance by its number: key:1 is the first, whose id is the bare key, which may be any of the model's names.
 func (n *Names) numbered(name string) (Target, bool) {
 	name = strings.TrimSpace(name)
 	at := strings.LastIndexByte(name, ':')
@@ -106,8 +104,7 @@ func (n *Names) InstanceID(ctx context.Context, name string) string {
 	return name
 }
 
-// Keep sets how long an instance may be idle; 0: unlimited. It has no effect on one that was loaded by hand, is preloaded or pinned:
-// whoever wanted that decides when it is unloaded.
+// Keep sets how long an instance may be idle; 0: unlimited; unless it is wanted by hand, preloaded or pinned.
 func (ld *Loads) Keep(in supervisor.Info, ttl time.Duration) {
 	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
 		return
@@ -147,10 +144,8 @@ func (ld *Loads) respecify(gen uint64, change func(*schedule.Spec)) {
 
 // IDTaken is the error of a load, or of a name for a model, that chooses an identifier which already means something else.
 func IDTaken(id string) error {
-	return &translate.Error{
-		Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier",
-		Message: fmt.Sprintf("The identifier %q is in use: it is the name of a model or of an instance. Choose another.", id),
-	}
+	return translate.NewError(translate.KindConflict, "identifier_in_use", "identifier",
+		fmt.Sprintf("The identifier %q is in use: it is the name of a model or of an instance. Choose another.", id))
 }
 
 // checkID returns an error if an identifier for a new instance of the model with a key is a name of a model, in any case, or the number of
@@ -187,8 +182,7 @@ func (n *Names) isModelName(name string) bool {
 	return false
 }
 
-// identify records an identifier that a load has chosen, so that it goes before the names of models that are added later. It forgets
-// those whose instances are gone.
+// identify records an identifier that a load has chosen, so that it goes before later models' names, and forgets those that are gone.
 func (n *Names) identify(id string) {
 	if id == "" {
 		return
@@ -216,8 +210,8 @@ func (n *Names) isAliasOfAnother(name string, in supervisor.Info) bool {
 func (n *Names) warnTaken() {
 	n.chosen.Range(func(key, _ any) bool {
 		if in, ok := n.instance(key.(string)); ok && n.isAliasOfAnother(in.ID, in) {
-			n.log.Warn("an alias is also the identifier of an instance of another model: requests for it go to the alias's model; unload the instance, or choose another alias",
-				"alias", in.ID, "instance", in.ID, "model", in.Spec.Model.Key)
+			n.log.Warn("an alias is also the identifier of an instance of another model: requests for it go to the alias's model; unload "+
+				"the instance, or choose another alias", "alias", in.ID, "instance", in.ID, "model", in.Spec.Model.Key)
 		}
 		return true
 	})

@@ -69,8 +69,8 @@ func holder(dir home.Dir) string {
 	return ""
 }
 
-// WithStoreOf opens a home's own store, with the home locked, and calls do with it. If another process has locked the home,
-// the error names it.
+// WithStoreOf opens a home's own store, with the home locked, and calls do with it. The errors are those of [Reserve], the store's and
+// do's.
 func WithStoreOf(ctx context.Context, dir home.Dir, do func(*store.Store) error) error {
 	return whileLocked(dir, func() (err error) {
 		s, err := store.Open(ctx, store.Options{Path: dir.Database()})
@@ -82,8 +82,7 @@ func WithStoreOf(ctx context.Context, dir home.Dir, do func(*store.Store) error)
 	})
 }
 
-// WithWarmOf opens a home's saved states of prompts, with the home locked, and calls do with them. The errors are those of
-// [WithStoreOf].
+// WithWarmOf opens a home's saved states of prompts, with the home locked, and calls do with them.
 func WithWarmOf(dir home.Dir, log *slog.Logger, do func(*warm.Store) error) error {
 	return whileLocked(dir, func() error {
 		s, err := warm.Open(dir.Warm(), log)

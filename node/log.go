@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// logSwitch is a log handler that forwards to another one, which may be replaced: the node outlives the configuration whose
-// log it was opened with.
+// logSwitch is a log handler whose target may be replaced: the node outlives the configuration whose log it was opened with.
 type logSwitch struct {
 	to    *atomic.Pointer[slog.Handler]
 	marks []func(slog.Handler) slog.Handler // attributes and groups, in order

@@ -111,8 +111,7 @@ type Demand struct {
 	outgrown bool // an instance has refused the prompt as too long
 }
 
-// Acquire waits for slots of a target. It loads the model first if necessary, and if the settings allow it. The error is
-// one of the supervisor's, one of Find's, the context's, or a [*translate.Error].
+// Acquire waits for slots of a target, which it may have to load. Errors: the supervisor's, Find's, the context's, or a [*translate.Error].
 func (ld *Loads) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
 	want := d.Demand
 	want.Key, want.Instance, want.Draft, want.Hops = t.Model.Key, t.Instance, "", supervisor.Via(ctx)
@@ -194,8 +193,7 @@ type ModelState struct {
 	// Lacks says why the engine can't load it, for people and without a full stop: it is too old. Empty: it can, as far as is known.
 	Lacks string
 
-	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it
-	// was deleted, and an instance of it is left.
+	// IsListed is set if the catalog lists it: the pointer stays the same until the model changes. Else only an instance of it is left.
 	IsListed bool
 	// IsCopy is set if the Model is a copy of the list's: its template has shown another choice of efforts than its file.
 	IsCopy bool
@@ -204,16 +202,7 @@ type ModelState struct {
 // Broken returns the models whose files can't be used, sorted by key, with the reason in Err.
 func (n *Node) Broken(ctx context.Context) ([]catalog.Model, error) {
 	models, err := n.catalog.Models(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var broken []catalog.Model
-	for _, m := range models {
-		if m.Err != nil {
-			broken = append(broken, m)
-		}
-	}
-	return broken, nil
+	return slices.DeleteFunc(slices.Clone(models), func(m catalog.Model) bool { return m.Err == nil }), err
 }
 
 // Companions returns the files that belong to models and are none themselves, sorted by key.

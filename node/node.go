@@ -34,8 +34,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
-// Node is one machine's model server. Each home folder has at most one, in one process. Its methods, and those of its parts, may be called
-// from any goroutine.
+// Node is one machine's model server. Each home has at most one, in one process. All methods may be called from any goroutine.
 type Node struct {
 	Access   *access.Access     // who may use the node, and how much
 	Record   *record.Record     // what the node remembers of its requests, and of what has happened on it
@@ -166,7 +165,14 @@ func (n *Node) begin() {
 	}{
 		{pruneEvery, n.Stores.pruning, n.Stores.prune},
 		{sweepEvery, n.Stores.sweeping, n.Stores.sweep},
-		{saveUsageEvery, nil, n.Stores.saveUsage},
+		{saveUsageEvery, nil, func() {
+			if err := n.Record.Usage.Save(n.ctx); err != nil && n.ctx.Err() == nil {
+				n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
+			}
+			if err := n.Access.Tokens.SaveUse(n.ctx); err != nil && n.ctx.Err() == nil {
+				n.log.Debug("the last use of tokens can't be saved", "error", err)
+			}
+		}},
 		{runs.RenewEvery, nil, func() { n.Runs.Renew(n.ctx) }},
 		{access.RecheckEvery, n.Access.Running.Wake(), func() {
 			if err := n.Access.Running.Recheck(n.ctx); err != nil && n.ctx.Err() == nil {
@@ -197,8 +203,7 @@ func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
 // Home returns the node's home folder.
 func (n *Node) Home() home.Dir { return n.home }
 
-// Push adds the settings of a configuration, under its generation, a number that grows with each configuration. The
-// settings of the highest generation are in effect.
+// Push adds the settings of a configuration under its generation, a growing number. Those of the highest generation are in effect.
 func (n *Node) Push(gen uint64, s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -231,8 +236,7 @@ func (n *Node) push(gen uint64, s Settings) error {
 	return nil
 }
 
-// Pop removes the settings of a configuration. It may be called more than once. When no settings are left, the last ones
-// stay in effect for the requests still in progress.
+// Pop removes the settings of a configuration, if they are there. The last ones stay in effect for requests still in progress.
 func (n *Node) Pop(gen uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,15 +244,13 @@ func (n *Node) Pop(gen uint64) {
 	n.enforce()
 }
 
-// BeginEnd announces that Close will be called once the requests in progress have ended or timed out. The node keeps
-// working until then, and no longer reacts to engines that receive the same termination signal.
+// BeginEnd announces that Close will be called. The node works until then, but doesn't react to engines that get the same signal.
 func (n *Node) BeginEnd() {
 	n.ending.Store(true)
 	n.Cluster.Touch()
 }
 
-// Close stops all runs, engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads
-// resume when the node is opened again.
+// Close stops all that the node does, and unlocks the home, when all processes have ended. Downloads resume at the next start.
 func (n *Node) Close() error {
 	n.Runs.Close()
 	n.cancel()

@@ -43,8 +43,7 @@ func (ld *Loads) LeastTokens(ctx context.Context, t Target, d Demand, bytes int)
 	return (bytes + longest - 1) / longest, limit, nil
 }
 
-// longestContext returns the longest context of the instances that may serve a target, in tokens. It is unknown if an
-// argument overrides the context length of one of them.
+// longestContext returns the longest context of a target's instances, in tokens. It is unknown if an argument overrides one of them.
 func (ld *Loads) longestContext(t Target) (longest int, known bool) {
 	for _, in := range ld.instancesOf(t.Model.Key) {
 		if t.Instance != "" && in.ID != t.Instance {
@@ -58,8 +57,7 @@ func (ld *Loads) longestContext(t Target) (longest int, known bool) {
 	return longest, true
 }
 
-// longestToken returns the length of the model's longest token in bytes, or 0. It caches the result, since reading the file
-// takes milliseconds.
+// longestToken returns the bytes of the model's longest token, or 0. It is cached, since reading the file takes milliseconds.
 func (ld *Loads) longestToken(m catalog.Model) int {
 	if v, ok := ld.longest.Load(m.Key); ok {
 		if known := v.(longestToken); known.changed.Equal(m.Changed) {

@@ -189,8 +189,7 @@ func checkRemotes(all []remote.Config) error {
 	return nil
 }
 
-// Preset is a named set of request defaults: JSON values by field. The field "system_prompt" is a system message for
-// requests that have none.
+// Preset is a set of request defaults: JSON values by field. "system_prompt" is a system message for requests that have none.
 type Preset map[string]json.RawMessage
 
 func (p Preset) validate(name string) error {

@@ -77,7 +77,14 @@ func (ld *Loads) fill(spec *schedule.Spec, budget int64) {
 	ld.checkpoints(spec, budget)
 	e := ld.engines.byName[spec.Engine]
 	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
-		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve, spec.Memory-spec.Offload+spec.Reserve)
+		cache := min(promptCacheFactor*(spec.Memory+spec.Reserve), maxPromptCache)
+		if here := spec.Memory - spec.Offload + spec.Reserve; budget > 0 {
+			cache = min(cache, int64(promptCacheShare*float64(budget)), budget-here)
+		}
+		spec.PromptCache = max(0, cache) >> 20 << 20
+		if fixed := e.fixed(spec.Args).PromptCache; fixed != nil {
+			spec.PromptCache = *fixed
+		}
 		spec.Reserve += spec.PromptCache
 	}
 	spec.Memory += spec.Reserve
@@ -117,8 +124,7 @@ func (ld *Loads) smaller(spec *schedule.Spec, fewerSlots, shorter bool) {
 	}
 }
 
-// checkpoints sets the number of context checkpoints for a model whose context can't be truncated, because it has a sliding
-// window or is recurrent. They may take as much memory as the prompt cache.
+// checkpoints sets the number of checkpoints for a context that can't be truncated: they may take as much as the prompt cache.
 func (ld *Loads) checkpoints(spec *schedule.Spec, budget int64) {
 	e := ld.engines.byName[spec.Engine]
 	if e.Estimate == nil || e.MaxCheckpoints == 0 || budget <= 0 {
@@ -132,19 +138,6 @@ func (ld *Loads) checkpoints(spec *schedule.Spec, budget int64) {
 	share := min(int64(promptCacheShare*float64(budget)), budget-(spec.Memory-spec.Offload))
 	spec.Checkpoints = int(max(1, min(share/each, int64(e.MaxCheckpoints))))
 	spec.Reserve = each * int64(spec.Checkpoints)
-}
-
-// promptCache returns the size of an engine's prompt cache in bytes: the fixed size, or a share of the budget that fits
-// beside what the model takes of the machine's memory.
-func promptCache(fixed *int64, budget, model, here int64) int64 {
-	if fixed != nil {
-		return *fixed
-	}
-	cache := min(promptCacheFactor*model, maxPromptCache)
-	if budget > 0 {
-		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-here)
-	}
-	return max(0, cache) >> 20 << 20
 }
 
 // estimate returns the memory that a model takes with a context and slots, without its prompt cache.
@@ -163,8 +156,7 @@ func (ld *Loads) estimate(spec *schedule.Spec, context, parallel int) footprint 
 	return f
 }
 
-// memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the
-// files plus a tenth.
+// memoryOf returns the memory that a Spec's model takes, without its draft: the engine's estimate, or else the files' size plus a tenth.
 func (ld *Loads) memoryOf(spec *schedule.Spec) footprint {
 	m := &spec.Model
 	size := m.SizeBytes + m.SizeBytes/10

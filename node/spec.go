@@ -31,8 +31,7 @@ type Loads struct {
 	applying sync.Mutex // held while new settings are applied
 }
 
-// LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
-// are ignored, see [process.Choices].
+// LoadOptions are options for a load. A zero field is left to the settings; [process.Choices] that there aren't are ignored.
 type LoadOptions struct {
 	ID             string // of the instance; empty: the key, or key:2 and so on
 	ContextLength  int    // in tokens; rounded up, and limited to the model's maximum
@@ -55,8 +54,7 @@ type recipe struct {
 	cold     bool // no states of its prompts are kept
 }
 
-// OwnerOf returns the owner whose request loaded an instance, see [access.Identity]; empty if it has none, for example because it
-// was preloaded.
+// OwnerOf returns the owner whose request loaded an instance, see [access.Identity]; empty if it was preloaded, for example.
 func OwnerOf(in supervisor.Info) string {
 	from, _ := in.Spec.Recipe.(recipe)
 	return from.options.Owner
@@ -219,8 +217,7 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 	return nil
 }
 
-// timeToLive returns how long an instance may be idle; 0: unlimited. A model that was loaded by hand, is pinned or is
-// preloaded has no limit unless its own settings give one.
+// timeToLive returns how long an instance may be idle; 0: unlimited, as for one that is wanted by hand, pinned or preloaded.
 func timeToLive(s *Settings, ms ModelSettings, o LoadOptions) time.Duration {
 	switch {
 	case o.TTL != nil:
@@ -234,8 +231,7 @@ func timeToLive(s *Settings, ms ModelSettings, o LoadOptions) time.Duration {
 	}
 }
 
-// draft returns the draft model named for a model, after checking that their vocabularies match. It is nil if the name is
-// empty. The error is a [*translate.Error] or one of Find's.
+// draft returns the draft model named for a model, if their vocabularies match; nil without a name. Errors: a [*translate.Error] or Find's.
 func (ld *Loads) draft(ctx context.Context, m catalog.Model, name string) (*catalog.Model, error) {
 	if name == "" {
 		return nil, nil

@@ -27,8 +27,7 @@ import (
 // templatesVersion must be incremented when more is learnt of a template, or something else.
 const templatesVersion = 3
 
-// learnWithin bounds how long an engine is asked about its template, which takes some milliseconds, or as long as a short answer of the
-// model.
+// learnWithin bounds how long an engine is asked about its template, for which the model may have to give a short answer.
 const learnWithin = time.Minute
 
 // templates has what is known of the chat templates that were rendered, over restarts.
@@ -101,8 +100,7 @@ func templateKey(e *engine, m *catalog.Model, args []string) string {
 	return key
 }
 
-// templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing
-// is.
+// templateOf returns what is known of a model's template, as loaded with the operator's arguments; nil: nothing is.
 func (en *Engines) templateOf(m *catalog.Model, args []string) *request.Template {
 	if m.Type != catalog.TypeLLM {
 		return nil

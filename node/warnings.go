@@ -14,8 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// warnIdle warns about settings that have no effect: for models that aren't installed, folders that don't exist, and gates
-// that let nothing through.
+// warnIdle warns about settings that have no effect: missing models and folders, and gates that let nothing through.
 func (n *Node) warnIdle(s *Settings) {
 	n.warnIdleMCP(s)
 	n.warnIdleWarm(s)
@@ -48,7 +47,8 @@ func (n *Node) warnIdle(s *Settings) {
 			by[key] = name
 			for _, alias := range ms.Aliases { // a key goes before an alias
 				if m, err := n.catalog.Known(alias); err == nil && isKeyOf(&m, alias) && m.Key != key {
-					n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias", "alias", alias, "model", key)
+					n.log.Warn("an alias has no effect, since it is the key of another model: choose another alias",
+						"alias", alias, "model", key)
 				}
 			}
 		}
@@ -79,7 +79,8 @@ func (n *Node) warnIdleMCP(s *Settings) {
 		n.log.Warn("mcp_private_hosts has no effect: requests may not name MCP servers; allow ephemeral_mcp lets them")
 	}
 	if (m.CallTimeout > 0 || m.IdleTTL > 0 || m.MaxRounds > 0) && !namesServers && !g.PluginMCP {
-		n.log.Warn("mcp_timeout, mcp_idle and mcp_max_rounds have no effect: no MCP server may be used; allow plugin_mcp or ephemeral_mcp lets chats use them")
+		n.log.Warn("mcp_timeout, mcp_idle and mcp_max_rounds have no effect: no MCP server may be used; " +
+			"allow plugin_mcp or ephemeral_mcp lets chats use them")
 	}
 	if !g.PluginMCP {
 		return
@@ -89,7 +90,8 @@ func (n *Node) warnIdleMCP(s *Settings) {
 	}
 	tokens, err := n.Access.Tokens.List(n.ctx)
 	if err == nil && !slices.ContainsFunc(tokens, func(t access.Token) bool { return t.Identity().May(access.ScopeMCPPlugin) }) {
-		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; lmcaddy token create makes one")
+		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; " +
+			"lmcaddy token create makes one")
 	}
 }
 
@@ -141,7 +143,7 @@ func (n *Node) warnUnsavable(e *engine, args []string, of, name string) {
 		}
 	case !can(args...):
 		useless := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return can(arg) })
-		n.log.Warn("states of conversations aren't kept, because arguments keep the engine from saving them or make them useless: leave these "+
-			"arguments out, or switch warm off", of, name, "arguments", useless)
+		n.log.Warn("states of conversations aren't kept, because arguments keep the engine from saving them or make them useless: leave "+
+			"these arguments out, or switch warm off", of, name, "arguments", useless)
 	}
 }

@@ -70,8 +70,7 @@ func (c *BodyClaim) Grow(bytes int64) error {
 	return nil
 }
 
-// growOwner counts bytes for an owner. It returns false if the owner would exceed the bound, unless this request, of which
-// mine bytes are already counted, is the owner's only one.
+// growOwner counts bytes for an owner, unless that would exceed the bound. An owner's only request, which has mine bytes, may.
 func (b *Bodies) growOwner(owner string, bytes, mine, bound int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// How wrong tokens slow down an address. The first few cost nothing; after that, each answer takes longer than the one
-// before.
+// How wrong tokens slow down an address. The first few cost nothing; after that, each answer takes longer than the last.
 const (
 	failuresFree   = 5
 	failureDelay   = 250 * time.Millisecond // the first delay, doubled each time
@@ -69,8 +68,7 @@ func (f *Failures) Add(ctx context.Context, address string) bool {
 	return true
 }
 
-// networkOf returns the prefix that counts as one address: an IPv4 address, or an IPv6 /64, since a client usually has a
-// whole one.
+// networkOf returns the prefix that counts as one address: an IPv4 address, or an IPv6 /64, of which a client usually has all.
 func networkOf(address string) netip.Prefix {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host

@@ -22,8 +22,7 @@ const (
 	ScopeAdmin        Scope = "admin"         // manage tokens, see everyone's usage and inspected requests; includes all other scopes
 )
 
-// ScopeModelsList allows listing the models that an identity may use. No token names it: each has it that may read about models, or run
-// them.
+// ScopeModelsList allows listing the models that an identity may use: whoever may read about models, or run them, has it.
 const ScopeModelsList = ScopeModelsRead + " or " + ScopeInference
 
 // Scopes lists all scopes that a token may have.
@@ -43,8 +42,7 @@ type Identity struct {
 	Node   string // the node of the cluster that sends the request for the owner; empty: the client itself does
 }
 
-// IsNode reports whether another node of the cluster sends the request. It is served by this machine or not at all, so none goes in
-// circles.
+// IsNode reports whether another node of the cluster sends the request. So that none goes in circles, only this machine serves it.
 func (i *Identity) IsNode() bool { return i != nil && i.Node != "" }
 
 // Limits bound the use of a token. A zero field means unlimited.
@@ -114,8 +112,7 @@ func DownloadKey(folder, quantization string) string {
 	return key
 }
 
-// MayFetch reports whether an identity may download the model in a folder (publisher/name). Before the quantization is
-// chosen, it is enough that the identity may use any of them.
+// MayFetch reports whether an identity may download a model (publisher/name): in any quantization, before that is chosen.
 func (i *Identity) MayFetch(folder, quantization string, isChosen bool) bool {
 	key := DownloadKey(folder, "")
 	return i.MayUse(key) || i.MayUse(DownloadKey(folder, quantization)) || !isChosen && quantization == "" && i.MayUseSome(key)

@@ -141,7 +141,12 @@ func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLe
 		waits := false
 		err := q.count(ctx, who.Owner, func(s *counted, o *own, now time.Time) (err error) {
 			settle(o)
-			reserved := o.held + s.heldBut(q.Boot)
+			reserved := o.held
+			for node, n := range s.Held {
+				if node != q.Boot {
+					reserved += n
+				}
+			}
 			var tokens int64
 			each, tokens, waits, err = need.fit(int64(who.Limits.TokensPerDay)-s.used(store.Day(now), o), reserved)
 			if err == nil && !waits {
@@ -170,8 +175,7 @@ func (q *Quota) Reserve(ctx context.Context, who *Identity, need Need, contextLe
 	}
 }
 
-// recall loads the identity's usage of today, if it is limited and not known yet. If the store that a cluster shares is unreachable, what
-// this server knows is enough.
+// recall loads the identity's usage of today, if it is limited and unknown. Without a cluster's store, what is known here is enough.
 func (q *Quota) recall(ctx context.Context, who *Identity) error {
 	day, isKnown := store.Day(time.Now()), !who.HasDailyLimit()
 	if !isKnown {

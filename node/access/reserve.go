@@ -37,8 +37,7 @@ func (n Need) tokens() int64 {
 	return int64(n.Bytes) + int64(n.Choices)*int64(max(0, n.Completion)) + int64(n.Spent)
 }
 
-// fit returns how many tokens are reserved of those that are left of a day, of which other requests hold some, and how many a choice may
-// have. If waits is set, it depends on what the others need.
+// fit returns how many of a day's tokens are reserved, and how many a choice may have. If waits is set, it depends on what others need.
 func (n Need) fit(left, held int64) (each int, tokens int64, waits bool, _ error) {
 	switch {
 	case left <= 0:
@@ -49,8 +48,8 @@ func (n Need) fit(left, held int64) (each int, tokens int64, waits bool, _ error
 		return 0, 0, true, nil
 	case int64(n.Choices+n.Spent) > left:
 		return 0, 0, false, &LimitError{
-			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.",
-				left, n.Choices), untilTomorrow(),
+			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. "+
+				"Ask for fewer.", left, n.Choices), untilTomorrow(),
 		}
 	}
 	prompt := int64(n.Bytes/BytesPerToken + n.Spent)

@@ -56,8 +56,7 @@ func (a *Running) Follow(ctx context.Context, who *Identity, scope Scope) (conte
 	return a.follow(ctx, who, scope, nil)
 }
 
-// FollowRights is [Running.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's
-// scopes or models change in any way.
+// FollowRights is [Running.Follow] for a request that also ends when the token's scopes or models change in any way.
 func (a *Running) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Request) {
 	return a.follow(ctx, who, scope, who)
 }
@@ -71,8 +70,7 @@ func (a *Running) follow(ctx context.Context, who *Identity, scope Scope, rights
 	return a.add(ctx, Request{all: a, token: who.Token, scope: scope, rights: rights})
 }
 
-// Continue is [Running.Follow] with the same token, scope and models for something that the request leaves behind. The caller must call
-// End of it, too.
+// Continue is [Running.Follow] with the same rights for what the request leaves behind, whose End must be called, too.
 func (r *Request) Continue(ctx context.Context) (context.Context, *Request) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()

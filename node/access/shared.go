@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
@@ -85,21 +86,9 @@ func (s *counted) tidy(now time.Time, alive map[string]bool) {
 	if s.Held == nil {
 		s.Held = map[string]int64{}
 	}
-	for began := range s.Recent {
-		if began <= ticks(now)-int64(time.Minute/tick) {
-			delete(s.Recent, began)
-		}
-	}
-	for boot := range s.Running {
-		if !alive[boot] {
-			delete(s.Running, boot)
-		}
-	}
-	for boot := range s.Held {
-		if !alive[boot] {
-			delete(s.Held, boot)
-		}
-	}
+	maps.DeleteFunc(s.Recent, func(began int64, _ int) bool { return began <= ticks(now)-int64(time.Minute/tick) })
+	maps.DeleteFunc(s.Running, func(boot string, _ int) bool { return !alive[boot] })
+	maps.DeleteFunc(s.Held, func(boot string, _ int64) bool { return !alive[boot] })
 }
 
 // set sets what a node counts.
@@ -148,15 +137,6 @@ func (s *counted) used(day int, o *own) int64 {
 	return s.Tokens
 }
 
-func (s *counted) heldBut(boot string) (held int64) {
-	for node, n := range s.Held {
-		if node != boot {
-			held += n
-		}
-	}
-	return held
-}
-
 // end changes what this server counts of an owner at the end of a request, and shares it with the other nodes.
 func (q *Quota) end(owner string, change func(o *own)) {
 	var unshared int64
@@ -164,24 +144,22 @@ func (q *Quota) end(owner string, change func(o *own)) {
 		change(o)
 		unshared, o.unshared, o.isStale = o.unshared, 0, q.IsClustered()
 	})
-	if q.isSharing() && q.shareNow(owner, unshared) == nil {
-		return
+	if q.isSharing() {
+		err := q.share(context.Background(), owner, func(s *counted, now time.Time) error {
+			q.change(owner, func(o *own) {
+				o.isStale = false
+				s.set(q.Boot, o)
+			})
+			if unshared > 0 {
+				s.Tokens = s.used(store.Day(now), new(own)) + unshared
+			}
+			return nil
+		})
+		if err == nil {
+			return
+		}
 	}
 	q.change(owner, func(o *own) { o.unshared += unshared })
-}
-
-// shareNow shares what this server counts of an owner, and that tokens were used.
-func (q *Quota) shareNow(owner string, tokens int64) error {
-	return q.share(context.Background(), owner, func(s *counted, now time.Time) error {
-		q.change(owner, func(o *own) {
-			o.isStale = false
-			s.set(q.Boot, o)
-		})
-		if tokens > 0 {
-			s.Tokens = s.used(store.Day(now), new(own)) + tokens
-		}
-		return nil
-	})
 }
 
 // ShareStale shares with the other nodes what couldn't be shared before.

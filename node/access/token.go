@@ -73,9 +73,13 @@ func (t Token) Identity() *Identity {
 	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
 }
 
-// stored checks a token and returns it as it is stored. The error may be a [*TokenError].
+// stored checks a token and returns it as it is stored: its scopes sorted, and its models as keys are. The error may be a [*TokenError].
 func (t *Token) stored() (store.Token, error) {
-	t.normalize()
+	t.Scopes = slices.Compact(slices.Sorted(slices.Values(t.Scopes)))
+	t.Models = slices.Clone(t.Models)
+	for i, m := range t.Models {
+		t.Models[i] = catalog.Normal(m)
+	}
 	if err := t.check(); err != nil {
 		return store.Token{}, err
 	}
@@ -83,8 +87,7 @@ func (t *Token) stored() (store.Token, error) {
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err
 }
 
-// CreateToken creates a token in a store. It returns the secret, which can't be obtained later. The ID, Created and LastUsed of t are
-// ignored. The error may be a [*TokenError].
+// CreateToken creates a token with a new ID in a store, and returns its secret, once for all. The error may be a [*TokenError].
 func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _ Token, _ error) {
 	t.ID, t.Created = randomText(idLength), time.Now()
 	secret = tokenPrefix + t.ID + ":" + randomText(secretLength)
@@ -114,17 +117,6 @@ func randomText(n int) string {
 		}
 	}
 	return string(text)
-}
-
-// normalize sorts the scopes, and writes the models as keys are.
-func (t *Token) normalize() {
-	t.Scopes = slices.Clone(t.Scopes)
-	slices.Sort(t.Scopes)
-	t.Scopes = slices.Compact(t.Scopes)
-	t.Models = slices.Clone(t.Models)
-	for i, m := range t.Models {
-		t.Models[i] = catalog.Normal(m)
-	}
 }
 
 func (t *Token) check() error {
@@ -179,8 +171,7 @@ func TokenByID(ctx context.Context, s *store.Store, id string) (Token, error) {
 	return tokenOf(t), err
 }
 
-// UpdateToken changes a token's name, rights and expiry in a store. It returns the changed token. The error may be a [*TokenError] or a
-// [*store.NotFound].
+// UpdateToken changes a token's name, rights and expiry in a store. The error may be a [*TokenError] or a [*store.NotFound].
 func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 	stored, err := t.stored()
 	if err != nil {

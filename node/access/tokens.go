@@ -12,8 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// tokenFresh is how long a verified token is cached. Changes made by this process take effect at once, those of another
-// server with the same store after this time.
+// tokenFresh is how long a verified token is cached, and a change by another server of the store may go unnoticed.
 const tokenFresh = 500 * time.Millisecond
 
 // While the store is unreachable, a verified token is cached for longer (see [Options]).
@@ -111,8 +110,7 @@ func (t *Tokens) use(k *known, now time.Time) {
 	t.used[k.who.Token] = now
 }
 
-// extend caches a token that is accepted although the store is unreachable. It returns false if tokens were changed in the
-// meantime.
+// extend caches a token that is accepted although the store is unreachable; false: tokens were changed in the meantime.
 func (t *Tokens) extend(sum [sha256.Size]byte, k known) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -115,8 +115,7 @@ func (i *Inspections) trim(number int) {
 	i.all = slices.Delete(i.all, 0, drop)
 }
 
-// List returns the summaries of the requests that are recorded, newest first. Those of requests that are still being answered have no
-// outcome.
+// List returns the summaries of the recorded requests, newest first. Those that are still being answered have no outcome.
 func (i *Inspections) List() []Summary {
 	i.mu.Lock()
 	defer i.mu.Unlock()

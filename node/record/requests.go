@@ -40,8 +40,7 @@ func (r *Requests) Begin(s *Summary) *InFlight {
 	return u
 }
 
-// End notes that a request to a model has ended. u is nil if it never began, since it was refused. The summary must not change any
-// more.
+// End notes that a request has ended. u is nil if it was refused before it began. The summary must not change any more.
 func (r *Requests) End(u *InFlight, s *Summary) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,8 +58,7 @@ func sizeOfSummary(s *Summary) int {
 	return 500 + len(s.ID) + len(s.Path) + len(s.Model) + len(s.TokenName)
 }
 
-// List returns what is known of the requests to models that are in progress, which have no outcome yet, and of the newest that have
-// ended, the last to arrive first.
+// List returns the requests in progress, which have no outcome yet, and the newest that have ended, the last to arrive first.
 func (r *Requests) List() []*Summary {
 	r.mu.Lock()
 	all, _, _ := r.ended.From(0)

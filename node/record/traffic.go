@@ -18,8 +18,7 @@ type TrafficCounter struct {
 	errors   map[ErrorKey]uint64
 }
 
-// RequestKey is what requests to models are counted by. Each field is one of few words: the model is a key of the catalog, or
-// empty if the request names none.
+// RequestKey is what requests to models are counted by: few words each. The model is a key of the catalog, or empty if none is named.
 type RequestKey struct{ Model, Dialect, Outcome string }
 
 // ErrorKey is what errors are counted by.
@@ -27,8 +26,8 @@ type ErrorKey struct{ Dialect, Kind string }
 
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
 var unavailable = []string{
-	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy",
-	"shutting_down", "store_busy", "store_unavailable", "too_many_open_files",
+	"model_load_failed", "model_too_large", "remote_loop", "remote_model_missing", "remote_unavailable", "remote_unreachable",
+	"server_busy", "shutting_down", "store_busy", "store_unavailable", "too_many_open_files",
 }
 
 // ErrorKinds returns all kinds of errors.
@@ -38,8 +37,7 @@ func ErrorKinds() []string {
 	return slices.Compact(all)
 }
 
-// UsualOutcomes returns the outcomes of requests that don't depend on what they ask: answers, those that clients cancel, and the server's
-// faults.
+// UsualOutcomes returns the outcomes that don't depend on what is asked: answers, cancelled requests, and the server's faults.
 func UsualOutcomes() []string {
 	faults := []string{OutcomeOK, OutcomeCancelled}
 	for _, k := range []translate.Kind{

@@ -24,8 +24,7 @@ type Usage struct {
 
 type totalKey struct{ owner, model string }
 
-// Add counts a request of an owner to a model at a time, and its tokens. No other usage is added, or read by TokensOn, until then has
-// returned.
+// Add counts a request of an owner to a model, and its tokens. No other usage is added, or read by TokensOn, until then has returned.
 func (u *Usage) Add(now time.Time, owner, model string, used translate.Usage, then func()) {
 	count := store.UsageCount{Requests: 1, TokensIn: int64(used.Prompt), TokensOut: int64(used.Completion)}
 	key, total := store.HourKey{Hour: store.Hour(now), Owner: owner, Model: model}, totalKey{owner, model}

@@ -21,9 +21,8 @@ func notManaged(key string, on *schedule.Remote) error {
 
 // failed is the error of a remote that doesn't carry out what it was asked for.
 func failed(remote string, cause error) error {
-	return &translate.Error{
-		Kind: translate.KindEngineFailed, Code: "remote_failed", Param: "model", Message: fmt.Sprintf("The remote %s has failed: %v.", remote, cause),
-	}
+	return translate.NewError(translate.KindEngineFailed, "remote_failed", "model",
+		fmt.Sprintf("The remote %s has failed: %v.", remote, cause))
 }
 
 // Load is what a client has chosen of the load of a model on a remote.

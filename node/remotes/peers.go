@@ -27,8 +27,7 @@ type Answer struct {
 	Body   []byte
 }
 
-// AskPeers asks all other nodes of the cluster at a time, and returns their answers, by name. Those that can't be reached aren't waited
-// for.
+// AskPeers asks all other nodes of the cluster at a time. Their answers are in order of names; unreachable ones aren't waited for.
 func (r *Remotes) AskPeers(ctx context.Context, path string) []Answer {
 	ctx, cancel := context.WithTimeout(ctx, peerPatience)
 	defer cancel()

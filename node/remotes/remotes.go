@@ -282,8 +282,7 @@ func (r *Remotes) Asked() int64 { return r.asked.Load() }
 // patience is how long a request for a model that nobody knows waits for servers that haven't answered yet.
 const patience = 3 * time.Second
 
-// Await waits until all servers have answered or failed once, but not for long. It reports whether any has done so since Asked was asked
-// returned a number.
+// Await waits, but not for long, until all servers have been heard of once. It reports whether any was since Asked returned asked.
 func (r *Remotes) Await(ctx context.Context, asked int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -92,8 +92,7 @@ func (all *Runs) count(r *Run, bytes int) {
 	}
 }
 
-// trim drops the oldest frames of a log, an eighth of it so that it isn't done for each frame. The newest one stays. The caller holds
-// all.mu.
+// trim drops the oldest eighth of a log's frames, since one by one would take long. The newest stays. The caller holds all.mu.
 func (all *Runs) trim(r *Run) bool {
 	l := &r.log
 	n := min(len(l.frames)/8+1, len(l.frames)-1)

@@ -62,8 +62,7 @@ func New(o Options) *Runs {
 	return &Runs{Options: o, of: map[string]*Run{}, turns: map[turnKey]func(){}, perRun: runBytes, inTotal: runBytesInAll}
 }
 
-// Run is an answer that is made whether or not a client waits for it. Clients follow its log, as many as like and from wherever they
-// like. It ends by itself, by Cancel, or with the node.
+// Run is an answer that is made whether or not a client waits for it. Clients follow its log. It ends by itself, by Cancel or by Close.
 type Run struct {
 	ID, Owner string
 
@@ -103,8 +102,7 @@ func (all *Runs) Start(ctx context.Context, t *store.Turn, do func(ctx context.C
 	return r, nil
 }
 
-// Finish stores the end of the run's turn. If the turn was deleted or cancelled in the meantime, that is how it stays. The error is the
-// store's.
+// Finish stores the end of the run's turn, unless it was deleted or cancelled in the meantime. The error is the store's.
 func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
 	r.all.release(turnKey{r.store, r.ID})
 	err := r.store.Finish(ctx, t)
@@ -154,19 +152,17 @@ func (all *Runs) mayStart(owner string) error {
 			mine++
 		}
 	}
+	message := ""
 	switch {
 	case mine >= mostPerOwner:
-		return &access.LimitError{
-			Message: fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. "+
-				"Wait until one has ended, or cancel one.", mine), RetryAfter: retryAfter,
-		}
+		message = fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. "+
+			"Wait until one has ended, or cancel one.", mine)
 	case all.active >= mostInAll:
-		return &access.LimitError{
-			Message:    "The server has as many background responses in progress as it can have. Try again soon, or without \"background\".",
-			RetryAfter: retryAfter,
-		}
+		message = "The server has as many background responses in progress as it can have. Try again soon, or without \"background\"."
+	default:
+		return nil
 	}
-	return nil
+	return &access.LimitError{Message: message, RetryAfter: retryAfter}
 }
 
 // Get returns an owner's run, in progress or ended lately; nil if there is none.
@@ -196,6 +192,17 @@ func (r *Run) end() {
 
 // Cancel has the run end. It doesn't wait for the end.
 func (r *Run) Cancel() { r.cancel(ErrCancelled) }
+
+// CancelAndWait is Cancel, and waits for the end. The error is that of ctx.
+func (r *Run) CancelAndWait(ctx context.Context) error {
+	r.Cancel()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Working notes that an engine has begun to answer.
 func (r *Run) Working() { r.works.Store(true) }

@@ -32,8 +32,7 @@ func (all *Runs) release(t turnKey) {
 	delete(all.turns, t)
 }
 
-// Announced is a turn in progress whose client is told its id before its answer has ended. If this server crashes, the turn is known all
-// the same, and becomes failed.
+// Announced is a turn in progress whose client is told its id before its end. If this server crashes, it becomes failed.
 type Announced struct {
 	turnKey
 	all   *Runs
@@ -91,8 +90,7 @@ func unlessDeleted(err error) error {
 	return err
 }
 
-// Renew says in the stores that this server makes the answers of its turns in progress, and cancels the runs whose turns were deleted or
-// cancelled. Then it fails the turns that nobody renews.
+// Renew renews the turns that this server answers, cancels runs whose turns were deleted or cancelled, and fails turns that nobody renews.
 func (all *Runs) Renew(ctx context.Context) {
 	ids := map[*store.Store][]string{}
 	all.mu.Lock()

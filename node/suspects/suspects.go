@@ -67,8 +67,7 @@ func (s *Suspects) Of(key string, body func() [][]byte) Suspicion {
 	return s.look(hash).is
 }
 
-// Blame records that an engine was lost while processing a request, and returns the new suspicion against it. alone means
-// that no other request can have been the cause.
+// Blame records that a request's engine was lost, and returns the new suspicion. alone means that no other can have been the cause.
 func (s *Suspects) Blame(key string, body func() [][]byte, evidence Evidence, alone bool) Suspicion {
 	hash := s.hash(key, body())
 	s.mu.Lock()
