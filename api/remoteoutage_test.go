@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeremote"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 )
 
 // TestRemote_IsBackSoonAfterAnOutage: requests wait for a short one, and the remote gets requests again soon after its return. What is said of it
@@ -60,9 +61,10 @@ func TestRemote_IsBackSoonAfterAnOutage(t *testing.T) {
 			}
 			far.SetDown(true)
 			<-time.After(tt.outage)
-			if remotes := s.node.Remotes.List(); len(remotes) != 1 || remotes[0].Away == "" {
-				t.Errorf("in the outage it is said: %+v", remotes)
-			}
+			testkit.Eventually(t, "the outage is noticed", func() bool {
+				remotes := s.node.Remotes.List()
+				return len(remotes) == 1 && remotes[0].Away != ""
+			})
 			isBack.Store(true)
 			far.SetDown(false)
 			select {

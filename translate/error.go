@@ -152,6 +152,11 @@ type Dialect interface {
 	Status(e *Error) int
 }
 
+// NewError returns an error of a kind. An empty code is that of the kind.
+func NewError(kind Kind, code, param, message string) *Error {
+	return &Error{Kind: kind, Code: code, Param: param, Message: message}
+}
+
 // Invalid returns an error about a field of the request. code is a word such as "invalid_value".
 func Invalid(code, param, message string) *Error {
 	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
