@@ -180,7 +180,8 @@ func Missing(param string) *Error {
 // Overflow returns the error of a prompt that is longer than the context.
 func Overflow(tokens, limit int) *Error {
 	if tokens == limit {
-		return tooLong("messages", tokens, limit, "The prompt has %d tokens, which is all of the context length and leaves no room for an answer.", tokens)
+		return tooLong("messages", tokens, limit,
+			"The prompt has %d tokens, which is all of the context length and leaves no room for an answer.", tokens)
 	}
 	return tooLong("messages", tokens, limit, "The prompt has %d tokens, but the context length is %d.", tokens, limit)
 }

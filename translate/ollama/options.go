@@ -158,7 +158,8 @@ func KeepAlive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 	case gjson.String:
 		var err error
 		if d, err = time.ParseDuration(v.Str); err != nil {
-			return nil, translate.BadValue(name, `must be a number of seconds or a duration such as "5m", not %s.`, translate.QuoteShort(v.Str))
+			return nil, translate.BadValue(name,
+				`must be a number of seconds or a duration such as "5m", not %s.`, translate.QuoteShort(v.Str))
 		}
 		d = min(d, maxKeepAlive)
 	default:

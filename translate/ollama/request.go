@@ -187,12 +187,13 @@ func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
 }
 
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
-	tools, err := request.ReadTools(body.Get("tools"), func(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
+	read := func(path string, tool gjson.Result, work *schema.Work) (request.Tool, *translate.Error) {
 		if kind := tool.Get("type").String(); kind != "" && kind != "function" {
 			return request.Tool{}, translate.BadValue(path+".type", `must be "function".`)
 		}
 		return request.ReadFunction(path+".function", tool.Get("function"), work)
-	})
+	}
+	tools, err := request.ReadTools(body.Get("tools"), read)
 	if len(tools) == 0 {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func TestSchema_ToolsCountTogether(t *testing.T) {
 	t.Parallel()
 	tool := `{"type":"function","function":{"name":"a","parameters":` + testkit.Properties(200, `{"type":"string"}`, false) + `}}`
-	tools, err := readTools(gjson.Parse("[" + tool + "," + tool + "," + tool + "]"))
+	tools, err := request.ReadTools(gjson.Parse("["+tool+","+tool+","+tool+"]"), readTool)
 	if err != nil {
 		t.Fatal(err)
 	}

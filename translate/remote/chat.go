@@ -165,7 +165,8 @@ func (w *base) CheckCompletion(body *jsonbody.Body, c *request.Completion) *tran
 	switch {
 	case c.Logprobs >= 0:
 		return translate.Invalid("unsupported_value", "logprobs",
-			`The model is on a remote, whose text completions have no log probabilities here: leave out "logprobs", or use /v1/chat/completions.`)
+			"The model is on a remote, whose text completions have no log probabilities here: "+
+				`leave out "logprobs", or use /v1/chat/completions.`)
 	case c.BestOf > c.N:
 		return translate.Invalid("unsupported_value", "best_of",
 			`The model is on a remote, which doesn't tell how likely a text completion is: leave out "best_of".`)

@@ -14,8 +14,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told what
-// is its own fault, and otherwise which remote has failed.
+// Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told
+// what is its own fault, and otherwise which remote has failed.
 func (w *base) Fault(status int, body []byte) *translate.Error {
 	said := gjson.ParseBytes(body)
 	if !gjson.ValidBytes(body) {
@@ -47,7 +47,8 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 		return fault(translate.KindEngineFailed, "remote_key_refused", " refused the key that it was sent (status "+
 			strconv.Itoa(status)+"). The administrator has to correct it in the block of the remote.")
 	case http.StatusNotFound, http.StatusMethodNotAllowed: // its message may list other models
-		return fault(translate.KindUnavailable, "remote_model_missing", " doesn't know the model "+w.Name+" any more, or not this kind of request.")
+		return fault(translate.KindUnavailable, "remote_model_missing",
+			" doesn't know the model "+w.Name+" any more, or not this kind of request.")
 	case http.StatusTooManyRequests:
 		return fault(translate.KindQueueFull, "remote_busy", " takes no more requests at the moment: "+reason)
 	case http.StatusServiceUnavailable:
@@ -83,8 +84,8 @@ var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
 
 // What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.
 var (
-	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|current batch size: )` +
-		`\s*(\d+)`)
+	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|` +
+		`current batch size: )\s*(\d+)`)
 	counts = regexp.MustCompile(`(?i)(?:you requested(?: a total of)?|your request has|input \(|prompt has(?: at least)?|prompt \(length|` +
 		`passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
 )

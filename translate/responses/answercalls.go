@@ -55,7 +55,8 @@ func (a *Answer) startCall(ev translate.CallStart) {
 		if f, ok := a.Request.names[ev.Name]; ok {
 			o.item.Namespace, o.item.Tool, o.item.Custom = f.namespace, f.name, f.isCustom
 		}
-		if a.Request.Chat.SingleCall && slices.ContainsFunc(a.outputs[a.roundFrom:], func(o *output) bool { return o.item.Kind == translate.ItemCall }) {
+		isCall := func(o *output) bool { return o.item.Kind == translate.ItemCall }
+		if a.Request.Chat.SingleCall && slices.ContainsFunc(a.outputs[a.roundFrom:], isCall) {
 			o.isLeft = true
 			a.hide(o)
 			return
@@ -109,13 +110,19 @@ func (a *Answer) addResult(o *output, ev translate.CallResult) {
 	}
 	switch {
 	case a.trouble != nil:
-		status, o.item.Raw = translate.ItemFailed, jsonbody.AppendJSON(nil, protocolError{"mcp_protocol_error", connectionClosed, a.trouble.Message})
+		said := protocolError{"mcp_protocol_error", connectionClosed, a.trouble.Message}
+		status, o.item.Raw = translate.ItemFailed, jsonbody.AppendJSON(nil, said)
 	case ev.IsError:
 		status, o.item.Raw = translate.ItemFailed, toolError(content)
 	}
 	a.trouble = nil
-	o.result = &translate.Item{ID: o.item.ID, Kind: translate.ItemResult, CallID: o.item.CallID, Tool: o.item.Tool, Parts: ev.Given, Raw: content}
+	o.result = resultOf(&o.item, ev.Given, content)
 	a.finish(o, status)
+}
+
+// resultOf returns the item of the result of a call.
+func resultOf(call *translate.Item, given []translate.Part, content json.RawMessage) *translate.Item {
+	return &translate.Item{ID: call.ID, Kind: translate.ItemResult, CallID: call.CallID, Tool: call.Tool, Parts: given, Raw: content}
 }
 
 // addInvalid adds a call that can't be made. One of a tool that doesn't exist isn't shown: the model gets a second chance.
@@ -125,7 +132,8 @@ func (a *Answer) addInvalid(ev translate.CallInvalid) {
 	switch {
 	case !ev.ArgumentsBad:
 		a.closeOpen(translate.ItemComplete)
-		o = &output{call: ev.Index, item: translate.Item{Kind: translate.ItemInvalid, CallID: ev.ID, Tool: ev.Name, Parts: reason, Status: translate.ItemFailed}}
+		o = &output{call: ev.Index, item: translate.Item{Kind: translate.ItemInvalid, CallID: ev.ID, Tool: ev.Name, Parts: reason}}
+		o.item.Status = translate.ItemFailed
 		a.hide(o)
 	case o == nil, o.isDone, o.isFunction():
 		return
@@ -134,7 +142,7 @@ func (a *Answer) addInvalid(ev translate.CallInvalid) {
 		o.item.Kind, o.item.Parts, o.item.Raw = translate.ItemInvalid, reason, toolError(textContent(ev.Reason))
 		a.finish(o, translate.ItemFailed)
 	}
-	o.result = &translate.Item{ID: o.item.ID, Kind: translate.ItemResult, CallID: o.item.CallID, Tool: o.item.Tool, Parts: reason}
+	o.result = resultOf(&o.item, reason, nil)
 }
 
 func (a *Answer) callOf(index int) *output {

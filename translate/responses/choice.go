@@ -134,7 +134,8 @@ func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed
 		return w, echoed, badChoice(`names the MCP server ` + translate.QuoteShort(w.server) + `, which is not among the "tools".`)
 	}
 	if kind := v.Get("type").Str; kind != "function" && kind != "custom" {
-		return w, echoed, badChoice(`must be of the type "function", "custom", "mcp" or "allowed_tools", not ` + translate.QuoteShort(kind) + `: this server runs no other tools.`)
+		return w, echoed, badChoice(`must be of the type "function", "custom", "mcp" or "allowed_tools", not ` +
+			translate.QuoteShort(kind) + `: this server runs no other tools.`)
 	}
 	w.server, echoed.Server = "", ""
 	w.name = r.knownName(v.Get("namespace").Str, w.name)
@@ -179,7 +180,8 @@ func (r *Request) offered(tools []request.Tool, first bool) (kept []request.Tool
 		return kept, false, nil
 	}
 	if c.mode == choiceRequired && len(kept) == 0 {
-		return nil, false, badChoice(`demands a call, but none of the tools of the MCP servers is allowed and has the name: look at the items of type "mcp_list_tools".`)
+		return nil, false, badChoice(`demands a call, but none of the tools of the MCP servers is allowed and has the name: ` +
+			`look at the items of type "mcp_list_tools".`)
 	}
 	return kept, c.mode == choiceRequired, nil
 }

@@ -19,7 +19,8 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		if r.IsProbe = len(input) == len(`""`) && r.Previous == "" && r.Instructions == nil; r.IsProbe {
 			r.edit.Set("max_tokens", "1")
 		}
-		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(input)}}}
+		said := []translate.Part{request.TextPart(input)}
+		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: said}}
 		return nil
 	case input[0] != '[':
 		return jsonbody.WrongJSON("input", "a string or an array", input)
@@ -107,7 +108,8 @@ func (p *inputParser) message(item *translate.Item) {
 	switch item.Role {
 	case translate.RoleUser, translate.RoleAssistant, translate.RoleSystem, translate.RoleDeveloper:
 	default:
-		p.Refuse(translate.BadValue(p.At("role"), `must be "user", "assistant", "system" or "developer", not %s.`, translate.QuoteShort(role)))
+		p.Refuse(translate.BadValue(p.At("role"),
+			`must be "user", "assistant", "system" or "developer", not %s.`, translate.QuoteShort(role)))
 	}
 	if !jsonbody.IsGiven(p.Get("content")) && item.Role != translate.RoleAssistant {
 		p.Refuse(translate.Missing(p.At("content")))

@@ -34,10 +34,7 @@ func (p *inputParser) mcpCall(item *translate.Item) {
 		p.Refuse(err)
 		item.Status, item.Raw = translate.ItemFailed, toolError(textContent(output))
 	}
-	p.items = append(p.items, *item, translate.Item{
-		ID: item.ID, Kind: translate.ItemResult, CallID: item.CallID, Tool: item.Tool,
-		Parts: []translate.Part{{Text: output}}, Raw: textContent(output),
-	})
+	p.items = append(p.items, *item, *resultOf(item, []translate.Part{{Text: output}}, textContent(output)))
 }
 
 // errorText returns the text of the error of an MCP call: in the old form a string, else an object with a message or a content.

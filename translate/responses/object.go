@@ -71,7 +71,8 @@ func usageOf(u translate.Usage) *usage {
 
 func (a *Answer) appendObject(dst []byte) []byte {
 	o := object{
-		ID: a.ID, Object: "response", Created: a.Created.Unix(), Status: a.Status(), Error: a.failure, Model: a.Model, Output: []json.RawMessage{},
+		ID: a.ID, Object: "response", Created: a.Created.Unix(), Status: a.Status(), Error: a.failure, Model: a.Model,
+		Output: []json.RawMessage{},
 	}
 	if r := a.Request; r != nil {
 		o.Previous, o.echo = jsonbody.OrNull(r.Previous), r.echo
@@ -135,8 +136,8 @@ func AppendStored(dst []byte, s Stored) []byte {
 	var e storedEcho
 	_ = json.Unmarshal(s.Echo, &e) // it was encoded here
 	o := object{
-		ID: s.ID, Object: "response", Created: s.Created.Unix(), CompletedAt: e.CompletedAt, Status: s.Status, Error: e.Error, Model: s.Model,
-		Previous: jsonbody.OrNull(s.Previous), Output: OutputItems(s.Out), echo: e.echo,
+		ID: s.ID, Object: "response", Created: s.Created.Unix(), CompletedAt: e.CompletedAt, Status: s.Status, Error: e.Error,
+		Model: s.Model, Previous: jsonbody.OrNull(s.Previous), Output: OutputItems(s.Out), echo: e.echo,
 	}
 	if e.Status != "" && s.Status != Queued && s.Status != InProgress {
 		o.Status = e.Status
@@ -208,7 +209,10 @@ const (
 	foreignPrefix   = "item"
 )
 
-var prefixes = []string{messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, customPrefix, outputPrefix, mcpCallPrefix, toolListPrefix, summaryPrefix, foreignPrefix}
+var prefixes = []string{
+	messagePrefix, reasoningPrefix, functionPrefix, resultPrefix, customPrefix, outputPrefix, mcpCallPrefix, toolListPrefix,
+	summaryPrefix, foreignPrefix,
+}
 
 // The number at the end of an item's id has numberDigits hexadecimal digits. Those of the input start at firstInput.
 const (
@@ -285,7 +289,9 @@ func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
 }
 
 func errorObjectOf(e *translate.Error) openai.ErrorObject {
-	o := openai.ErrorObject{Type: "invalid_request_error", Code: jsonbody.OrNull(e.EffectiveCode()), Message: e.Message, Param: jsonbody.OrNull(e.Param)}
+	o := openai.ErrorObject{
+		Type: "invalid_request_error", Code: jsonbody.OrNull(e.EffectiveCode()), Message: e.Message, Param: jsonbody.OrNull(e.Param),
+	}
 	switch status := e.Status(); {
 	case isExternal(e) && o.Code == nil:
 		o.Type, o.Code, o.Param = "external_connector_error", jsonbody.OrNull("http_error"), jsonbody.OrNull("tools")

@@ -128,15 +128,16 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 		}
 		return jsonbody.AppendJSON(dst, made)
 	case translate.ItemCall, translate.ItemInvalid:
-		switch {
-		case item.Custom:
-			input := request.CustomInput(argumentsOf(item))
-			return jsonbody.AppendJSON(dst, functionItem{item.ID, "custom_tool_call", status, item.CallID, item.Namespace, item.Tool, nil, &input})
-		case item.Provider == nil:
-			arguments := argumentsOf(item)
-			return jsonbody.AppendJSON(dst, functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, &arguments, nil})
+		if item.Provider != nil && !item.Custom {
+			return jsonbody.AppendJSON(dst, mcpCallOf(item, result, status))
 		}
-		return jsonbody.AppendJSON(dst, mcpCallOf(item, result, status))
+		arguments := argumentsOf(item)
+		made := functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, &arguments, nil}
+		if item.Custom {
+			input := request.CustomInput(arguments)
+			made.Type, made.Arguments, made.Input = "custom_tool_call", nil, &input
+		}
+		return jsonbody.AppendJSON(dst, made)
 	case translate.ItemResult:
 		kind := "function_call_output"
 		if item.Custom {
@@ -223,7 +224,8 @@ func asArguments(text string) json.RawMessage {
 
 func mcpCallOf(item, result *translate.Item, status string) mcpCallItem {
 	made := mcpCallItem{
-		ID: item.ID, Type: "mcp_call", Status: status, Server: labelOf(item.Provider), Name: item.Tool, Arguments: argumentsOf(item), Error: json.RawMessage("null"),
+		ID: item.ID, Type: "mcp_call", Status: status, Server: labelOf(item.Provider), Name: item.Tool, Arguments: argumentsOf(item),
+		Error: json.RawMessage("null"),
 	}
 	switch {
 	case item.Raw != nil:

@@ -67,10 +67,12 @@ func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
 	if len(r.Previous) > jsonbody.MaxNameLength {
 		return jsonbody.TooLong("previous_response_id")
 	}
-	if instructions := body.Get("instructions"); instructions.Type == gjson.String {
-		r.Instructions = &instructions.Str
-	} else if instructions.Type != gjson.Null {
-		return jsonbody.WrongType("instructions", "a string", instructions)
+	instructions, err := body.String("instructions")
+	if err != nil {
+		return err
+	}
+	if jsonbody.IsGiven(body.Value("instructions")) {
+		r.Instructions = &instructions
 	}
 	if r.Store, err = body.BoolOr("store", true); err != nil {
 		return err

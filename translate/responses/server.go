@@ -117,7 +117,8 @@ func parseHeaders(s *request.MCPServer, m *jsonbody.Reader) (err *translate.Erro
 	}
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {
-			return translate.Invalid("invalid_value", where+".authorization", `"`+where+`" has "authorization" and a header of that name: leave out one of them.`)
+			return translate.Invalid("invalid_value", where+".authorization",
+				`"`+where+`" has "authorization" and a header of that name: leave out one of them.`)
 		}
 	}
 	if s.Headers == nil {

@@ -13,7 +13,9 @@ import (
 // references must have been replaced. tools are those of the client and of MCP servers, of which the model is offered what the request
 // allows. first is whether it is the first round: a required call is required there only, and the conversation is checked with
 // [CheckCalls].
-func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, first bool) (*jsonbody.Body, request.Chat, *translate.Error) {
+func (r *Request) Upstream(
+	conversation []translate.Item, tools []request.Tool, first bool,
+) (*jsonbody.Body, request.Chat, *translate.Error) {
 	chat := r.Chat
 	if first {
 		if err := CheckCalls(conversation); err != nil {
@@ -28,7 +30,8 @@ func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, 
 	format := r.format
 	if isForced {
 		if last := arranged[len(arranged)-1]; last.Kind == translate.ItemMessage && last.Role == translate.RoleAssistant {
-			return nil, chat, badChoice(`demands a call, but the last item of the "input" begins another answer: leave out that item, or set "tool_choice" to "auto".`)
+			return nil, chat, badChoice(`demands a call, but the last item of the "input" begins another answer: ` +
+				`leave out that item, or set "tool_choice" to "auto".`)
 		}
 		if format, err = chat.Force(kept); err != nil {
 			return nil, chat, err
@@ -37,11 +40,8 @@ func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, 
 			chat.Limit = request.MaxForcedTokens
 			chat.LimitTokens(request.MaxForcedTokens)
 		}
-	}
-	if !isForced {
-		if err := chat.Offer(kept, format); err != nil {
-			return nil, chat, err
-		}
+	} else if err := chat.Offer(kept, format); err != nil {
+		return nil, chat, err
 	}
 	messages := request.MessagesOf(arranged)
 	var own jsonbody.Edit
@@ -105,11 +105,13 @@ func (a *arranger) add(item *translate.Item) {
 			a.system = append(a.system, translate.JoinTexts(item.Parts))
 		default: // templates accept a system prompt only at the start, but its place matters
 			a.endCalls()
-			a.say(translate.RoleDeveloper, []translate.Part{{Text: request.SystemBegin + "\n" + translate.JoinTexts(item.Parts) + "\n" + request.SystemEnd}})
+			said := request.SystemBegin + "\n" + translate.JoinTexts(item.Parts) + "\n" + request.SystemEnd
+			a.say(translate.RoleDeveloper, []translate.Part{{Text: said}})
 		}
 	case translate.ItemSummary:
 		a.endCalls()
-		a.say(translate.RoleUser, []translate.Part{{Text: "<summary_of_the_conversation_so_far>\n" + translate.JoinTexts(item.Parts) + "\n</summary_of_the_conversation_so_far>"}})
+		const mark = "summary_of_the_conversation_so_far>"
+		a.say(translate.RoleUser, []translate.Part{{Text: "<" + mark + "\n" + translate.JoinTexts(item.Parts) + "\n</" + mark}})
 	case translate.ItemReasoning:
 		if !translate.AreBlank(item.Parts) {
 			a.items = append(a.items, *item)

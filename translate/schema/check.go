@@ -21,7 +21,7 @@ const (
 	maxCheckTime  = time.Second // of patterns that only regexp2 has, whose time isn't linear
 )
 
-// ErrTooManySteps is the error of a check that would take too long: schemas with references to themselves can take exponentially many steps.
+// ErrTooManySteps is the error of a check that would take too long: a schema with references to itself can take exponentially many steps.
 var ErrTooManySteps = errors.New("it takes too many steps to check")
 
 // Checker checks values against a schema. Formats are not checked: to JSON Schema they are annotations.
@@ -63,7 +63,7 @@ func NewChecker(schema []byte) (*Checker, error) {
 	return &Checker{compiled: compiled, steps: steps}, nil
 }
 
-// Check returns why a value, given as JSON, doesn't match the schema, in one line; nil if it does. It is [ErrTooManySteps] if that isn't known.
+// Check returns why a value, given as JSON, doesn't match the schema, in one line; nil if it does. [ErrTooManySteps]: that isn't known.
 func (c *Checker) Check(value []byte) (mismatch error) {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
@@ -138,8 +138,8 @@ func compilePattern(pattern string) any {
 	return compiled
 }
 
-// stepFormats count the steps of a check. Every subschema gets a format, whose check is called before those of the schemas in it. The formats of
-// the schema itself aren't checked.
+// stepFormats count the steps of a check. Every subschema gets a format, whose check is called before those of the schemas in it. The
+// formats of the schema itself aren't checked.
 type stepFormats struct {
 	compiler *jsonschema.Compiler
 	left     int
@@ -149,8 +149,8 @@ type stepFormats struct {
 
 // Keywords of JSON schema whose values map names to schemas, and those whose values aren't schemas.
 var (
-	namedSchemas = []string{"properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies", "$defs", "definitions"}
-	noSchemas    = []string{"const", "default", "enum", "example", "examples"}
+	namedSchemas = append([]string{"dependentRequired", "dependencies"}, byName...)
+	noSchemas    = append([]string{"const", "enum"}, annotations...)
 )
 
 func (f *stepFormats) mark(v any) {

@@ -105,8 +105,8 @@ func (p *namedProperties) write(name string, value *node) bool {
 	return true
 }
 
-// extra writes the schema of properties that aren't named; nil if there are none. If a schema that names some doesn't mention others, a model that
-// may write any would go on doing so.
+// extra writes the schema of properties that aren't named; nil if there are none. If a schema that names some doesn't mention others, a
+// model that may write any would go on doing so.
 func (g *grammar) extra(n *node, at string) *node {
 	additional := n.get("additionalProperties")
 	var made *node

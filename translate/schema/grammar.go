@@ -8,9 +8,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// grammar writes a tidy schema as one that the engine holds an answer to: with the keywords that it knows only, and in the places where it heeds them. What is
-// written may allow less than the schema where that leaves a sensible answer: an object without further properties, an array that is as long as its
-// prefix. What it can't say is noted, to be checked.
+// grammar writes a tidy schema as one that the engine holds an answer to: with the keywords that it knows only, and in the places where
+// it heeds them. What is written may allow less than the schema where that leaves a sensible answer: an object without further
+// properties, an array that is as long as its prefix. What it can't say is noted, to be checked.
 type grammar struct {
 	*document
 	prefix     string
@@ -64,9 +64,8 @@ func says(n *node, besides ...string) (names []string) {
 
 // restricting are the keywords that restrict what matches. All others are annotations, or unknown, and have no effect.
 var restricting = slices.Concat([]string{
-	"$ref", "$dynamicRef", "$recursiveRef", "type", "const", "enum", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
-	"dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems",
-}, keywordsOf["object"], keywordsOf["array"], keywordsOf["string"], keywordsOf["number"])
+	"$ref", "type", "const", "enum", "allOf", "anyOf", "oneOf", "if", "then", "else",
+}, unsayable, keywordsOf["object"], keywordsOf["array"], keywordsOf["string"], keywordsOf["number"])
 
 // schema writes a schema; never if nothing matches it.
 func (g *grammar) schema(n *node, at string) *node {
@@ -90,12 +89,17 @@ func (g *grammar) schema(n *node, at string) *node {
 	return out
 }
 
+// unsayable are keywords that no grammar can say.
+var unsayable = []string{
+	"not", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems",
+}
+
 func (g *grammar) composed(n *node, at string) *node {
-	g.checkAll(n, at, "not", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems")
+	g.checkAll(n, at, unsayable...)
 	if n.has("if") && (n.has("then") || n.has("else")) {
 		g.check(pointer(at, "if"))
 	}
-	n = n.without("not", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "$defs", "definitions")
+	n = n.without(unsayable...).without("if", "then", "else", "$defs", "definitions")
 	switch {
 	case n.has("allOf"):
 		all := n.get("allOf").values
@@ -171,7 +175,8 @@ func (g *grammar) reference(ref, at string) *node {
 	target := g.target(ref)
 	switch {
 	case target == nil:
-		g.tidy.fail(pointer(at, "$ref"), "leads nowhere in the schema itself: "+short(ref)+`. It must be such as "#/$defs/name"; other documents are not fetched`)
+		g.tidy.fail(pointer(at, "$ref"), "leads nowhere in the schema itself: "+short(ref)+
+			`. It must be such as "#/$defs/name"; other documents are not fetched`)
 		return object()
 	case target == never:
 		return never
@@ -242,7 +247,7 @@ func (g *grammar) alternatives(n *node, at string) *node {
 // maxCompared is the maximum number of alternatives that are compared with each other.
 const maxCompared = 64
 
-// areDisjoint reports whether it is plain that no value matches two of some schemas: they have other types, or a property with other values.
+// areDisjoint reports whether it is plain that no value matches two of some schemas: their types differ, or the values of a property.
 func (g *grammar) areDisjoint(schemas []*node) bool {
 	if g.rules += len(schemas); len(schemas) > maxCompared || g.rules > maxWork {
 		return false

@@ -8,7 +8,10 @@ import (
 
 // keywordsOf are the keywords that restrict values of a type.
 var keywordsOf = map[string][]string{
-	"object":  {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired"},
+	"object": {
+		"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
+		"dependentRequired",
+	},
 	"array":   {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"},
 	"string":  {"pattern", "minLength", "maxLength", "format"},
 	"number":  {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -20,7 +23,16 @@ func (g *grammar) plain(n *node, at string) *node {
 		for _, name := range says(n, "const", "enum", "type") {
 			g.check(pointer(at, name))
 		}
-		return g.oneOfValues(fits.values)
+		g.rules += len(fits.values)
+		g.isTooLarge = g.isTooLarge || len(fits.values) > maxMembers
+		switch len(fits.values) {
+		case 0:
+			return never
+		case 1:
+			return object().set("const", fits.values[0])
+		default:
+			return object().set("enum", fits)
+		}
 	}
 	kinds := []string{}
 	for _, kind := range kindsOf(n) {
@@ -67,21 +79,6 @@ func (g *grammar) plain(n *node, at string) *node {
 		return out.values[0]
 	default:
 		return object().set("anyOf", out)
-	}
-}
-
-func (g *grammar) oneOfValues(values []*node) *node {
-	g.rules += len(values)
-	if len(values) > maxMembers {
-		g.isTooLarge = true
-	}
-	switch len(values) {
-	case 0:
-		return never
-	case 1:
-		return object().set("const", values[0])
-	default:
-		return object().set("enum", list(values...))
 	}
 }
 

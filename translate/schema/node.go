@@ -128,20 +128,14 @@ func (n *node) append(dst []byte) []byte {
 	case '{':
 		dst = append(dst, '{')
 		for i, name := range n.names {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(jsonbody.AppendString(dst, name), ':')
+			dst = append(jsonbody.AppendString(jsonbody.AppendComma(dst), name), ':')
 			dst = n.values[i].append(dst)
 		}
 		return append(dst, '}')
 	case '[':
 		dst = append(dst, '[')
-		for i, value := range n.values {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = value.append(dst)
+		for _, value := range n.values {
+			dst = value.append(jsonbody.AppendComma(dst))
 		}
 		return append(dst, ']')
 	default:

@@ -12,9 +12,9 @@ import (
 // maxTold is the maximum size of a schema that the model is told as a text, in bytes.
 const maxTold = 16 << 10
 
-// Offer returns the schema of the arguments of a tool that is only offered, for the tool's definition: the model reads it, and an engine may hold its
-// calls to it. What the engine can't express is rewritten or left out. Of a schema that costs too much only its text is left. It is the given
-// JSON if nothing has to be changed, and empty if that isn't an object.
+// Offer returns the schema of the arguments of a tool that is only offered, for the tool's definition: the model reads it, and an engine
+// may hold its calls to it. What the engine can't express is rewritten or left out. Of a schema that costs too much only its text is
+// left. It is the given JSON if nothing has to be changed, and empty if that isn't an object.
 func Offer(given gjson.Result, work *Work) string {
 	switch {
 	case !given.IsObject():
@@ -223,16 +223,12 @@ func (n *node) typed(isProperty bool) {
 		n.names, n.values = slices.Insert(n.names, 0, "type"), slices.Insert(n.values, 0, n.kindWithin())
 	}
 	for i, name := range n.names {
-		switch value := n.values[i]; name {
-		case "properties", "patternProperties", "dependentSchemas", "$defs", "definitions":
+		switch value := n.values[i]; {
+		case slices.Contains(byName, name), slices.Contains(inList, name):
 			for _, inner := range value.values {
 				inner.typed(name == "properties")
 			}
-		case "anyOf", "oneOf", "allOf", "prefixItems":
-			for _, inner := range value.values {
-				inner.typed(false)
-			}
-		case "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames":
+		case slices.Contains(single, name):
 			value.typed(false)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// llama-server makes a grammar of a pattern by itself. It takes a pattern that isn't anchored, or has an escape that it doesn't know, for any
-// string, and it matches JSON as it is written: its "." takes a quote, after which the string ends. So a pattern is rewritten, by Go's parser,
-// to one of what is between the quotes, with only the syntax that the engine knows.
+// llama-server makes a grammar of a pattern by itself. It takes a pattern that isn't anchored, or has an escape that it doesn't know, for
+// any string, and it matches JSON as it is written: its "." takes a quote, after which the string ends. So a pattern is rewritten, by
+// Go's parser, to one of what is between the quotes, with only the syntax that the engine knows.
 
 // maxRanges is the maximum number of ranges in one character class of a pattern for the engine.
 const maxRanges = 64
@@ -204,7 +204,7 @@ func literal(r rune) string {
 // escapes are the characters that are written with a backslash in JSON, and what follows it.
 var escapes = map[rune]string{'"': `"`, '\\': `\\`, '\n': "n", '\r': "r", '\t': "t"}
 
-// class returns a character class: those characters that stand for themselves, or else an escape. ranges has the first and the last of each range.
+// class returns a character class: those characters that stand for themselves, or else an escape. ranges has the ends of each range.
 func (c *patternWriter) class(ranges []rune) string {
 	var plain []rune
 	var shortened strings.Builder

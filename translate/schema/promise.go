@@ -1,9 +1,10 @@
-// Package schema stands between the JSON schemas of clients and the engines. Nothing of a client's schema reaches an engine as it is: some make
-// llama-server end, hang, or hold an answer to something else than they say.
+// Package schema stands between the JSON schemas of clients and the engines. Nothing of a client's schema reaches an engine as it is:
+// some make llama-server end, hang, or hold an answer to something else than they say.
 //
-// A schema is of one of two kinds. That of a tool that is only offered may lose what the engine can't express ([Offer]): it is never an error,
-// since those who offer tools often can't change their schemas. A promise ([Promise]) is a schema that the answer has to match. Each of its keywords is
-// rewritten to one that the engine holds the answer to, or the finished answer is checked for it ([Checker]), or it is an error.
+// A schema is of one of two kinds. That of a tool that is only offered may lose what the engine can't express ([Offer]): it is never an
+// error, since those who offer tools often can't change their schemas. A promise ([Promise]) is a schema that the answer has to match.
+// Each of its keywords is rewritten to one that the engine holds the answer to, or the finished answer is checked for it ([Checker]),
+// or it is an error.
 //
 // Both bound what an engine has to do ([Work]).
 package schema
@@ -20,8 +21,8 @@ import (
 
 // Promise is a schema that an answer has to match.
 type Promise struct {
-	// Schema is what an engine can hold the answer to. Its references lead to Definitions, members of "$defs" of a schema that has it in it,
-	// separated by commas; it may be empty.
+	// Schema is what an engine can hold the answer to. Its references lead to Definitions, members of "$defs" of a schema that has it in
+	// it, separated by commas; it may be empty.
 	Schema, Definitions string
 
 	// Checker is for what Schema doesn't say; nil if it says all.
@@ -54,7 +55,10 @@ func Promised(given gjson.Result, opt Options, work *Work) (*Promise, *translate
 		return nil, opt.tooLarge("values", maxValues)
 	}
 	t := &tidier{}
-	g := &grammar{document: newDocument(original, t), prefix: opt.Definitions, names: map[*node]int{}, open: map[*node]bool{}, same: map[*node]bool{}}
+	g := &grammar{
+		document: newDocument(original, t), prefix: opt.Definitions,
+		names: map[*node]int{}, open: map[*node]bool{}, same: map[*node]bool{},
+	}
 	root := g.root
 	if opt.IsObject {
 		root = g.merge(root, object().set("type", str("object")), "#")
@@ -75,7 +79,8 @@ func Promised(given gjson.Result, opt Options, work *Work) (*Promise, *translate
 	if len(g.checked) > 0 || opt.IsDefined && g.isRewritten {
 		checker, err := NewChecker([]byte(g.root.String()))
 		if err != nil {
-			return nil, opt.invalid(&fault{append(g.checked, "#")[0], "is checked in the finished answer, but the schema can't be read for that: " + strings.TrimPrefix(err.Error(), "jsonschema: ")})
+			return nil, opt.invalid(&fault{append(g.checked, "#")[0], "is checked in the finished answer, " +
+				"but the schema can't be read for that: " + strings.TrimPrefix(err.Error(), "jsonschema: ")})
 		}
 		p.Checker = checker
 	}
@@ -108,7 +113,8 @@ func (p *Promise) Mismatch(answer []byte) *translate.Error {
 	}
 	return &translate.Error{
 		Kind: translate.KindEngineFailed, Code: translate.FormatNotMet,
-		Message: "The model's answer doesn't match the schema of the request: " + err.Error() + ". The engine can't be held to all of it. Try again, or make the schema simpler.",
+		Message: "The model's answer doesn't match the schema of the request: " + err.Error() +
+			". The engine can't be held to all of it. Try again, or make the schema simpler.",
 	}
 }
 

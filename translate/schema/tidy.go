@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// tidier writes a schema anew such that each keyword of it has the shape that JSON Schema gives it today: of the words of older drafts and of
-// other schemas that mean the same, true as {}, and without keywords that are null, which many clients send for absent ones.
+// tidier writes a schema such that each keyword of it has the shape that JSON Schema gives it today: of the words of older drafts and
+// of other schemas that mean the same, true as {}, and without keywords that are null, which many clients send for absent ones.
 //
 // What has another shape is a fault of a promise. Of a schema that is only offered it is left out.
 type tidier struct {
@@ -58,6 +58,13 @@ func (t *tidier) schema(n *node, at string) *node {
 	return out
 }
 
+// The keywords whose values are schemas by name, in an array, or one.
+var (
+	byName = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+	inList = []string{"anyOf", "oneOf", "allOf", "prefixItems"}
+	single = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"}
+)
+
 // annotations are keywords that restrict nothing, as far as their values may be null.
 var annotations = []string{"default", "example", "examples"}
 
@@ -82,7 +89,8 @@ func (t *tidier) keyword(out *node, name string, value *node, at string) {
 			return
 		}
 		value = t.schema(value, at)
-	case "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems":
+	case "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames",
+		"unevaluatedProperties", "unevaluatedItems":
 		value = t.schema(value, at)
 	case "required":
 		value = stringsOf(value)
@@ -139,7 +147,10 @@ func short(s string) string {
 var kindNames = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 
 // kindAliases are words for types that other kinds of schemas have.
-var kindAliases = map[string]string{"int": "integer", "float": "number", "double": "number", "bool": "boolean", "str": "string", "dict": "object", "list": "array", "none": "null"}
+var kindAliases = map[string]string{
+	"int": "integer", "float": "number", "double": "number", "bool": "boolean", "str": "string", "dict": "object", "list": "array",
+	"none": "null",
+}
 
 func (t *tidier) kinds(value *node, at string) *node {
 	given := []*node{value}
@@ -156,7 +167,8 @@ func (t *tidier) kinds(value *node, at string) *node {
 		case one.kind == 's' && word == "any":
 			return nil
 		case one.kind != 's' || !slices.Contains(kindNames, word):
-			t.fail(at, "must be "+`"`+strings.Join(kindNames[:len(kindNames)-1], `", "`)+`" or "null", or an array of these, not `+kindOf(one))
+			names := strings.Join(kindNames[:len(kindNames)-1], `", "`)
+			t.fail(at, `must be "`+names+`" or "null", or an array of these, not `+kindOf(one))
 		case !slices.ContainsFunc(kept.values, func(k *node) bool { return k.text == word }):
 			if word != one.text {
 				one = str(word)
@@ -298,7 +310,9 @@ func kindsOf(n *node) []*node {
 }
 
 func (t *tidier) crossed(out *node, at string) {
-	for _, pair := range [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minimum", "maximum"}} {
+	for _, pair := range [][2]string{
+		{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minimum", "maximum"},
+	} {
 		if low, high := out.get(pair[0]), out.get(pair[1]); low.isNumber() && high.isNumber() && low.num > high.num {
 			t.fail(pointer(at, pair[0]), "is above "+strconv.Quote(pair[1])+", so that nothing matches")
 			*out = *out.without(pair[0], pair[1])

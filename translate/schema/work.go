@@ -12,8 +12,8 @@ const (
 	maxWork    = 60_000 // see Work
 )
 
-// Work adds up the cost of compiling the schemas of a request: one for each subschema each time a reference leads to it, and for an object half the
-// square of the number of its optional properties, since any of them may be left out.
+// Work adds up the cost of compiling the schemas of a request: one for each subschema each time a reference leads to it, and for an
+// object half the square of the number of its optional properties, since any of them may be left out.
 type Work struct{ sum int }
 
 func (w *Work) take(cost int) bool {
