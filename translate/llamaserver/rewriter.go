@@ -123,10 +123,9 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	if !r.ask.Timings { // otherwise they are passed on
 		r.like.learn(data, c)
 	}
-	if !c.choice || (r.ask.SingleCall && !c.keepFirstCall()) {
+	if !c.choice || !r.mendCalls(c) {
 		return dst
 	}
-	r.completeCalls(c)
 	r.out = wire.Chunk{Delta: c.delta, Thinking: c.thinking, Finish: c.finish, Logprobs: c.logprobs, Others: c.other[:c.others]}
 	if c.finish != nil {
 		if r.outcome.Reason != translate.FinishLength {
@@ -177,59 +176,37 @@ func (r *rewriter) finish(dst []byte) []byte {
 	return dst
 }
 
-// keepFirstCall removes the pieces of all calls but the first from the chunk. It returns false if nothing is left.
-func (c *chunk) keepFirstCall() bool {
+// mendCalls adds the arguments that llama-server leaves out of a piece while they are empty, since clients concatenate them without
+// checking. For a client that wants one call, it leaves out the pieces of others, and returns false if nothing is left of the chunk.
+func (r *rewriter) mendCalls(c *chunk) bool {
 	if c.calls == nil {
 		return true
 	}
-	const member = `{"tool_calls":`
-	kept := []byte(member + "[")
-	dropped := false
-	for _, call := range gjson.ParseBytes(c.calls).Array() {
-		switch isOther := call.Get("index").Int() > 0; {
-		case isOther:
-			dropped = true
-		case len(kept) > len(member+"["):
-			kept = append(append(kept, ','), call.Raw...)
-		default:
-			kept = append(kept, call.Raw...)
-		}
-	}
-	if !dropped {
-		return true
-	}
-	if c.calls, c.delta, c.thinking = nil, nil, -1; len(kept) > len(member+"[") {
-		c.delta = append(kept, "]}"...)
-		c.calls = c.delta[len(member) : len(c.delta)-1]
-	}
-	return c.delta != nil || c.finish != nil
-}
-
-// completeCalls adds the arguments that llama-server leaves out of a piece while they are empty: clients concatenate them
-// without checking.
-func (r *rewriter) completeCalls(c *chunk) {
-	if c.calls == nil {
-		return
-	}
-	made := []byte{'['}
-	changed := false
+	made, changed := []byte{'['}, false
 	for _, call := range gjson.ParseBytes(c.calls).Array() {
 		index, function := int(call.Get("index").Int()), call.Get("function")
-		isBare := function.Get("arguments").Str == ""
-		if !isBare {
+		if r.ask.SingleCall && index > 0 {
+			changed = true
+			continue
+		}
+		arguments, completed := function.Get("arguments"), call.Raw
+		if arguments.Str != "" {
 			r.bare = slices.DeleteFunc(r.bare, func(i int) bool { return i == index })
 		} else if function.Get("name").Exists() {
 			r.bare = append(r.bare, index)
 		}
-		completed := call.Raw
-		if isBare && function.IsObject() && !function.Get("arguments").Exists() {
+		if function.IsObject() && !arguments.Exists() {
 			changed = true
 			completed, _ = sjson.Set(completed, "function.arguments", "")
 		}
 		made = append(jsonbody.AppendComma(made), completed...)
 	}
-	if !changed {
-		return
+	switch {
+	case !changed:
+		return true
+	case len(made) == 1:
+		c.calls, c.delta, c.thinking = nil, nil, -1
+		return c.finish != nil
 	}
 	made = append(made, ']')
 	at := cap(c.delta) - cap(c.calls) // they are a part of it
@@ -238,6 +215,7 @@ func (r *rewriter) completeCalls(c *chunk) {
 	}
 	c.delta = slices.Concat(c.delta[:at], made, c.delta[at+len(c.calls):])
 	c.calls = c.delta[at : at+len(made)]
+	return true
 }
 
 // saidSoFar is what a stream that is passed on has said. The texts are the contents of JSON strings.

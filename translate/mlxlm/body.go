@@ -64,7 +64,14 @@ func appendEach(dst []byte, brackets string, v gjson.Result, each func(dst []byt
 // template.
 func appendMessage(dst []byte, _, m gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
-	dst = jsonbody.AppendString(append(dst, `,"content":`...), textOf(m.Get("content")))
+	content := m.Get("content")
+	text := content.Str
+	if content.IsArray() { // of texts
+		for _, part := range content.Array() {
+			text += part.Get("text").Str
+		}
+	}
+	dst = jsonbody.AppendString(append(dst, `,"content":`...), text)
 	for _, name := range []string{"name", "tool_call_id", "reasoning_content"} {
 		if v := m.Get(name); v.Type == gjson.String {
 			dst = jsonbody.AppendString(appendName(dst, name), v.Str)
@@ -75,17 +82,6 @@ func appendMessage(dst []byte, _, m gjson.Result) []byte {
 		return append(dst, '}')
 	}
 	return append(appendEach(append(dst, `,"tool_calls":`...), "[]", calls, appendCall), '}')
-}
-
-func textOf(content gjson.Result) string {
-	if !content.IsArray() {
-		return content.Str
-	}
-	var all strings.Builder
-	for _, part := range content.Array() {
-		all.WriteString(part.Get("text").Str)
-	}
-	return all.String()
 }
 
 // appendCall appends an earlier call. The server parses the arguments.

@@ -63,7 +63,16 @@ func (w Wire) appendSampling(dst []byte, from source) []byte {
 			dst = appendFloat(dst, "xtc_threshold", threshold)
 		}
 	}
-	return w.appendBias(dst, from.get("logit_bias"))
+	biases, ok := w.biases(from.get("logit_bias")) // which checkBias has accepted
+	if !ok || len(biases) == 0 {
+		return append(dst, noBias...)
+	}
+	dst = append(dst, `,"logit_bias":{`...)
+	for _, id := range slices.Sorted(maps.Keys(biases)) {
+		dst = append(strconv.AppendInt(append(jsonbody.AppendComma(dst), '"'), int64(id), 10), `":`...)
+		dst = strconv.AppendFloat(dst, min(max(biases[id], banned), -banned), 'g', -1, 64)
+	}
+	return append(dst, '}')
 }
 
 // appendPenalties appends the penalties for tokens that occur among the last ones. The server has a window for each of them, where 0
@@ -95,19 +104,6 @@ const banned = -10000
 // noBias changes nothing. Each request needs a bias, or penalties: a request without any makes the server apply those of the next
 // ones to others, or to none, and stop generating for good where both are worked on at a time.
 const noBias = `,"logit_bias":{"0":0}`
-
-func (w Wire) appendBias(dst []byte, v gjson.Result) []byte {
-	biases, ok := w.biases(v)
-	if !ok || len(biases) == 0 {
-		return append(dst, noBias...)
-	}
-	dst = append(dst, `,"logit_bias":{`...)
-	for _, id := range slices.Sorted(maps.Keys(biases)) {
-		dst = append(strconv.AppendInt(append(jsonbody.AppendComma(dst), '"'), int64(id), 10), `":`...)
-		dst = strconv.AppendFloat(dst, min(max(biases[id], banned), -banned), 'g', -1, 64)
-	}
-	return append(dst, '}')
-}
 
 // biases reads logit_bias: an object of biases by token id, or an array of pairs. It is not ok if there is one for anything but a
 // token of the model.

@@ -150,7 +150,15 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 		name, isOption := optionNames[key]
 		switch {
 		case key == request.SystemPrompt:
-			setSystem(b, ours, value)
+			messages := b.Get("messages")
+			switch {
+			case messages.IsArray() && len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
+				list := append([]byte(`[{"role":"system","content":`), value...)
+				ours["messages"] = append(append(list, "},"...), messages.Raw[1:]...)
+			case messages.IsArray(), jsonbody.Unquote(b.Value("system")) != "":
+			case !b.Get("context").Get("0").Exists(): // a context has the one that it began with
+				ours["system"] = value
+			}
 		case key == "reasoning_effort" && !jsonbody.IsGiven(b.Value("think")):
 			switch effort := jsonbody.Unquote(value); {
 			case effort == request.Efforts[0]:
@@ -182,16 +190,3 @@ var optionNames = func() map[string]string {
 	}
 	return names
 }()
-
-func setSystem(b *jsonbody.Body, ours map[string]json.RawMessage, prompt json.RawMessage) {
-	messages := b.Get("messages")
-	switch {
-	case !messages.IsArray():
-		if jsonbody.Unquote(b.Value("system")) == "" && !b.Get("context").Get("0").Exists() { // a context has the one that it began with
-			ours["system"] = prompt
-		}
-	case len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
-		list := append([]byte(`[{"role":"system","content":`), prompt...)
-		ours["messages"] = append(append(list, "},"...), messages.Raw[1:]...)
-	}
-}

@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -154,8 +155,8 @@ func (f RerankForm) Body(r *request.Rerank, id, model string, got *request.Reran
 		}
 	}
 	if f == RerankCohere {
-		meta := cohereMeta{cohereVersion{"2"}, cohereTokens{got.Prompt, 0}}
-		return jsonbody.AppendJSON(nil, cohereBody{id, items, meta})
+		meta := `{"api_version":{"version":"2"},"tokens":{"input_tokens":` + strconv.Itoa(got.Prompt) + `,"output_tokens":0}}`
+		return jsonbody.AppendJSON(nil, cohereBody{id, items, json.RawMessage(meta)})
 	}
 	return jsonbody.AppendJSON(nil, rerankBody{"list", items, model, inputUsage{got.Prompt, got.Prompt}})
 }
@@ -201,20 +202,9 @@ type (
 		Text string `json:"text"`
 	}
 	cohereBody struct {
-		ID      string       `json:"id"`
-		Results []rerankItem `json:"results"`
-		Meta    cohereMeta   `json:"meta"`
-	}
-	cohereMeta struct {
-		Version cohereVersion `json:"api_version"`
-		Tokens  cohereTokens  `json:"tokens"`
-	}
-	cohereVersion struct {
-		Version string `json:"version"`
-	}
-	cohereTokens struct {
-		Input  int `json:"input_tokens"`
-		Output int `json:"output_tokens"`
+		ID      string          `json:"id"`
+		Results []rerankItem    `json:"results"`
+		Meta    json.RawMessage `json:"meta"`
 	}
 	scoredText struct {
 		Index int     `json:"index"`

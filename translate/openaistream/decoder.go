@@ -110,8 +110,14 @@ func (d *Decoder) frame(frame []byte) error {
 	data := jsonbody.FrameData(bytes.TrimPrefix(frame, byteOrderMark))
 	switch {
 	case d.ended:
+	case data == nil && !d.begun && d.options.Progress != nil: // a comment
+		for line := range bytes.Lines(frame) {
+			if processed, total, ok := d.options.Progress(bytes.TrimSpace(line)); ok {
+				d.prompt = max(d.prompt, total) // what isn't cached, which isn't told before the end
+				d.out.Emit(translate.Prompt{Total: d.prompt, Processed: processed})
+			}
+		}
 	case data == nil:
-		d.comment(frame)
 	case bytes.Equal(data, jsonbody.DoneMark):
 		d.finish()
 	case !jsonbody.IsObject(data):
@@ -146,19 +152,6 @@ func (d *Decoder) chunk(all gjson.Result) {
 		}
 	}
 	d.choice(all.Get("choices.0"), "delta")
-}
-
-// comment reads the progress of the prompt. The total is what isn't cached, which isn't told before the end.
-func (d *Decoder) comment(frame []byte) {
-	if d.begun || d.options.Progress == nil {
-		return
-	}
-	for line := range bytes.Lines(frame) {
-		if processed, total, ok := d.options.Progress(bytes.TrimSpace(line)); ok {
-			d.prompt = max(d.prompt, total)
-			d.out.Emit(translate.Prompt{Total: d.prompt, Processed: processed})
-		}
-	}
 }
 
 func (d *Decoder) faulty(all gjson.Result) bool {

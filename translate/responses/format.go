@@ -54,7 +54,7 @@ func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 	case "json_object":
 		r.format, r.echo.Text.Format = `{"type":"json_object"}`, json.RawMessage(`{"type":"json_object"}`)
 	case "json_schema":
-		return r.parseSchema("text.format", format)
+		return r.parseSchema(jsonbody.Read("text.format", []byte(format.Raw)))
 	default:
 		return translate.BadValue("text.format.type", `must be "text", "json_schema" or "json_object".`)
 	}
@@ -62,20 +62,18 @@ func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 }
 
 // parseSchema parses a format with a schema, which isn't nested as it is in a chat.
-func (r *Request) parseSchema(where string, format gjson.Result) *translate.Error {
-	m := jsonbody.Read(where, []byte(format.Raw))
+func (r *Request) parseSchema(m *jsonbody.Reader) (err *translate.Error) {
 	name, description, strict := m.Text("name"), m.Text("description"), m.Bool("strict")
-	schema := format.Get("schema")
+	schema, place := gjson.ParseBytes(m.Get("schema")), m.At("schema")
 	switch {
 	case m.Err != nil:
 		return m.Err
 	case schema.Type == gjson.Null:
-		return translate.Missing(where + ".schema")
+		return translate.Missing(place)
 	case !request.IsSchema(schema):
-		return jsonbody.WrongType(where+".schema", "an object", schema)
+		return jsonbody.WrongType(place, "an object", schema)
 	}
 	r.echo.Text.Format = jsonbody.AppendJSON(nil, echoedFormat{"json_schema", name, description, json.RawMessage(schema.Raw), strict})
-	var err *translate.Error
-	r.format, err = r.Chat.Format(schema, where+".schema")
+	r.format, err = r.Chat.Format(schema, place)
 	return err
 }

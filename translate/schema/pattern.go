@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"regexp/syntax"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,11 +63,7 @@ func (c *patternWriter) anchored(re *syntax.Regexp) string {
 	case syntax.OpCapture:
 		return c.anchored(re.Sub[0])
 	case syntax.OpAlternate:
-		alternatives := make([]string, len(re.Sub))
-		for i, sub := range re.Sub {
-			alternatives[i] = c.anchored(sub)
-		}
-		return joined(alternatives)
+		return joined(re.Sub, c.anchored)
 	}
 	parts := []*syntax.Regexp{re}
 	if re.Op == syntax.OpConcat {
@@ -84,8 +79,14 @@ func (c *patternWriter) anchored(re *syntax.Regexp) string {
 	return before + c.all(parts) + after
 }
 
-func joined(alternatives []string) string {
-	some := slices.DeleteFunc(slices.Clone(alternatives), func(a string) bool { return a == "" })
+// joined returns alternatives as a function writes them. Some may be empty.
+func joined(alternatives []*syntax.Regexp, write func(*syntax.Regexp) string) string {
+	var some []string
+	for _, one := range alternatives {
+		if text := write(one); text != "" {
+			some = append(some, text)
+		}
+	}
 	switch {
 	case len(some) == 0:
 		return ""
@@ -135,11 +136,7 @@ func (c *patternWriter) part(re *syntax.Regexp) string {
 	case syntax.OpConcat:
 		return c.all(re.Sub)
 	case syntax.OpAlternate:
-		alternatives := make([]string, len(re.Sub))
-		for i, sub := range re.Sub {
-			alternatives[i] = c.part(sub)
-		}
-		return joined(alternatives)
+		return joined(re.Sub, c.part)
 	default: // an anchor in the middle, a boundary of words, what matches nothing
 		c.ok = false
 		return ""
@@ -227,7 +224,14 @@ func (c *patternWriter) class(ranges []rune) string {
 	}
 	text := ""
 	if n := len(plain); n > 0 && plain[n-1] == unicode.MaxRune {
-		text, plain = "^", complement(plain)
+		others, next := []rune{}, rune(0) // the ranges between these
+		for i := 0; i < len(plain); i += 2 {
+			if plain[i] > next {
+				others = append(others, next, plain[i]-1)
+			}
+			next = plain[i+1] + 1
+		}
+		text, plain = "^", others
 	}
 	for i := 0; i < len(plain); i += 2 {
 		text += classRune(plain[i])
@@ -243,17 +247,6 @@ func (c *patternWriter) class(ranges []rune) string {
 	default:
 		return "([" + text + `]|\\[` + escaped + "])"
 	}
-}
-
-func complement(ranges []rune) (between []rune) {
-	next := rune(0)
-	for i := 0; i < len(ranges); i += 2 {
-		if ranges[i] > next {
-			between = append(between, next, ranges[i]-1)
-		}
-		next = ranges[i+1] + 1
-	}
-	return between
 }
 
 func classRune(r rune) string {

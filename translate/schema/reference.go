@@ -18,26 +18,6 @@ func newDocument(original *node, t *tidier) *document {
 	return &document{root: t.schema(original, "#"), tidy: t, late: map[*node]*node{}}
 }
 
-// path returns the parts of a reference to a place in the document, unescaped; ok is false if it leads elsewhere.
-func (d *document) path(ref string) (parts []string, ok bool) {
-	if id := d.root.get("$id"); id != nil && id.text != "" {
-		ref = strings.TrimPrefix(ref, strings.TrimSuffix(id.text, "#"))
-	}
-	fragment, ok := strings.CutPrefix(ref, "#")
-	switch {
-	case !ok:
-		return nil, false
-	case fragment == "", fragment == "/":
-		return nil, true
-	case fragment[0] != '/':
-		return nil, false
-	}
-	for part := range strings.SplitSeq(fragment[1:], "/") {
-		parts = append(parts, part)
-	}
-	return parts, true
-}
-
 // unescaped returns a part of a reference as the name that it stands for.
 func unescaped(part string) string {
 	if plain, err := url.PathUnescape(part); err == nil {
@@ -47,14 +27,20 @@ func unescaped(part string) string {
 }
 
 func (d *document) target(ref string) *node {
-	parts, ok := d.path(ref)
-	if !ok {
-		return d.anchored(ref)
-	}
 	at := d.root
-	for _, part := range parts {
-		if at = member(at, part); at == nil {
-			return nil
+	if id := at.get("$id"); id != nil && id.text != "" {
+		ref = strings.TrimPrefix(ref, strings.TrimSuffix(id.text, "#"))
+	}
+	path, isPath := strings.CutPrefix(ref, "#/")
+	switch {
+	case ref == "#", ref == "#/": // the whole document
+	case !isPath:
+		return d.anchored(ref)
+	default:
+		for part := range strings.SplitSeq(path, "/") {
+			if at = member(at, part); at == nil {
+				return nil
+			}
 		}
 	}
 	switch {

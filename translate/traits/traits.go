@@ -29,7 +29,14 @@ func Learn(render Render, dictate Dictate) (*request.Template, error) {
 	t := &request.Template{}
 	l.thinking(t)
 	l.unread(t)
-	l.roles(t)
+	t.NoSystem = !l.of(chatOf(rules, question)).has("Rules1")
+	late := l.of(chatOf(question, answer, lateRules, followUp))
+	again := l.of(chatOf(rules, lateRules, question, answer, lateRules, followUp))
+	t.NoLateSystem = !late.has("Rules2") || !again.has("Rules1") || !again.has("Rules2") // which may take the place of an earlier one
+	users, assistants := l.of(chatOf(question, followUp)), l.of(chatOf(question, answer, addition, followUp))
+	t.Alternates = !users.has("Question1") || !users.has("Question2") || !assistants.has("Answer1") || !assistants.has("Answer2")
+	parts := l.of(chatOf(inParts))
+	t.NoParts = !parts.has("Part1") || !parts.has("Part2")
 	l.tools(t)
 	if l.err != nil {
 		return nil, l.err
@@ -87,18 +94,6 @@ var (
 	addition  = message{Role: "assistant", Content: "Answer2"}
 	lateRules = message{Role: "system", Content: "Rules2"}
 )
-
-// roles finds out which orders of messages are refused, and which messages are dropped.
-func (l *learner) roles(t *request.Template) {
-	t.NoSystem = !l.of(chatOf(rules, question)).has("Rules1")
-	late := l.of(chatOf(question, answer, lateRules, followUp))
-	again := l.of(chatOf(rules, lateRules, question, answer, lateRules, followUp))
-	t.NoLateSystem = !late.has("Rules2") || !again.has("Rules1") || !again.has("Rules2") // which may take the place of an earlier one
-	users, assistants := l.of(chatOf(question, followUp)), l.of(chatOf(question, answer, addition, followUp))
-	t.Alternates = !users.has("Question1") || !users.has("Question2") || !assistants.has("Answer1") || !assistants.has("Answer2")
-	parts := l.of(chatOf(inParts))
-	t.NoParts = !parts.has("Part1") || !parts.has("Part2")
-}
 
 // Ids have nine letters and digits, as some templates demand.
 var (

@@ -55,11 +55,11 @@ func readCallHead(text []byte) (name string, length int) {
 		case len(rest) == 0:
 			return "", 0
 		case want == '*' && rest[0] == '"':
-			end := stringEnd(rest)
-			if end < 0 {
+			s := jsonbody.Scanner{Data: rest, Lenient: true}
+			if s.Str() != nil { // it has no end yet
 				return "", 0
 			}
-			name, rest = jsonbody.Unquote(rest[:end]), rest[end:]
+			name, rest = jsonbody.Unquote(rest[:s.Pos]), rest[s.Pos:]
 			continue
 		case rest[0] != want:
 			return "", -1
@@ -70,18 +70,6 @@ func readCallHead(text []byte) (name string, length int) {
 }
 
 const whiteSpace = " \t\r\n"
-
-func stringEnd(text []byte) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return -1
-}
 
 func (d *forcedDecoder) event(ev translate.Event) {
 	if d.hold(ev) {
