@@ -6,7 +6,6 @@ package jsonbody
 import (
 	"bytes"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 
@@ -121,53 +120,32 @@ func (b *Body) Get(key string) gjson.Result {
 	return gjson.ParseBytes(value)
 }
 
+// Fields begins to read the top-level fields.
+func (b *Body) Fields() *Reader { return &Reader{get: b.Value} }
+
 // String returns a top-level field that must be a string if it is given. null counts as absent.
 func (b *Body) String(key string) (string, *translate.Error) {
-	switch v := b.Get(key); v.Type {
-	case gjson.String:
-		return v.Str, nil
-	case gjson.Null:
-		return "", nil
-	default:
-		return "", WrongType(key, "a string", v)
-	}
+	r := b.Fields()
+	text := r.Text(key)
+	return text, r.Err
 }
 
 // Bool returns a top-level field that must be a boolean if it is given. null counts as absent.
-func (b *Body) Bool(key string) (bool, *translate.Error) {
-	switch string(b.Value(key)) {
-	case "true":
-		return true, nil
-	case "false", "null", "":
-		return false, nil
-	default:
-		return false, WrongType(key, "a boolean", b.Get(key))
-	}
-}
+func (b *Body) Bool(key string) (bool, *translate.Error) { return b.BoolOr(key, false) }
 
-// BoolOr is Bool of a field that isn't false if it is absent.
+// BoolOr is Bool of a field that may not be false if it is absent.
 func (b *Body) BoolOr(key string, absent bool) (bool, *translate.Error) {
-	if !IsGiven(b.Value(key)) {
-		return absent, nil
-	}
-	return b.Bool(key)
+	r := b.Fields()
+	is := r.BoolOr(key, absent)
+	return is, r.Err
 }
 
 // Int returns a top-level field that must be a whole number if it is given. null counts as absent.
 func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
-	v := b.Get(key)
-	switch {
-	case v.Type == gjson.Null:
-		return 0, false, nil
-	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num) && math.Abs(v.Num) <= maxWhole:
-		return int(v.Num), true, nil
-	default:
-		return 0, false, WrongType(key, "a whole number", v)
-	}
+	r := b.Fields()
+	n, given = r.Int(key)
+	return n, given, r.Err
 }
-
-// maxWhole is the largest whole number that JSON carries safely. Above it, a float64 skips numbers.
-const maxWhole = 1 << 53
 
 // Parse has parts of a request parsed, one after the other, up to the first error.
 func (b *Body) Parse(parts ...func(*Body) *translate.Error) *translate.Error {

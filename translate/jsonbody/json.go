@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/tidwall/gjson"
 
@@ -132,22 +133,30 @@ func (o Object) Get(name string) []byte {
 
 // Reader reads an object at a place of a request. It keeps the first error.
 type Reader struct {
-	Where string
-	Object
-	Err *translate.Error
+	Where string // empty: it is the body
+	Err   *translate.Error
+	get   func(name string) []byte
 }
 
 // Read begins to read an object, which was scanned.
 func Read(where string, object []byte) *Reader {
-	r := &Reader{Where: where, Object: ObjectOf(object)}
+	r := &Reader{Where: where, get: ObjectOf(object).Get}
 	if object[0] != '{' {
 		r.Err = WrongJSON(where, "an object", object)
 	}
 	return r
 }
 
+// Get returns the JSON of a member; nil if it is absent.
+func (r *Reader) Get(name string) []byte { return r.get(name) }
+
 // At returns the place of a member.
-func (r *Reader) At(name string) string { return r.Where + "." + name }
+func (r *Reader) At(name string) string {
+	if r.Where == "" {
+		return name
+	}
+	return r.Where + "." + name
+}
 
 // Refuse keeps an error unless there was one before.
 func (r *Reader) Refuse(err *translate.Error) {
@@ -206,12 +215,35 @@ func (r *Reader) Name(name string) string {
 }
 
 // Bool reads a member that is a boolean if it is given.
-func (r *Reader) Bool(name string) bool {
+func (r *Reader) Bool(name string) bool { return r.BoolOr(name, false) }
+
+// BoolOr is Bool of a member that may not be false if it is absent.
+func (r *Reader) BoolOr(name string, absent bool) bool {
 	value := r.Get(name)
-	if IsGiven(value) && TypeOf(value) != ABoolean {
+	if !IsGiven(value) {
+		return absent
+	}
+	if TypeOf(value) != ABoolean {
 		r.Refuse(WrongJSON(r.At(name), "a boolean", value))
 	}
 	return string(value) == "true"
+}
+
+// maxWhole is the largest whole number that JSON carries safely. Above it, a float64 skips numbers.
+const maxWhole = 1 << 53
+
+// Int reads a member that is a whole number if it is given.
+func (r *Reader) Int(name string) (n int, given bool) {
+	v := gjson.ParseBytes(r.Get(name))
+	switch {
+	case v.Type == gjson.Null:
+		return 0, false
+	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num) && math.Abs(v.Num) <= maxWhole:
+		return int(v.Num), true
+	default:
+		r.Refuse(WrongType(r.At(name), "a whole number", v))
+		return 0, false
+	}
 }
 
 // walk goes through JSON that was scanned. It searches only for the ends of strings, and tests nothing.

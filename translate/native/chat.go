@@ -71,32 +71,22 @@ const (
 const responsePrefix = "resp_"
 
 func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
-	system, err := body.String("system_prompt")
-	if err != nil {
-		return err
-	}
-	if jsonbody.IsGiven(body.Value("system_prompt")) {
+	b := body.Fields()
+	if system := b.Text("system_prompt"); jsonbody.IsGiven(b.Get("system_prompt")) {
 		c.System = &system
 	}
-	if c.Previous, err = body.String(previousResponse); err != nil {
-		return err
+	c.Previous = b.Text(previousResponse)
+	if jsonbody.IsGiven(b.Get(previousResponse)) && !strings.HasPrefix(c.Previous, responsePrefix) {
+		b.Refuse(translate.BadValue(previousResponse,
+			`must be the id of an earlier response; those start with "%s".`, responsePrefix))
 	}
-	if jsonbody.IsGiven(body.Value(previousResponse)) && !strings.HasPrefix(c.Previous, responsePrefix) {
-		return translate.BadValue(previousResponse, `must be the id of an earlier response; those start with "%s".`, responsePrefix)
+	c.Store, c.Background = b.BoolOr("store", true), b.Bool("background")
+	c.StorePartial = b.Bool("store_partial") && c.Store
+	if c.Background && !c.Store {
+		b.Refuse(translate.Invalid("invalid_value", "background",
+			`An answer in the background has to be stored: leave out "store", or "background".`))
 	}
-	if c.Store, err = body.BoolOr("store", true); err != nil {
-		return err
-	}
-	partial, err := body.Bool("store_partial")
-	if c.StorePartial = partial && c.Store; err != nil {
-		return err
-	}
-	const background = "background"
-	if c.Background, err = body.Bool(background); err == nil && c.Background && !c.Store {
-		err = translate.Invalid("invalid_value", background,
-			`An answer in the background has to be stored: leave out "store", or "background".`)
-	}
-	return err
+	return b.Err
 }
 
 // numbers are the numeric fields of the native chat.

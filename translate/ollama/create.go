@@ -48,19 +48,16 @@ func ParseCreate(body *jsonbody.Body) (*Create, *translate.Error) {
 			}
 		}
 	}
-	from, err := body.String("from")
-	if err != nil {
-		return nil, err
+	b := body.Fields()
+	from, system := b.Text("from"), b.Text("system")
+	if b.Err != nil {
+		return nil, b.Err
 	}
 	if from == "" {
 		return nil, translate.Invalid("missing_required_parameter", "from",
 			`neither 'from' or 'files' was specified: name a model in "from"`)
 	}
 	c := &Create{From: from, Defaults: map[string]json.RawMessage{}}
-	system, err := body.String("system")
-	if err != nil {
-		return nil, err
-	}
 	if system != "" {
 		c.Defaults[request.SystemPrompt] = jsonbody.AppendString(nil, system)
 	}

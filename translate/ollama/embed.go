@@ -32,13 +32,12 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 	if err != nil {
 		return nil, err
 	}
-	if e.Truncates, err = body.BoolOr("truncate", e.Truncates); err != nil {
-		return nil, err
-	}
-	n, given, err := body.Int("dimensions")
+	b := body.Fields()
+	e.Truncates = b.BoolOr("truncate", true)
+	n, given := b.Int("dimensions")
 	switch {
-	case err != nil:
-		return nil, err
+	case b.Err != nil:
+		return nil, b.Err
 	case given && (n < 0 || n > math.MaxInt32):
 		return nil, translate.BadValue("dimensions", "must be from 0, for all of them, to %d.", math.MaxInt32)
 	}
@@ -57,10 +56,9 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 		switch i := len(e.Inputs); {
 		case !isString(text):
 			at := inputAt(i)
-			return nil, translate.Invalid("invalid_type", at, "invalid input type: \""+at+"\" must be a string")
+			return nil, translate.Invalid("invalid_type", at, `invalid input type: "`+at+`" must be a string`)
 		case len(text) == len(`""`):
-			at := inputAt(i)
-			return nil, translate.BadValue(at, "must not be empty.")
+			return nil, translate.BadValue(inputAt(i), "must not be empty.")
 		case i == maxInputs:
 			return nil, translate.BadValue("input", "must hold at most %d texts. Send several requests.", maxInputs)
 		}
@@ -77,12 +75,12 @@ func ParseEmbeddings(body *jsonbody.Body, caps request.Caps) (*Embed, *translate
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := givenText(body, "prompt")
-	if prompt != nil {
+	b := body.Fields()
+	if prompt := givenText(b, "prompt"); prompt != nil {
 		e.Inputs = []json.RawMessage{prompt}
 	}
 	e.IsSingle = true
-	return e, err
+	return e, b.Err
 }
 
 func parseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Error) {

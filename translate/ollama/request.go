@@ -61,17 +61,12 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if err != nil {
 		return nil, err
 	}
-	var texts [4][]byte // as JSON; nil if they are empty
-	for i, name := range []string{"prompt", "suffix", "system", "template"} {
-		if texts[i], err = givenText(body, name); err != nil {
-			return nil, err
-		}
-	}
-	prompt, suffix, system, template := texts[0], texts[1], texts[2], texts[3]
-	raw, err := body.Bool("raw")
+	b := body.Fields()
+	prompt, suffix, system, template := givenText(b, "prompt"), givenText(b, "suffix"), givenText(b, "system"), givenText(b, "template")
+	raw := b.Bool("raw")
 	switch {
-	case err != nil:
-		return nil, err
+	case b.Err != nil:
+		return nil, b.Err
 	case template != nil:
 		return nil, unsupported("template",
 			`a template in the request is not supported: the model's own is used; set "raw" to true to send a prompt as it is`)
@@ -103,17 +98,12 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	return r, nil
 }
 
-// givenText returns a field that must be a text if it is given, as JSON. It is nil if there is no text.
-func givenText(body *jsonbody.Body, name string) ([]byte, *translate.Error) {
-	text := body.Value(name)
-	switch {
-	case !jsonbody.IsGiven(text), len(text) == len(`""`) && isString(text):
-		return nil, nil
-	case !isString(text):
-		return nil, jsonbody.WrongJSON(name, "a string", text)
-	default:
-		return text, nil
+// givenText returns a text as JSON; nil if it is empty.
+func givenText(b *jsonbody.Reader, name string) []byte {
+	if text := b.Quoted(name); len(text) > len(`""`) {
+		return text
 	}
+	return nil
 }
 
 func unsupported(param, message string) *translate.Error {
@@ -122,25 +112,18 @@ func unsupported(param, message string) *translate.Error {
 
 func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
 	r := &Request{Chat: request.Chat{N: 1, Thinks: caps.Thinks()}, caps: caps}
-	var err *translate.Error
-	if r.Model, err = body.String("model"); err != nil {
-		return nil, err
+	b := body.Fields()
+	r.Model, r.Streams = b.Text("model"), b.BoolOr("stream", true)
+	keepAlive, err := KeepAlive(body)
+	b.Refuse(err)
+	r.KeepAlive = keepAlive
+	b.Bool("truncate")
+	b.Bool("shift")
+	if b.Bool("_debug_render_only") {
+		b.Refuse(unsupported("_debug_render_only", `"_debug_render_only" is not supported`))
 	}
-	if r.Streams, err = body.BoolOr("stream", true); err != nil {
-		return nil, err
-	}
-	if r.KeepAlive, err = KeepAlive(body); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"truncate", "shift"} {
-		if _, err := body.Bool(name); err != nil {
-			return nil, err
-		}
-	}
-	if only, err := body.Bool("_debug_render_only"); err != nil || only {
-		return nil, unsupported("_debug_render_only", `"_debug_render_only" is not supported`)
-	}
-	return r, r.parseOptions(body)
+	b.Refuse(r.parseOptions(body))
+	return r, b.Err
 }
 
 func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *translate.Error {
@@ -241,14 +224,12 @@ func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
 var thinkLevels = map[string]bool{"low": true, "medium": true, "high": true, "max": true}
 
 func (r *Request) parseLogprobs(body *jsonbody.Body) *translate.Error {
-	wanted, err := body.Bool("logprobs")
-	if err != nil {
-		return err
-	}
-	top, _, err := body.Int("top_logprobs")
+	b := body.Fields()
+	wanted := b.Bool("logprobs")
+	top, _ := b.Int("top_logprobs")
 	switch {
-	case err != nil:
-		return err
+	case b.Err != nil:
+		return b.Err
 	case top < 0 || top > request.MaxLogprobs:
 		return translate.Invalid("invalid_value", "top_logprobs", "top_logprobs must be between 0 and "+strconv.Itoa(request.MaxLogprobs))
 	case !wanted:

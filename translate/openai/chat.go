@@ -69,29 +69,25 @@ func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 // parseCounts parses the number of choices, and what is passed on in another form. Engines don't receive stop strings: package wire
 // searches for them. They generate a token even where none is wanted, so that is an error.
 func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
-	n, given, err := body.Int("n")
-	switch {
-	case err != nil:
-		return err
-	case given && (n < 1 || n > maxChatChoices):
-		return translate.BadValue("n", "must be from 1 to %d.", maxChatChoices)
-	case given:
+	b := body.Fields()
+	if n, given := b.Int("n"); given {
+		if n < 1 || n > maxChatChoices {
+			b.Refuse(translate.BadValue("n", "must be from 1 to %d.", maxChatChoices))
+		}
 		c.N = n
 		c.Edit.Remove("n") // each choice is a request of its own
 	}
 	for _, name := range request.Limits {
-		if n, given, err := body.Int(name); err != nil {
-			return err
-		} else if given && n == 0 {
-			return translate.BadValue(name, "must be from 1 to %d, or -1 for no limit, not 0.", math.MaxInt32)
+		if n, given := b.Int(name); given && n == 0 {
+			b.Refuse(translate.BadValue(name, "must be from 1 to %d, or -1 for no limit, not 0.", math.MaxInt32))
 		}
 	}
-	if err := request.RenamePenalty(body, &c.Edit); err != nil {
-		return err
-	}
-	c.Stops, err = request.ParseStops(body)
+	b.Refuse(request.RenamePenalty(body, &c.Edit))
+	stops, err := request.ParseStops(body)
+	b.Refuse(err)
+	c.Stops = stops
 	c.Edit.Remove("stop")
-	return err
+	return b.Err
 }
 
 // parseLogprobs rejects what an engine would reject after it is loaded. Asked for no other tokens, an engine may list twenty or

@@ -16,7 +16,7 @@ import (
 
 // ParseCompletion parses a request for text completions. Unknown fields are not sent to an engine.
 func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completion, *translate.Error) {
-	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1, Seed: request.RandomSeed}}
+	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1, Seed: request.RandomSeed}, body.Fields()}
 	if err := request.CheckFields(body, &caps, &c.Edit, request.TextSampling, caps.TextFields); err != nil {
 		return nil, err
 	}
@@ -29,36 +29,33 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 // maxChoices is the maximum number of choices of a request for text completions: n or best_of for each of its prompts.
 const maxChoices = 4096
 
-type completionParser struct{ *request.Completion }
+type completionParser struct {
+	*request.Completion
+	*jsonbody.Reader
+}
 
 func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Error) {
 	if c.Prompts, err = texts(body, "prompt", maxChoices); err != nil {
 		return err
 	}
-	if c.Echo, err = body.Bool("echo"); err != nil {
-		return err
-	}
-	if seed := body.Value("seed"); jsonbody.IsGiven(seed) {
+	if seed := c.Get("seed"); jsonbody.IsGiven(seed) {
 		c.Seed, err = request.ParseSeed("seed", gjson.ParseBytes(seed))
 	}
-	return err
+	c.Echo = c.Bool("echo")
+	c.Refuse(err)
+	return c.Err
 }
 
-func (c *completionParser) parseCounts(body *jsonbody.Body) *translate.Error {
-	n, given, err := count(body, "n", 1, maxChoices)
-	if err != nil {
-		return err
-	}
+func (c *completionParser) parseCounts(*jsonbody.Body) *translate.Error {
+	n, given := count(c.Reader, "n", 1, maxChoices)
 	if given {
 		c.N = n
 	}
-	if c.BestOf, given, err = count(body, "best_of", 1, maxChoices); err != nil {
-		return err
-	}
-	stream, err := body.Bool("stream")
+	c.BestOf, given = count(c.Reader, "best_of", 1, maxChoices)
+	stream := c.Bool("stream")
 	switch {
-	case err != nil:
-		return err
+	case c.Err != nil:
+		return c.Err
 	case !given:
 		c.BestOf = c.N
 	case c.BestOf < c.N:
@@ -75,33 +72,28 @@ func (c *completionParser) parseCounts(body *jsonbody.Body) *translate.Error {
 		most := strconv.Itoa(maxChoices)
 		return translate.Invalid("invalid_value", param, "The request asks for more than "+most+" choices. Send several requests.")
 	}
-	return c.parseLogprobs(body)
+	return c.parseLogprobs()
 }
 
 func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
 	for _, name := range request.Limits {
-		n, given, err := body.Int(name)
-		if err != nil {
-			return err
-		}
-		if given {
+		if n, given := c.Int(name); given {
 			c.MaxTokens = min(max(-1, n), math.MaxInt32)
 			break
 		}
 	}
-	if c.Stop, err = request.ParseStops(body); err != nil {
-		return err
+	c.Stop, err = request.ParseStops(body)
+	c.Refuse(err)
+	if c.Suffix = c.Text("suffix"); c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
+		c.Refuse(translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`))
 	}
-	if c.Suffix, err = body.String("suffix"); err == nil && c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
-		err = translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`)
-	}
-	return err
+	return c.Err
 }
 
-func (c *completionParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
-	n, given, err := count(body, "logprobs", 0, request.MaxLogprobs)
-	if err != nil || !given {
-		return err
+func (c *completionParser) parseLogprobs() *translate.Error {
+	n, given := count(c.Reader, "logprobs", 0, request.MaxLogprobs)
+	if c.Err != nil || !given {
+		return c.Err
 	}
 	if c.Logprobs = n; n > request.MaxLogprobs {
 		return translate.BadValue("logprobs", "must be from 0 to %d.", request.MaxLogprobs)
@@ -154,12 +146,11 @@ func areTokens(value []byte) bool {
 }
 
 // count parses a whole number that is at least least. most is for the message only: the caller rejects larger numbers.
-func count(body *jsonbody.Body, key string, least, most int) (n int, given bool, err *translate.Error) {
-	n, given, err = body.Int(key)
-	if err == nil && given && n < least {
-		return 0, false, translate.BadValue(key, "must be from %d to %d.", least, most)
+func count(b *jsonbody.Reader, key string, least, most int) (n int, given bool) {
+	if n, given = b.Int(key); given && n < least {
+		b.Refuse(translate.BadValue(key, "must be from %d to %d.", least, most))
 	}
-	return n, given, err
+	return n, given
 }
 
 // TextAnswer is what the choices of an answer to a request for text completions share.

@@ -29,19 +29,13 @@ func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) 
 			return nil, translate.BadValue("input", "must not hold an empty text.")
 		}
 	}
-	e := &request.Embedding{Inputs: inputs}
-	if e.Dimensions, _, err = count(body, "dimensions", 1, math.MaxInt32); err != nil {
-		return nil, err
+	b := body.Fields()
+	dimensions, _ := count(b, "dimensions", 1, math.MaxInt32)
+	format := b.Text("encoding_format")
+	if format != "" && format != "float" && format != "base64" {
+		b.Refuse(translate.BadValue("encoding_format", `must be "float" or "base64".`))
 	}
-	format, err := body.String("encoding_format")
-	switch {
-	case err != nil:
-		return nil, err
-	case format != "" && format != "float" && format != "base64":
-		return nil, translate.BadValue("encoding_format", `must be "float" or "base64".`)
-	}
-	e.Base64 = format == "base64"
-	return e, nil
+	return &request.Embedding{Inputs: inputs, Dimensions: dimensions, Base64: format == "base64"}, b.Err
 }
 
 // EmbeddingBody returns the response to a request for embeddings. It is an error if the vectors have fewer dimensions than
@@ -101,32 +95,20 @@ func RerankFormOf(path string, body *jsonbody.Body) RerankForm {
 
 // Parse parses a request for ranks. A document is a string, or an object with a text.
 func (f RerankForm) Parse(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
-	query, err := body.String("query")
-	if err != nil {
-		return nil, err
-	}
-	if query == "" {
-		return nil, translate.Missing("query")
-	}
+	b := body.Fields()
+	b.Required("query")
 	r := &request.Rerank{Field: "documents"}
 	withDocuments := "return_documents"
 	if f == RerankTEI {
 		r.Field, withDocuments = "texts", "return_text"
 	}
-	if r.Documents, err = parseDocuments(r.Field, body.Get(r.Field)); err != nil {
-		return nil, err
-	}
-	if r.ReturnDocuments, err = body.Bool(withDocuments); err != nil {
-		return nil, err
-	}
-	n, given, err := count(body, "top_n", 1, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	if r.TopN = len(r.Documents); given {
+	documents, err := parseDocuments(r.Field, body.Get(r.Field))
+	b.Refuse(err)
+	r.Documents, r.ReturnDocuments, r.TopN = documents, b.Bool(withDocuments), len(documents)
+	if n, given := count(b, "top_n", 1, math.MaxInt32); given {
 		r.TopN = min(n, r.TopN)
 	}
-	return r, nil
+	return r, b.Err
 }
 
 // Body returns the response to a request for ranks, the best documents first. id is that of the request.

@@ -62,31 +62,23 @@ func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	e.Truncation = "disabled"
-	if e.Parallel, err = body.BoolOr("parallel_tool_calls", true); err != nil {
-		return err
-	}
+	b := body.Fields()
+	e.Parallel = b.BoolOr("parallel_tool_calls", true)
 	r.Chat.SingleCall = !e.Parallel
-	for name, to := range map[string]**string{"prompt_cache_key": &e.CacheKey, "safety_identifier": &e.Safety} {
-		text, err := shortString(body, name)
-		if err != nil {
-			return err
-		}
-		*to = jsonbody.OrNull(text)
-	}
-	if _, err = shortString(body, "service_tier"); err != nil {
-		return err
-	}
-	e.User, err = shortString(body, "user")
-	return err
+	e.CacheKey = jsonbody.OrNull(shortString(b, "prompt_cache_key"))
+	e.Safety = jsonbody.OrNull(shortString(b, "safety_identifier"))
+	shortString(b, "service_tier")
+	e.User = shortString(b, "user")
+	return b.Err
 }
 
 // shortString reads a string that is repeated in each event with the response.
-func shortString(body *jsonbody.Body, name string) (string, *translate.Error) {
-	text, err := body.String(name)
-	if err == nil && len(text) > maxEchoedString {
-		err = translate.BadValue(name, "must have at most %d bytes.", maxEchoedString)
+func shortString(b *jsonbody.Reader, name string) string {
+	text := b.Text(name)
+	if len(text) > maxEchoedString {
+		b.Refuse(translate.BadValue(name, "must have at most %d bytes.", maxEchoedString))
 	}
-	return text, err
+	return text
 }
 
 func givenInt(n int) *int {

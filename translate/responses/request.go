@@ -54,37 +54,24 @@ func Parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 	)
 }
 
-func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
+func (r *Request) parseState(body *jsonbody.Body) *translate.Error {
 	for _, name := range []string{"conversation", "prompt"} {
 		if jsonbody.IsGiven(body.Value(name)) {
 			return translate.Refused("unsupported_parameter", name,
 				`is not supported: this server keeps no such objects. Send the whole "input", or continue with "previous_response_id".`)
 		}
 	}
-	if r.Previous, err = body.String("previous_response_id"); err != nil {
-		return err
-	}
-	if len(r.Previous) > jsonbody.MaxNameLength {
-		return jsonbody.TooLong("previous_response_id")
-	}
-	instructions, err := body.String("instructions")
-	if err != nil {
-		return err
-	}
-	if jsonbody.IsGiven(body.Value("instructions")) {
+	b := body.Fields()
+	r.Previous = b.Short("previous_response_id")
+	if instructions := b.Text("instructions"); jsonbody.IsGiven(b.Get("instructions")) {
 		r.Instructions = &instructions
 	}
-	if r.Store, err = body.BoolOr("store", true); err != nil {
-		return err
-	}
-	if r.Background, err = body.Bool("background"); err != nil {
-		return err
-	}
+	r.Store, r.Background = b.BoolOr("store", true), b.Bool("background")
 	if r.Background && !r.Store {
-		return translate.BadValue("background", `needs the response to be stored: leave out "store", or set it to true.`)
+		b.Refuse(translate.BadValue("background", `needs the response to be stored: leave out "store", or set it to true.`))
 	}
-	_, err = body.Bool("stream")
-	return err
+	b.Bool("stream")
+	return b.Err
 }
 
 // numbers are the numeric fields of the Responses API.

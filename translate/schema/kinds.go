@@ -39,11 +39,8 @@ func (g *grammar) plain(n *node, at string) *node {
 		kinds = append(kinds, kind.text)
 	}
 	if len(kinds) == 0 { // the values that it is about
-		for _, kind := range []string{"object", "array", "string", "number"} {
-			if slices.ContainsFunc(keywordsOf[kind], func(name string) bool { return n.get(name) != nil }) {
-				kinds = append(kinds, kind)
-			}
-		}
+		isAbout := func(kind string) bool { return slices.ContainsFunc(keywordsOf[kind], n.has) }
+		kinds = slices.DeleteFunc([]string{"object", "array", "string", "number"}, func(kind string) bool { return !isAbout(kind) })
 	}
 	out := list()
 	for _, kind := range kinds {

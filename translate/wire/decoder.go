@@ -70,13 +70,16 @@ func EndAtStops(d translate.Decoder, stops []string) translate.Decoder {
 type Filter struct {
 	translate.Emitter
 	inner translate.Decoder
-	take  func(translate.Event)
-	each  func(translate.Event) error // pass, which is made a function once
+	each  func(translate.Event) error
 }
 
 // Init has take make what it emits of the events of another decoder.
 func (f *Filter) Init(inner translate.Decoder, take func(translate.Event)) {
-	f.inner, f.take, f.each = inner, take, f.pass
+	f.inner = inner
+	f.each = func(ev translate.Event) error {
+		take(ev)
+		return f.Err()
+	}
 }
 
 // over returns a filter after it was told of which decoder's events it is to make its own.
@@ -99,11 +102,6 @@ func (f *Filter) Feed(p []byte, emit func(translate.Event) error) error {
 func (f *Filter) Close(emit func(translate.Event) error) error {
 	f.Begin(emit)
 	return f.inner.Close(f.each)
-}
-
-func (f *Filter) pass(ev translate.Event) error {
-	f.take(ev)
-	return f.Err()
 }
 
 // Figures returns the usage and timings so far, as the other decoder knows them.
