@@ -64,17 +64,23 @@ func (o *Outcome) Add(p *Outcome) {
 		*o = *p
 		return
 	}
-	a, b := &o.Timings, &p.Timings
-	if all := a.PredictedMillis + b.PredictedMillis; all > 0 {
-		a.PredictedPerSecond = (a.PredictedPerSecond*a.PredictedMillis + b.PredictedPerSecond*b.PredictedMillis) / all
-	}
-	a.PromptMillis = min(a.PromptMillis, b.PromptMillis)
+	promptMillis := min(o.Timings.PromptMillis, p.Timings.PromptMillis)
+	o.Timings = o.Timings.Then(p.Timings)
+	o.Timings.PromptMillis = promptMillis
 	o.FirstToken = min(o.FirstToken, p.FirstToken)
-	a.PredictedMillis += b.PredictedMillis
-	a.DraftTokens += b.DraftTokens
-	a.DraftAccepted += b.DraftAccepted
 	o.Usage.Completion += p.Usage.Completion
 	o.Usage.Reasoning += p.Usage.Reasoning
+}
+
+// Then returns the measurements of an answer that goes on with the next: those of the next one's prompt don't count.
+func (t Timings) Then(next Timings) Timings {
+	tokens := t.PredictedPerSecond*t.PredictedMillis + next.PredictedPerSecond*next.PredictedMillis
+	if t.PredictedMillis += next.PredictedMillis; t.PredictedMillis > 0 {
+		t.PredictedPerSecond = tokens / t.PredictedMillis
+	}
+	t.DraftTokens += next.DraftTokens
+	t.DraftAccepted += next.DraftAccepted
+	return t
 }
 
 // Rate returns the generated tokens per second. Engines measure from the first token on, which gives no rate for a single
@@ -204,12 +210,8 @@ func (t *RoundTally) sums() sums {
 	s.all.Completion += u.Completion
 	s.all.Reasoning += min(u.Reasoning, u.Completion)
 	switch {
-	case t.timed && s.timed: // the prompt of a later round doesn't count
-		sum, next := &s.timings, t.timing
-		tokens := sum.PredictedPerSecond*sum.PredictedMillis + next.PredictedPerSecond*next.PredictedMillis
-		if sum.PredictedMillis += next.PredictedMillis; sum.PredictedMillis > 0 {
-			sum.PredictedPerSecond = tokens / sum.PredictedMillis
-		}
+	case t.timed && s.timed:
+		s.timings = s.timings.Then(t.timing)
 	case t.timed:
 		s.timings, s.timed = t.timing, true
 	}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -167,10 +168,7 @@ func (a *Answer) content() (content []json.RawMessage, calls int) {
 
 // callID returns the id of a call: the engine's if it gives one.
 func callID(id, answer string, index int) string {
-	if id != "" {
-		return id
-	}
-	return "toolu_" + strings.TrimPrefix(answer, "msg_") + "_" + strconv.Itoa(index)
+	return cmp.Or(id, "toolu_"+strings.TrimPrefix(answer, "msg_")+"_"+strconv.Itoa(index))
 }
 
 func usageOf(u translate.Usage) usage {

@@ -37,10 +37,7 @@ func ParseMessages(body *jsonbody.Body, caps request.Caps) (*Messages, *translat
 // ParseCount parses a request of POST /v1/messages/count_tokens, which doesn't need max_tokens.
 func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
 	m := &Messages{Chat: request.Chat{N: 1}}
-	if err := request.CopyNumbers(body, &m.edit, numbers); err != nil {
-		return nil, err
-	}
-	if err := request.CopyFields(body, &m.edit, "seed"); err != nil {
+	if err := request.CopyFields(body, &m.edit, numbers, "seed"); err != nil {
 		return nil, err
 	}
 	if err := body.Parse(m.parseStops, m.parseFormat, m.parseTools); err != nil {

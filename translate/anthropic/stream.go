@@ -60,7 +60,16 @@ func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 	case translate.Text:
 		return s.appendText(dst, ev.Text)
 	case translate.CallStart:
-		return s.appendCall(dst, ev)
+		dst = s.appendStart(dst, translate.Usage{})
+		if s.SingleCall && s.calls > 0 {
+			return s.appendClosed(dst)
+		}
+		dst = s.appendOpened(dst, callBlock)
+		dst = jsonbody.AppendString(append(dst, `{"type":"tool_use","id":`...), callID(ev.ID, s.ID, s.calls))
+		dst = jsonbody.AppendString(append(dst, `,"name":`...), ev.Name)
+		s.call = ev.Index
+		s.calls++
+		return jsonbody.EndEvent(append(dst, `,"input":{}}`...))
 	case translate.CallArgs:
 		if s.isOpen(ev.Index) && ev.Text != "" {
 			return s.appendDelta(dst, "input_json_delta", "partial_json", ev.Text)
@@ -130,19 +139,6 @@ func (s *Stream) appendText(dst []byte, text string) []byte {
 	dst = s.appendOpened(dst, textBlock)
 	dst = jsonbody.EndEvent(append(dst, `{"type":"text","text":""}`...))
 	return s.appendDelta(dst, "text_delta", "text", text)
-}
-
-func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
-	dst = s.appendStart(dst, translate.Usage{})
-	if s.SingleCall && s.calls > 0 {
-		return s.appendClosed(dst)
-	}
-	dst = s.appendOpened(dst, callBlock)
-	dst = jsonbody.AppendString(append(dst, `{"type":"tool_use","id":`...), callID(ev.ID, s.ID, s.calls))
-	dst = jsonbody.AppendString(append(dst, `,"name":`...), ev.Name)
-	s.call = ev.Index
-	s.calls++
-	return jsonbody.EndEvent(append(dst, `,"input":{}}`...))
 }
 
 func (s *Stream) isOpen(call int) bool { return s.open == callBlock && s.call == call }

@@ -54,7 +54,19 @@ func (s *Scanner) escapes(i int) (size int, _ *translate.Error) {
 	if size > 0 {
 		return size, nil
 	}
-	return s.unicodeEscape(i)
+	r, ok := translate.CodeUnit(p) // \u and four digits, or two of these that are a surrogate pair
+	switch {
+	case !ok:
+		s.Pos = i
+		return 0, s.unexpected("in a string: a bad escape")
+	case s.Lenient || !utf16.IsSurrogate(r):
+		return 6, nil
+	}
+	if low, _ := translate.CodeUnit(p[6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
+		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+
+			", which is no character: send both halves, or UTF-8.")
+	}
+	return 12, nil
 }
 
 // nextSpecial returns the position of the first byte at or after i that is a quote, a backslash, a control character or a
@@ -97,23 +109,6 @@ var isPlain = func() (t [256]bool) {
 // isShortEscape marks the bytes that make an escape with the backslash before them.
 var isShortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// unicodeEscape reads an escape other than the short ones: \u and four digits, or two of these that are a surrogate pair.
-func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
-	r, ok := translate.CodeUnit(s.Data[i:])
-	switch {
-	case !ok:
-		s.Pos = i
-		return 0, s.unexpected("in a string: a bad escape")
-	case s.Lenient || !utf16.IsSurrogate(r):
-		return 6, nil
-	}
-	if low, _ := translate.CodeUnit(s.Data[i+6:]); utf16.DecodeRune(r, low) == utf8.RuneError {
-		return 0, translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+
-			", which is no character: send both halves, or UTF-8.")
-	}
-	return 12, nil
-}
-
 // IsCanonical reports whether a JSON string that was scanned is as [AppendString] writes its text. It is also false for a string with
 // an escape of six bytes that is written so.
 func IsCanonical(value []byte) bool {
@@ -150,7 +145,14 @@ func appendEscaped(dst, text []byte) []byte {
 		}
 		if text[i] < utf8.RuneSelf {
 			for dst = append(dst, text[from:i]...); i < len(text) && needsEscape[text[i]]; i++ { // they come in rows
-				dst = appendEscape(dst, text[i])
+				switch c := text[i]; {
+				case c >= ' ':
+					dst = append(dst, '\\', c)
+				case escapeLetters[c] != 0:
+					dst = append(dst, '\\', escapeLetters[c])
+				default:
+					dst = appendUnicode(dst, rune(c))
+				}
 			}
 			from = i
 			continue
@@ -174,17 +176,6 @@ var needsEscape = func() (t [256]bool) {
 
 // escapeLetters are the letters of the escapes of control characters, as encoding/json writes them.
 var escapeLetters = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
-
-func appendEscape(dst []byte, c byte) []byte {
-	switch {
-	case c >= ' ':
-		return append(dst, '\\', c)
-	case escapeLetters[c] != 0:
-		return append(dst, '\\', escapeLetters[c])
-	default:
-		return appendUnicode(dst, rune(c))
-	}
-}
 
 func appendUnicode(dst []byte, r rune) []byte {
 	const digits = "0123456789abcdef"

@@ -30,18 +30,12 @@ func TooLong(path string) *translate.Error {
 // TypeName describes a value for messages: "a string", "the number 1".
 func TypeName(v gjson.Result) string {
 	switch {
-	case v.Type == gjson.String:
-		return "a string"
+	case v.Type == gjson.Null:
+		return "null"
 	case v.Type == gjson.Number:
 		return "the number " + v.Raw
-	case v.IsBool():
-		return "a boolean"
-	case v.IsArray():
-		return "an array"
-	case v.IsObject():
-		return "an object"
 	default:
-		return "null"
+		return TypeOf([]byte(v.Raw)).String()
 	}
 }
 

@@ -286,14 +286,10 @@ type thoughtTokens struct {
 	isOpen    bool // the last piece was thinking
 }
 
-// isASCII reports whether a JSON string has neither other characters nor escapes of any.
-func isASCII(value []byte) bool {
-	return !bytes.Contains(value, []byte(`\u`)) && bytes.IndexFunc(value, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-}
-
 func (t *thoughtTokens) note(c *chunk) {
 	told := gjson.GetBytes(c.timings, "predicted_n")
 	before, isTold := t.generated, told.Type == gjson.Number
+	isBeyondASCII := func(r rune) bool { return r >= utf8.RuneSelf }
 	if isTold {
 		t.generated = max(before, counted([]byte(told.Raw)))
 	}
@@ -304,7 +300,7 @@ func (t *thoughtTokens) note(c *chunk) {
 			t.count++
 		case t.isOpen:
 			t.count += t.generated - before
-		case isASCII(c.reasoning):
+		case !bytes.Contains(c.reasoning, []byte(`\u`)) && !bytes.ContainsFunc(c.reasoning, isBeyondASCII):
 			t.count++
 		default:
 			t.count += min(t.generated-before, size)

@@ -116,20 +116,6 @@ var usual = &request.Template{Thinking: map[string]request.Switch{
 	"on":     {Arguments: json.RawMessage(`{"enable_thinking":true}`)},
 }}
 
-func appendTemplate(dst []byte, given gjson.Result) []byte {
-	values := []byte{'{'}
-	given.ForEach(func(key, value gjson.Result) bool {
-		if value.Type != gjson.Null && !slices.Contains(templateOwn, key.Str) {
-			values = appendValue(append(jsonbody.AppendString(jsonbody.AppendComma(values), key.Str), ':'), value)
-		}
-		return true
-	})
-	if len(values) == 1 {
-		return dst
-	}
-	return append(append(append(dst, `,"chat_template_kwargs":`...), values...), '}')
-}
-
 // longestNumber is the length of a number that is written as it is, in bytes. Python refuses numbers of thousands of digits.
 const longestNumber = 32
 

@@ -49,7 +49,17 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 	request.Arrange(body, &e, w.template)
 	from := source{body, &e}
 	rest := appendEach([]byte(`,"messages":`), "[]", from.get("messages"), appendMessage)
-	rest = appendTemplate(rest, from.get(argumentsField))
+	arguments := []byte{'{'}
+	from.get(argumentsField).ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null && !slices.Contains(templateOwn, key.Str) {
+			arguments = append(jsonbody.AppendString(jsonbody.AppendComma(arguments), key.Str), ':')
+			arguments = appendValue(arguments, value)
+		}
+		return true
+	})
+	if len(arguments) > 1 {
+		rest = append(append(append(rest, `,"chat_template_kwargs":`...), arguments...), '}')
+	}
 	tools := []byte("}")
 	if list := from.get("tools"); list.IsArray() && len(list.Array()) > 0 {
 		tools = append(appendValue([]byte(`,"tools":`), list), '}')

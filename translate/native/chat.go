@@ -104,12 +104,9 @@ var numbers = []request.Number{
 var others = []string{"seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
 func (c *Chat) parseFields(body *jsonbody.Body) (err *translate.Error) {
-	if err = request.CopyNumbers(body, &c.edit, numbers); err != nil {
-		return err
-	}
-	c.ContextLength = int(body.Get("context_length").Num)
-	if err = request.CopyFields(body, &c.edit, others...); err == nil {
-		c.Chat.Stops, err = request.ParseStops(body)
+	if err = request.CopyFields(body, &c.edit, numbers, others...); err == nil {
+		c.ContextLength = int(body.Get("context_length").Num)
+		c.Chat.Stops, err = request.ParseStops("stop", body.Get("stop"))
 	}
 	return err
 }

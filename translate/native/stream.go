@@ -64,7 +64,14 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 			dst = appendEvent(dst, "prompt_processing.start", "", nil)
 		}
 	case translate.Prompt:
-		dst = s.appendPrompt(dst, ev)
+		progress := 1. // without the cached tokens
+		if left := ev.Total - ev.Cached; left > 0 {
+			progress = min(max(0, float64(ev.Processed-ev.Cached)/float64(left)), 1)
+		}
+		if s.prompt.started && !s.prompt.ended && progress >= s.prompt.told {
+			s.prompt.told = progress
+			dst = appendEvent(dst, "prompt_processing.progress", `"progress":`, jsonbody.AppendJSON(nil, progress))
+		}
 	case translate.Reasoning:
 		dst = s.appendDelta(dst, translate.ItemReasoning, ev.Text)
 	case translate.Text:
@@ -109,19 +116,6 @@ func (s *Stream) appendLoad(dst []byte, ev translate.Load) []byte {
 	default:
 		return dst
 	}
-}
-
-// appendPrompt appends the progress of the prompt, without its cached tokens.
-func (s *Stream) appendPrompt(dst []byte, ev translate.Prompt) []byte {
-	progress := 1.
-	if left := ev.Total - ev.Cached; left > 0 {
-		progress = min(max(0, float64(ev.Processed-ev.Cached)/float64(left)), 1)
-	}
-	if !s.prompt.started || s.prompt.ended || progress < s.prompt.told {
-		return dst
-	}
-	s.prompt.told = progress
-	return appendEvent(dst, "prompt_processing.progress", `"progress":`, jsonbody.AppendJSON(nil, progress))
 }
 
 func (s *Stream) appendDelta(dst []byte, kind translate.ItemKind, text string) []byte {

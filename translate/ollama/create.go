@@ -61,34 +61,12 @@ func ParseCreate(body *jsonbody.Body) (*Create, *translate.Error) {
 	if system != "" {
 		c.Defaults[request.SystemPrompt] = jsonbody.AppendString(nil, system)
 	}
-	return c, c.parseParameters(body)
-}
-
-// parseParameters checks the parameters as options of a request, and keeps those that have an effect.
-func (c *Create) parseParameters(body *jsonbody.Body) *translate.Error {
-	given := body.Get("parameters")
-	switch {
-	case given.Type == gjson.Null:
-		return nil
-	case !given.IsObject():
-		return jsonbody.WrongType("parameters", "an object", given)
-	}
-	r := &Request{Chat: request.Chat{N: 1}, caps: request.Caps{}}
-	var err *translate.Error
-	given.ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.Null {
-			return true
-		}
-		if err = r.parseOption(key.Str, value); err != nil {
-			err.Message = strings.Replace(err.Message, `"options.`, `"parameters.`, 1)
-			return false
-		}
-		if name, ok := defaultNames[key.Str]; ok {
+	r := &Request{Chat: request.Chat{N: 1}}
+	return c, r.parseOptions("parameters", body.Get("parameters"), func(option string, value gjson.Result) {
+		if name, ok := defaultNames[option]; ok { // it has an effect
 			c.Defaults[name] = json.RawMessage(value.Raw)
 		}
-		return true
 	})
-	return err
 }
 
 // defaultNames are the names of presets' defaults for options.
@@ -150,8 +128,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 			messages := b.Get("messages")
 			switch {
 			case messages.IsArray() && len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
-				list := append([]byte(`[{"role":"system","content":`), value...)
-				ours["messages"] = append(append(list, "},"...), messages.Raw[1:]...)
+				ours["messages"] = request.WithSystem([]byte(messages.Raw), value)
 			case messages.IsArray(), jsonbody.Unquote(b.Value("system")) != "":
 			case !b.Get("context").Get("0").Exists(): // a context has the one that it began with
 				ours["system"] = value

@@ -39,26 +39,27 @@ var withoutEffect = map[string]jsonbody.Types{
 // maxContext bounds num_ctx, so that it doesn't overflow before it reaches an engine.
 const maxContext = 1 << 30
 
-func (r *Request) parseOptions(body *jsonbody.Body) *translate.Error {
-	given := body.Get("options")
+// parseOptions parses the options in a field, and has each noted that is right.
+func (r *Request) parseOptions(field string, given gjson.Result, note func(name string, v gjson.Result)) (err *translate.Error) {
 	switch {
-	case !given.Exists(), given.Type == gjson.Null:
+	case given.Type == gjson.Null:
 		return nil
 	case !given.IsObject():
-		return jsonbody.WrongType("options", "an object", given)
+		return jsonbody.WrongType(field, "an object", given)
 	}
-	var err *translate.Error
 	given.ForEach(func(key, value gjson.Result) bool {
-		if value.Type != gjson.Null {
-			err = r.parseOption(key.Str, value)
+		if value.Type == gjson.Null {
+			return true
+		}
+		if err = r.parseOption(field+"."+key.Str, key.Str, value); err == nil {
+			note(key.Str, value)
 		}
 		return err == nil
 	})
 	return err
 }
 
-func (r *Request) parseOption(name string, v gjson.Result) *translate.Error {
-	path := "options." + name
+func (r *Request) parseOption(path, name string, v gjson.Result) (err *translate.Error) {
 	if number, ok := numbers[name]; ok {
 		number.Name = path
 		if err := number.Check(v); err != nil {
@@ -68,16 +69,28 @@ func (r *Request) parseOption(name string, v gjson.Result) *translate.Error {
 		return nil
 	}
 	switch {
-	case name == "stop":
-		return r.parseStops(path, v)
+	case name == "stop": // engines don't receive them: package wire searches for them
+		r.Chat.Stops, err = request.ParseStops(path, v)
+		return err
 	case name == "seed":
 		n, err := request.ParseSeed(path, v)
 		r.edit.Set("seed", strconv.Itoa(n))
 		return err
 	case name == "num_predict" || name == "num_ctx":
-		return r.parseWhole(name, path, v)
+		n := int(v.Num)
+		switch {
+		case v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.Abs(v.Num) > 1<<53:
+			return jsonbody.WrongType(path, "a whole number", v)
+		case name == "num_ctx" && n > maxContext:
+			return translate.BadValue(path, "must be at most %d.", maxContext)
+		case name == "num_ctx":
+			r.Context = max(0, n)
+		case n > 0: // otherwise there is no limit
+			r.edit.Set("max_tokens", strconv.Itoa(min(n, math.MaxInt32)))
+		}
+		return nil
 	case ofEngine[name]:
-		return r.parseOfEngine(name, v)
+		return r.parseOfEngine(path, name, v)
 	case withoutEffect[name] != 0 && withoutEffect[name]&jsonbody.TypeOf([]byte(v.Raw)) == 0:
 		return jsonbody.WrongType(path, withoutEffect[name].String(), v)
 	default:
@@ -85,45 +98,8 @@ func (r *Request) parseOption(name string, v gjson.Result) *translate.Error {
 	}
 }
 
-// parseStops parses the stop strings. Engines don't receive them: package wire searches for them.
-func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
-	if v.Type != gjson.String && !v.IsArray() {
-		return jsonbody.WrongType(path, "an array of strings", v)
-	}
-	stops := jsonbody.AtMost(request.MaxStops, v) // a text stands for itself
-	for _, s := range stops {
-		if s.Type != gjson.String {
-			return jsonbody.WrongType(path, "an array of strings", s)
-		}
-		if s.Str != "" {
-			r.Chat.Stops = append(r.Chat.Stops, s.Str)
-		}
-	}
-	if len(stops) > request.MaxStops || !request.AreStops(r.Chat.Stops) {
-		return translate.BadValue(path, "must hold at most %d strings, of %d bytes in all.", request.MaxStops, request.MaxStopBytes)
-	}
-	return nil
-}
-
-// parseWhole parses an option whose value isn't passed on as it is. A limit of 0 or less is none.
-func (r *Request) parseWhole(name, path string, v gjson.Result) *translate.Error {
-	if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.Abs(v.Num) > 1<<53 {
-		return jsonbody.WrongType(path, "a whole number", v)
-	}
-	n := int(v.Num)
-	switch {
-	case name == "num_ctx" && n > maxContext:
-		return translate.BadValue(path, "must be at most %d.", maxContext)
-	case name == "num_ctx":
-		r.Context = max(0, n)
-	case n > 0:
-		r.edit.Set("max_tokens", strconv.Itoa(min(n, math.MaxInt32)))
-	}
-	return nil
-}
-
 // parseOfEngine parses an option that the engine takes as a field of the same name, if it is one of its fields.
-func (r *Request) parseOfEngine(name string, v gjson.Result) *translate.Error {
+func (r *Request) parseOfEngine(path, name string, v gjson.Result) *translate.Error {
 	check := r.caps.ChatFields[name]
 	if check == nil {
 		return nil
@@ -131,7 +107,7 @@ func (r *Request) parseOfEngine(name string, v gjson.Result) *translate.Error {
 	var e jsonbody.Edit
 	if err := check(v, &r.caps, &e); err != nil {
 		other := *err
-		other.Param, other.Message = "options."+name, strings.Replace(err.Message, `"`+name+`"`, `"options.`+name+`"`, 1)
+		other.Param, other.Message = path, strings.Replace(err.Message, `"`+name+`"`, `"`+path+`"`, 1)
 		return &other
 	}
 	if changed := e.Value(&jsonbody.Body{}, name); changed != nil {

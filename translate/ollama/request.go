@@ -122,7 +122,7 @@ func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 	if b.Bool("_debug_render_only") {
 		b.Refuse(unsupported("_debug_render_only", `"_debug_render_only" is not supported`))
 	}
-	b.Refuse(r.parseOptions(body))
+	b.Refuse(r.parseOptions("options", body.Get("options"), func(string, gjson.Result) {}))
 	return r, b.Err
 }
 

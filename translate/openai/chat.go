@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"math"
@@ -83,7 +82,7 @@ func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 		}
 	}
 	b.Refuse(request.RenamePenalty(body, &c.Edit))
-	stops, err := request.ParseStops(body)
+	stops, err := request.ParseStops("stop", body.Get("stop"))
 	b.Refuse(err)
 	c.Stops = stops
 	c.Edit.Remove("stop")
@@ -219,22 +218,19 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 			defaults["messages"] = messages
 		}
 	}
-	return request.WithDefaults(b, chosenBy, defaults, func(name string) bool { return name != "messages" && hasOwn(b, name) })
+	isGiven := func(name string) bool { return jsonbody.IsGiven(b.Value(name)) }
+	return request.WithDefaults(b, chosenBy, defaults, func(name string) bool {
+		for _, same := range sameField {
+			if slices.Contains(same, name) {
+				return slices.ContainsFunc(same, isGiven)
+			}
+		}
+		return name != "messages" && isGiven(name)
+	})
 }
 
 // sameField are groups of fields with the same meaning. A default of one must not override another.
 var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
-
-// hasOwn reports whether the request sets a field, or another one with the same meaning. null doesn't set it.
-func hasOwn(b *jsonbody.Body, key string) bool {
-	isSaid := func(key string) bool { return jsonbody.IsGiven(b.Value(key)) }
-	for _, same := range sameField {
-		if slices.Contains(same, key) {
-			return slices.ContainsFunc(same, isSaid)
-		}
-	}
-	return isSaid(key)
-}
 
 // withSystemPrompt inserts a system message before the messages. It returns nil if there are no messages, or if they begin
 // with one.
@@ -246,11 +242,5 @@ func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
 	case "system", "developer":
 		return nil
 	}
-	out := append([]byte(`[{"role":"system","content":`), prompt...)
-	out = append(out, '}')
-	rest := bytes.TrimLeft(messages[1:], " \t\r\n")
-	if rest[0] != ']' {
-		out = append(out, ',')
-	}
-	return append(out, rest...)
+	return request.WithSystem(messages, prompt)
 }

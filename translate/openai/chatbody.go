@@ -170,10 +170,7 @@ func appendLogprobs(dst []byte, tokens []gjson.Result, onlyChosen bool) []byte {
 
 // chatCallID returns the id of a call: the engine's if it gives one.
 func chatCallID(id, answer string, choice, call int) string {
-	if id != "" {
-		return id
-	}
-	return "call_" + strings.TrimPrefix(answer, "chatcmpl-") + "_" + strconv.Itoa(choice) + "_" + strconv.Itoa(call)
+	return cmp.Or(id, "call_"+strings.TrimPrefix(answer, "chatcmpl-")+"_"+strconv.Itoa(choice)+"_"+strconv.Itoa(call))
 }
 
 // wellFormed returns the valid calls. Invalid ones become content: those cut off by the token limit, and those whose arguments

@@ -82,7 +82,7 @@ func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) 
 			break
 		}
 	}
-	c.Stop, err = request.ParseStops(body)
+	c.Stop, err = request.ParseStops("stop", body.Get("stop"))
 	c.Refuse(err)
 	if c.Suffix = c.Text("suffix"); c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
 		c.Refuse(translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`))

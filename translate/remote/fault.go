@@ -14,8 +14,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told
-// what is its own fault, and otherwise which remote has failed.
+// Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is
+// told what is its own fault, and otherwise which remote has failed.
 func (w *base) Fault(status int, body []byte) *translate.Error {
 	said := gjson.ParseBytes(body)
 	if !gjson.ValidBytes(body) {

@@ -63,25 +63,8 @@ func CheckFields(body *jsonbody.Body, caps *Caps, e *jsonbody.Edit, sets ...Fiel
 	return nil
 }
 
-// CopyFields checks the named fields of a body, which must be in Sampling, and sets them in the edit of another body.
-func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, names ...string) *translate.Error {
-	for key, raw := range body.All() {
-		name := string(key)
-		if !slices.Contains(names, name) || !jsonbody.IsGiven(raw) {
-			continue
-		}
-		if err := Sampling[name](gjson.ParseBytes(raw), &Caps{}, e); err != nil {
-			return err
-		}
-		if !e.Has(name) {
-			e.Set(name, string(raw))
-		}
-	}
-	return nil
-}
-
-// CopyNumbers checks numeric fields of a body, and sets in the edit of another body those that a chat has.
-func CopyNumbers(body *jsonbody.Body, e *jsonbody.Edit, numbers []Number) *translate.Error {
+// CopyFields checks fields of a body, and sets in the edit of another body those that a chat has. names are of fields in Sampling.
+func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, numbers []Number, names ...string) *translate.Error {
 	for _, f := range numbers {
 		v := body.Get(f.Name)
 		if v.Type == gjson.Null {
@@ -92,6 +75,18 @@ func CopyNumbers(body *jsonbody.Body, e *jsonbody.Edit, numbers []Number) *trans
 		}
 		if f.As != "" {
 			e.Set(f.As, v.Raw)
+		}
+	}
+	for key, raw := range body.All() {
+		name := string(key)
+		if !slices.Contains(names, name) || !jsonbody.IsGiven(raw) {
+			continue
+		}
+		if err := Sampling[name](gjson.ParseBytes(raw), &Caps{}, e); err != nil {
+			return err
+		}
+		if !e.Has(name) {
+			e.Set(name, string(raw))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -16,6 +17,16 @@ type Messages struct {
 	all     []jsonbody.Message
 	current jsonbody.Message
 	calls   int // in the current message
+}
+
+// WithSystem returns messages, which are an array, with one of the system before them. prompt is its text as JSON.
+func WithSystem(messages, prompt []byte) []byte {
+	made := append(append([]byte(`[{"role":"system","content":`), prompt...), '}')
+	rest := bytes.TrimLeft(messages[1:], " \t\r\n")
+	if rest[0] != ']' {
+		made = append(made, ',')
+	}
+	return append(made, rest...)
 }
 
 // LastRole returns the role of the last of some messages; empty if there is none.

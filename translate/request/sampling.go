@@ -167,29 +167,22 @@ const (
 	MaxStopBytes = 64 << 10 // of all stop strings
 )
 
-// ParseStops parses the field "stop": a string, or an array of strings. Empty strings are ignored.
-func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
-	v := body.Get("stop")
-	if v.Type == gjson.Null {
-		return nil, nil
+// ParseStops parses the stop strings at a place of a request: a string, or an array of strings. Empty strings are ignored.
+func ParseStops(path string, v gjson.Result) (stops []string, _ *translate.Error) {
+	if v.Type != gjson.String && v.Type != gjson.Null && !v.IsArray() {
+		return nil, jsonbody.WrongType(path, "a string or an array", v)
 	}
-	if v.Type != gjson.String && !v.IsArray() {
-		return nil, jsonbody.WrongType("stop", "a string or an array", v)
-	}
-	var bad *translate.Error
-	v.ForEach(func(_, s gjson.Result) bool { // a string is its own only element
+	given := jsonbody.AtMost(MaxStops, v)
+	for _, s := range given {
 		if s.Type != gjson.String {
-			bad = translate.Refused("invalid_type", "stop", "must be a string or an array of strings; it has %s.", jsonbody.TypeName(s))
-		} else if s.Str != "" {
+			return nil, translate.Refused("invalid_type", path, "must be a string or an array of strings; it has %s.", jsonbody.TypeName(s))
+		}
+		if s.Str != "" {
 			stops = append(stops, s.Str)
 		}
-		return bad == nil && len(stops) <= MaxStops
-	})
-	switch {
-	case bad != nil:
-		return nil, bad
-	case !AreStops(stops):
-		return nil, translate.BadValue("stop", "must hold at most %d strings, of %d bytes in all.", MaxStops, MaxStopBytes)
+	}
+	if len(given) > MaxStops || !AreStops(stops) {
+		return nil, translate.BadValue(path, "must hold at most %d strings, of %d bytes in all.", MaxStops, MaxStopBytes)
 	}
 	return stops, nil
 }

@@ -36,7 +36,7 @@ func TestCopyFields_Seed(t *testing.T) {
 				t.Fatal(bad)
 			}
 			var e jsonbody.Edit
-			bad = CopyFields(body, &e, "seed")
+			bad = CopyFields(body, &e, nil, "seed")
 			if bad != nil {
 				if want != "" || bad.Param != "seed" {
 					t.Error(bad)

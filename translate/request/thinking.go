@@ -91,18 +91,10 @@ func (t *Template) Nearest(word string) string {
 }
 
 // WordOfEffort returns the word of the native API for one of [Efforts]; empty: it is none of them.
-func WordOfEffort(effort string) string {
-	switch effort {
-	case "none":
-		return "off"
-	case "minimal", "low":
-		return "low"
-	case "medium":
-		return "medium"
-	case "high", "xhigh", "max":
-		return "high"
-	}
-	return ""
+func WordOfEffort(effort string) string { return wordOfEffort[effort] }
+
+var wordOfEffort = map[string]string{
+	"none": "off", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high",
 }
 
 // Setting is a client's choice of how much a model thinks, which the model has to offer. The zero value is no choice.

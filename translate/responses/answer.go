@@ -104,7 +104,15 @@ func (a *Answer) Add(ev translate.Event) {
 	case translate.Round:
 		a.begin(ev.Number)
 	case translate.ToolList:
-		a.addList(ev)
+		a.closeOpen(translate.ItemComplete)
+		o := &output{item: translate.Item{Kind: translate.ItemToolList, Provider: &translate.Provider{Server: ev.Server}}}
+		a.show(o)
+		status := translate.ItemComplete
+		if o.item.Raw = ev.Tools; ev.Err != nil {
+			status, o.item.Raw = translate.ItemFailed, nil
+			o.item.Parts = []translate.Part{{Text: ev.Err.Message}}
+		}
+		a.finish(o, status)
 	case translate.Reasoning:
 		a.extend(translate.ItemReasoning, ev.Text, nil)
 	case translate.Text:
@@ -228,18 +236,6 @@ func (a *Answer) closeRound(isCut bool) {
 			a.ready(o)
 		}
 	}
-}
-
-func (a *Answer) addList(ev translate.ToolList) {
-	a.closeOpen(translate.ItemComplete)
-	o := &output{item: translate.Item{Kind: translate.ItemToolList, Provider: &translate.Provider{Server: ev.Server}}}
-	a.show(o)
-	status := translate.ItemComplete
-	if o.item.Raw = ev.Tools; ev.Err != nil {
-		status, o.item.Raw = translate.ItemFailed, nil
-		o.item.Parts = []translate.Part{{Text: ev.Err.Message}}
-	}
-	a.finish(o, status)
 }
 
 // IsEmpty reports whether nothing was generated.

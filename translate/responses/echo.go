@@ -58,11 +58,9 @@ func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
 		return err
 	}
 	// A conversation that is too long is an error either way, so that is what the response says.
-	if _, err = oneOf("truncation", body.Get("truncation"), "auto", "disabled"); err != nil {
-		return err
-	}
-	e.Truncation = "disabled"
 	b := body.Fields()
+	oneOf(b, "truncation", "auto", "disabled")
+	e.Truncation = "disabled"
 	e.Parallel = b.BoolOr("parallel_tool_calls", true)
 	r.Chat.SingleCall = !e.Parallel
 	e.CacheKey = jsonbody.OrNull(shortString(b, "prompt_cache_key"))
@@ -128,20 +126,14 @@ type echoedReasoning struct {
 // but reasoning is always shown in full.
 func (r *Request) parseReasoning(body *jsonbody.Body, caps request.Caps) *translate.Error {
 	r.Chat.Thinks = caps.Thinks()
-	given := body.Get("reasoning")
-	switch {
-	case given.Type == gjson.Null:
+	given := body.Value("reasoning")
+	if !jsonbody.IsGiven(given) {
 		return nil
-	case !given.IsObject():
-		return jsonbody.WrongType("reasoning", "an object", given)
 	}
-	summary, err := oneOf("reasoning.summary", given.Get("summary"), "auto", "concise", "detailed")
-	if err != nil {
-		return err
-	}
-	effort, err := oneOf("reasoning.effort", given.Get("effort"), request.Efforts...)
-	if err != nil {
-		return err
+	b := jsonbody.Read("reasoning", given)
+	summary, effort := oneOf(b, "summary", "auto", "concise", "detailed"), oneOf(b, "effort", request.Efforts...)
+	if b.Err != nil {
+		return b.Err
 	}
 	r.echo.Reasoning = echoedReasoning{jsonbody.OrNull(effort), jsonbody.OrNull(summary)}
 	offered := caps.Efforts()
@@ -161,15 +153,10 @@ func (r *Request) parseReasoning(body *jsonbody.Body, caps request.Caps) *transl
 }
 
 // oneOf reads a word, which may be null.
-func oneOf(where string, v gjson.Result, words ...string) (string, *translate.Error) {
-	switch {
-	case v.Type == gjson.Null:
-		return "", nil
-	case v.Type != gjson.String:
-		return "", jsonbody.WrongType(where, "a string", v)
-	case !slices.Contains(words, v.Str):
-		return "", translate.BadValue(where, "must be one of: %s; not %s.", strings.Join(words, ", "), translate.QuoteShort(v.Str))
-	default:
-		return v.Str, nil
+func oneOf(b *jsonbody.Reader, name string, words ...string) string {
+	word := b.Text(name)
+	if b.Quoted(name) != nil && !slices.Contains(words, word) {
+		b.Refuse(translate.BadValue(b.At(name), "must be one of: %s; not %s.", strings.Join(words, ", "), translate.QuoteShort(word)))
 	}
+	return word
 }

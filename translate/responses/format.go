@@ -29,36 +29,30 @@ var plainFormat = json.RawMessage(`{"type":"text"}`)
 
 func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
 	r.echo.Text.Format = plainFormat
-	text := body.Get("text")
-	switch {
-	case text.Type == gjson.Null:
-		return nil
-	case !text.IsObject():
-		return jsonbody.WrongType("text", "an object", text)
-	}
-	var err *translate.Error
-	if r.echo.Text.Verbosity, err = oneOf("text.verbosity", text.Get("verbosity"), "low", "medium", "high"); err != nil {
-		return err
-	}
-	format := text.Get("format")
-	switch {
-	case format.Type == gjson.Null:
-		return nil
-	case !format.IsObject():
-		return jsonbody.WrongType("text.format", "an object", format)
-	case format.Get("type").Type == gjson.Null && len(format.Map()) == 0:
+	text := body.Value("text")
+	if !jsonbody.IsGiven(text) {
 		return nil
 	}
-	switch kind := format.Get("type"); kind.Str {
-	case "text":
-	case "json_object":
+	b := jsonbody.Read("text", text)
+	r.echo.Text.Verbosity = oneOf(b, "verbosity", "low", "medium", "high")
+	format := b.Get("format")
+	if b.Err != nil || !jsonbody.IsGiven(format) {
+		return b.Err
+	}
+	m := jsonbody.Read(b.At("format"), format)
+	switch kind := jsonbody.Unquote(m.Get("type")); {
+	case m.Err != nil:
+		return m.Err
+	case kind == "text", len(jsonbody.ObjectOf(format)) == 0:
+		return nil
+	case kind == "json_object":
 		r.format, r.echo.Text.Format = `{"type":"json_object"}`, json.RawMessage(`{"type":"json_object"}`)
-	case "json_schema":
-		return r.parseSchema(jsonbody.Read("text.format", []byte(format.Raw)))
+		return nil
+	case kind == "json_schema":
+		return r.parseSchema(m)
 	default:
-		return translate.BadValue("text.format.type", `must be "text", "json_schema" or "json_object".`)
+		return translate.BadValue(m.At("type"), `must be "text", "json_schema" or "json_object".`)
 	}
-	return nil
 }
 
 // parseSchema parses a format with a schema, which isn't nested as it is in a chat.

@@ -231,7 +231,15 @@ func mcpCallOf(item, result *translate.Item, status string) mcpCallItem {
 	case item.Raw != nil:
 		made.Error = item.Raw
 	case result != nil && item.Status == translate.ItemComplete:
-		output := contentText(result.Raw)
+		var texts []string // or, of a content that has more, its JSON
+		output, isText := string(result.Raw), true
+		for _, block := range gjson.ParseBytes(result.Raw).Array() {
+			isText = isText && block.Get("type").Str == "text" && block.Get("text").Type == gjson.String
+			texts = append(texts, block.Get("text").Str)
+		}
+		if isText {
+			output = strings.Join(texts, "\n")
+		}
 		made.Output = &output
 	}
 	return made
@@ -259,16 +267,4 @@ func toolError(content json.RawMessage) json.RawMessage {
 
 func textContent(text string) json.RawMessage {
 	return jsonbody.AppendJSON(nil, []textPart{{"text", text}})
-}
-
-// contentText returns the content of an MCP result as a text: its texts, or the JSON of a content that has more.
-func contentText(content json.RawMessage) string {
-	var texts []string
-	for _, block := range gjson.ParseBytes(content).Array() {
-		if block.Get("type").Str != "text" || block.Get("text").Type != gjson.String {
-			return string(content)
-		}
-		texts = append(texts, block.Get("text").Str)
-	}
-	return strings.Join(texts, "\n")
 }

@@ -87,12 +87,9 @@ var numbers = []request.Number{
 var others = []string{"top_k", "min_p", "repeat_penalty", "seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
 func (r *Request) parseFields(body *jsonbody.Body) (err *translate.Error) {
-	if err = request.CopyNumbers(body, &r.edit, numbers); err != nil {
-		return err
-	}
-	r.MaxOutput, r.MaxToolCalls = int(body.Get("max_output_tokens").Num), int(body.Get("max_tool_calls").Num)
-	if err = request.CopyFields(body, &r.edit, others...); err == nil {
-		r.Chat.Stops, err = request.ParseStops(body)
+	if err = request.CopyFields(body, &r.edit, numbers, others...); err == nil {
+		r.MaxOutput, r.MaxToolCalls = int(body.Get("max_output_tokens").Num), int(body.Get("max_tool_calls").Num)
+		r.Chat.Stops, err = request.ParseStops("stop", body.Get("stop"))
 	}
 	return err
 }

@@ -1,6 +1,9 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // merge returns a schema that a value matches if it matches both. What can't be said in one is noted to be checked.
 func (g *grammar) merge(a, b *node, at string) *node {
@@ -180,20 +183,13 @@ func valuesThatFit(n *node) *node {
 }
 
 func isOf(value *node, kind string) bool {
-	switch kind {
-	case "object":
-		return value.kind == '{'
-	case "array":
-		return value.kind == '['
-	case "string":
-		return value.kind == 's'
-	case "number":
-		return value.kind == 'n'
-	case "integer":
-		return value.kind == 'n' && value.num == float64(int64(value.num))
-	case "boolean":
-		return value.kind == 't' || value.kind == 'f'
-	default:
-		return value.kind == '0'
+	if kind == "integer" && value.num != float64(int64(value.num)) {
+		return false
 	}
+	return strings.IndexByte(nodesOf[kind], value.kind) >= 0
+}
+
+// nodesOf are the kinds of nodes of each type.
+var nodesOf = map[string]string{
+	"object": "{", "array": "[", "string": "s", "number": "n", "integer": "n", "boolean": "tf", "null": "0",
 }

@@ -93,7 +93,12 @@ func (t *tidier) keyword(out *node, name string, value *node, at string) {
 		"unevaluatedProperties", "unevaluatedItems":
 		value = t.schema(value, at)
 	case "required":
-		value = stringsOf(value)
+		isOther := func(n *node) bool { return n.kind != 's' }
+		names := list(slices.DeleteFunc(slices.Clone(value.values), isOther)...)
+		if !value.isList() || len(names.values) == 0 { // in older drafts it was a boolean of a property
+			return
+		}
+		value = names
 	case "pattern":
 		value = t.pattern(value, at)
 	case "$ref", "format", "$dynamicRef", "$recursiveRef":
@@ -218,22 +223,6 @@ func (t *tidier) schemas(value *node, at string, areAlternatives bool) *node {
 	}
 	if len(out.values) == 0 {
 		t.fail(at, "has no alternative that anything matches")
-		return nil
-	}
-	return out
-}
-
-// stringsOf returns the strings of an array; nil if there are none. In older drafts "required" was a boolean of a property.
-func stringsOf(value *node) *node {
-	out := list()
-	if value.isList() {
-		for _, one := range value.values {
-			if one.kind == 's' {
-				out.values = append(out.values, one)
-			}
-		}
-	}
-	if len(out.values) == 0 {
 		return nil
 	}
 	return out

@@ -193,11 +193,7 @@ func withSystemLine(messages []byte, line string) []byte {
 		part := jsonbody.AppendString([]byte(`{"type":"text","text":`), "\n"+line)
 		made, _ = sjson.SetRawBytes(messages, "0.content.-1", append(part, '}'))
 	default:
-		made = jsonbody.AppendString(append(made, `[{"role":"system","content":`...), line)
-		if made = append(made, '}'); first.Exists() {
-			made = append(made, ',')
-		}
-		made = append(made, messages[1:]...)
+		made = request.WithSystem(messages, jsonbody.AppendString(nil, line))
 	}
 	return made
 }

@@ -342,12 +342,5 @@ func (r *Recorder) joinedTimings(t translate.Timings) translate.Timings {
 	if r.mode != Continue && r.mode != Raw || r.before.Timings.PredictedMillis <= 0 {
 		return t
 	}
-	was := r.before.Timings
-	tokens := was.PredictedPerSecond*was.PredictedMillis + t.PredictedPerSecond*t.PredictedMillis
-	t.PromptMillis = was.PromptMillis
-	t.PredictedMillis += was.PredictedMillis
-	t.PredictedPerSecond = tokens / t.PredictedMillis
-	t.DraftTokens += was.DraftTokens
-	t.DraftAccepted += was.DraftAccepted
-	return t
+	return r.before.Timings.Then(t)
 }
