@@ -50,7 +50,7 @@ func TestCallText(t *testing.T) {
 					n := min(size, len(rest))
 					pieces, rest = append(pieces, rest[:n]), rest[n:]
 				}
-				events, _ := decodeCut(t, wire.Decoder(noTools, &tt.chat), spoken(pieces...))
+				events, _ := decodeCut(t, wire.DecoderOf(noTools, &tt.chat, noTools.Decoder()), spoken(pieces...))
 				wantGrammar(t, events)
 				if diff := cmp.Diff(tt.want, outline(events)); diff != "" {
 					t.Fatalf("in pieces of %d (-want +got):\n%s", size, diff)
@@ -63,7 +63,7 @@ func TestCallText(t *testing.T) {
 // TestCallText_IsNotHeldBack: text is passed on as soon as it can't be the beginning of a call.
 func TestCallText_IsNotHeldBack(t *testing.T) {
 	t.Parallel()
-	d := wire.Decoder(noTools, &request.Chat{})
+	d := wire.DecoderOf(noTools, &request.Chat{}, noTools.Decoder())
 	stream, _, _ := bytes.Cut(spoken("Hello", " [you", "]", " and", " [TOOL_", "REQUEST"), []byte(`data: {"choices":[{"finish_reason":"stop"`))
 	var events []translate.Event
 	if err := d.Feed(stream, func(ev translate.Event) error {

@@ -45,7 +45,7 @@ func spoken(pieces ...string) []byte {
 // decodedFor returns the events of the answer to a chat, and whether it was cut off before the end of the engine's stream.
 func decodedFor(t *testing.T, chat *request.Chat, stream []byte, size int) (events string, cut bool) {
 	t.Helper()
-	d := wire.Decoder(llamaserver.Wire{}, chat)
+	d := wire.DecoderOf(llamaserver.Wire{}, chat, llamaserver.Wire{}.Decoder())
 	var all []translate.Event
 	emit := func(ev translate.Event) error {
 		all = append(all, ev)

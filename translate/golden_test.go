@@ -151,7 +151,7 @@ func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
 	if !chat.Forced && len(chat.Stops) == 0 {
 		return llamaserver.Wire{}.Rewriter(chat, chunks)
 	}
-	return wire.Encoded(wire.Decoder(llamaserver.Wire{}, chat), openai.NewChatStream(chunks, chat.SingleCall))
+	return wire.Encoded(wire.DecoderOf(llamaserver.Wire{}, chat, llamaserver.Wire{}.Decoder()), openai.NewChatStream(chunks, chat.SingleCall))
 }
 
 // rewrite returns the client's stream for an engine's stream in these pieces, and its error.

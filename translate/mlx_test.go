@@ -151,7 +151,7 @@ func TestSingleCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, pieces := range [][][]byte{{[]byte(tt.stream)}, single([]byte(tt.stream))} {
-				events, cut := decodeCut(t, wire.Decoder(mlxlm.Wire{}, &request.Chat{SingleCall: true, Stops: []string{"END"}}), pieces...)
+				events, cut := decodeCut(t, wire.DecoderOf(mlxlm.Wire{}, &request.Chat{SingleCall: true, Stops: []string{"END"}}, mlxlm.Wire{}.Decoder()), pieces...)
 				if diff := cmp.Diff(tt.want, eventLines(t, events)); diff != "" || cut != tt.cut {
 					t.Errorf("cut %t (-want +got):\n%s", cut, diff)
 				}
@@ -177,7 +177,7 @@ data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12}}
 data: [DONE]
 
 `
-	events, _ := decodeCut(t, wire.Decoder(mlxlm.Wire{}, &request.Chat{NoTools: true}), []byte(stream))
+	events, _ := decodeCut(t, wire.DecoderOf(mlxlm.Wire{}, &request.Chat{NoTools: true}, mlxlm.Wire{}.Decoder()), []byte(stream))
 	want := `text: "So: "
 text: "\u003ctool_call\u003e\n{\"name\": \"a\\\"b\", \"arguments\": {\"x\": 1}}\n\u003c/tool_call\u003e"
 text: "\u003ctool_call\u003e\n{\"name\": \"c\", \"arguments\": \"{\"}\n\u003c/tool_call\u003e"

@@ -28,8 +28,7 @@ func (o *Outcome) Note(ev Event) {
 	}
 }
 
-// StopReason returns why generation ended. The length of the context, in tokens, distinguishes the client's limit from the
-// end of the context.
+// StopReason returns why generation ended. The context's length in tokens distinguishes its end from the client's limit.
 func (o *Outcome) StopReason(contextLength int) StopReason {
 	isFull := contextLength > 0 && o.Usage.Prompt+o.Usage.Completion >= contextLength
 	switch {

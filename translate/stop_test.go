@@ -38,7 +38,7 @@ func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: tt.stops, Logprobs: true})
+			d := wire.DecoderOf(llamaserver.Wire{}, &request.Chat{Stops: tt.stops, Logprobs: true}, llamaserver.Wire{}.Decoder())
 			text, told := "", 0
 			emit := func(ev translate.Event) error {
 				switch ev := ev.(type) {
@@ -77,7 +77,7 @@ func TestStop_LogprobsByNProbs(t *testing.T) {
 			t.Fatal(bad)
 		}
 		told := 0
-		d := wire.Decoder(llamaserver.Wire{}, chat)
+		d := wire.DecoderOf(llamaserver.Wire{}, chat, llamaserver.Wire{}.Decoder())
 		for _, frame := range likely([]string{"a", "bEND"}) {
 			err := d.Feed([]byte("data: "+frame+"\n\n"), func(ev translate.Event) error {
 				if probs, ok := ev.(translate.Logprobs); ok {
@@ -98,7 +98,7 @@ func TestStop_LogprobsByNProbs(t *testing.T) {
 // Text that is held back comes before the end of a call that is open.
 func TestStop_HeldTextBeforeTheEndOfACall(t *testing.T) {
 	t.Parallel()
-	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
+	d := wire.DecoderOf(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}}, llamaserver.Wire{}.Decoder())
 	var events []translate.Event
 	emit := func(ev translate.Event) error {
 		events = append(events, ev)
@@ -130,7 +130,7 @@ func TestStop_ATokenWithoutLogprobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}, Logprobs: true})
+			d := wire.DecoderOf(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}, Logprobs: true}, llamaserver.Wire{}.Decoder())
 			var events []translate.Event
 			var err error
 			for i, read := range reads {
@@ -158,7 +158,7 @@ func TestStop_ATokenWithoutLogprobs(t *testing.T) {
 // Without a usage before the end, the tokens of an answer that is cut off are counted.
 func TestStop_UsageOfTheTextSeen(t *testing.T) {
 	t.Parallel()
-	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
+	d := wire.DecoderOf(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}}, llamaserver.Wire{}.Decoder())
 	var events []translate.Event
 	emit := func(ev translate.Event) error {
 		events = append(events, ev)

@@ -127,8 +127,7 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 	})
 }
 
-// content returns the blocks without blank texts. A call that is cut off by the limit, or whose arguments aren't a JSON object,
-// becomes text.
+// content returns the blocks without blank texts. A call that is cut off, or whose arguments aren't a JSON object, becomes text.
 func (a *Answer) content() (content []json.RawMessage, calls int) {
 	content = []json.RawMessage{}
 	for _, b := range a.blocks {

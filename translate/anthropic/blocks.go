@@ -31,8 +31,7 @@ func eachBlock(path string, blocks []byte, read func(at, kind string, b jsonbody
 	return nil
 }
 
-// leftOut are the kinds of blocks of earlier answers that other models can't use: encrypted thinking, and the work of tools on
-// Anthropic's servers.
+// leftOut are kinds of blocks that other models can't use: encrypted thinking, and the work of tools on Anthropic's servers.
 var leftOut = []string{"redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "container_upload"}
 
 func (c *conversation) assistantBlock(path, kind string, b jsonbody.Object) *translate.Error {
@@ -60,8 +59,7 @@ func blockText(path string, b jsonbody.Object) (translate.Part, *translate.Error
 	return quoted(text), nil
 }
 
-// thinking returns earlier thinking to the model within a tool loop. If the client didn't see the text, it is in the
-// signature.
+// thinking returns earlier thinking to the model within a tool loop. A text that the client didn't see is in the signature.
 func (c *conversation) thinking(path string, b jsonbody.Object) *translate.Error {
 	switch thought := b.Get("thinking"); {
 	case !isOfType(thought, jsonbody.AString):

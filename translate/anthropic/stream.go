@@ -124,8 +124,7 @@ func (s *Stream) appendThinking(dst []byte, text string) []byte {
 	return s.appendDelta(dst, "thinking_delta", "thinking", text)
 }
 
-// appendText holds back white space until other text follows. Before a call it is dropped, since clients can't send blank text
-// back.
+// appendText holds back white space until other text follows. Before a call it is dropped: clients can't send blank text back.
 func (s *Stream) appendText(dst []byte, text string) []byte {
 	dst = s.appendStart(dst, translate.Usage{})
 	if s.open == textBlock {

@@ -18,8 +18,7 @@ import (
 // Thinking is how an answer shows the model's thinking.
 type Thinking uint8
 
-// A client that didn't ask for thinking sees none, even if the model can't be kept from it: such clients take the first block
-// for the answer.
+// A client that didn't ask for thinking sees none, even if the model thinks: such clients take the first block for the answer.
 const (
 	ThinkingHidden  Thinking = iota
 	ThinkingShown            // all of it

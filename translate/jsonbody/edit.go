@@ -45,8 +45,7 @@ func (e *Edit) Remove(key string) { e.Set(key, "") }
 // Has reports whether the edit changes a field.
 func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 
-// Value returns the JSON of a field of b with the changes, which must not be changed: a part of b.Raw if the field is unchanged,
-// and nil if it is absent.
+// Value returns the JSON of a field of b with the changes: a part of b.Raw if it is unchanged, nil if it is absent. It is read-only.
 func (e *Edit) Value(b *Body, key string) []byte {
 	switch c := e.find(key); {
 	case c == nil:
@@ -60,8 +59,7 @@ func (e *Edit) Value(b *Body, key string) []byte {
 	}
 }
 
-// Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
-// null.
+// Only returns a copy of the edit that keeps only the fields in names: those that it sets, and others that aren't null.
 func (e *Edit) Only(names map[string]bool) Edit {
 	only := Edit{make([]change, 0, len(e.changes)+4), names}
 	for _, c := range e.changes {

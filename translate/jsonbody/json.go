@@ -20,8 +20,7 @@ func AppendComma(out []byte) []byte {
 	return out
 }
 
-// AppendJSON appends the JSON of v without escaping <, > and &. It panics if v can't be encoded, so v must be of a type of
-// this project.
+// AppendJSON appends the JSON of v without escaping <, > and &. It panics if v can't be encoded: v must be of one of our types.
 func AppendJSON(dst []byte, v any) []byte {
 	buf := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(buf)

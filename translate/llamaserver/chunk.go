@@ -13,8 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// chunk is a chunk of llama-server's chat stream, parsed in one pass. Its parts are slices of the chunk, nil if they are absent
-// or null.
+// chunk is a chunk of llama-server's chat stream, parsed in one pass. Its parts are slices of it, nil if they are absent or null.
 type chunk struct {
 	choice   bool   // there is a choice; the chunk with the usage has none
 	delta    []byte // an object

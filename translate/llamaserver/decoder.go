@@ -134,8 +134,7 @@ func (d *decoder) choice(c *chunk) {
 	}
 }
 
-// call decodes a piece of a tool call. llama-server sends calls one after the other. The first piece of each has the complete
-// id and name.
+// call decodes a piece of a tool call. llama-server sends calls one after the other; the first piece of each has its id and name.
 func (d *decoder) call(call gjson.Result) {
 	index := int(call.Get("index").Int())
 	if name := call.Get("function.name").Str; name != "" && index == d.calls {

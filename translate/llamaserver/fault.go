@@ -51,8 +51,7 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 	}
 }
 
-// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and their codes and fields for
-// the client.
+// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and the client's code and field.
 var clientsMistakes = []struct{ start, code, param string }{
 	{"Failed to parse tools", "invalid_value", "tools"},
 	{"tools param requires", "invalid_value", "tools"},
@@ -88,8 +87,7 @@ func faultAmid(said []byte, begun bool) *translate.Error {
 	return fault
 }
 
-// refusal returns the code and the field of a rejected request, as far as the message shows them, and whether it is surely the
-// client's fault.
+// refusal returns what a message shows of the code and the field of a request, and whether the fault is surely the client's.
 func refusal(status int, message string) (code, param string, isClients bool) {
 	for _, m := range clientsMistakes {
 		if strings.HasPrefix(message, m.start) {

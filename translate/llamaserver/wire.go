@@ -22,8 +22,7 @@ const (
 	infillPath = "/infill"
 )
 
-// Wire implements [wire.Engine] and its optional interfaces for llama.cpp's llama-server, as measured on version 0.7.0. The zero value is
-// that of an unknown model.
+// Wire implements [wire.Engine] and its optional interfaces for llama-server. The zero value is that of an unknown model.
 type Wire struct {
 	template *request.Template // of the model; nil if it was never rendered
 }
@@ -156,8 +155,7 @@ func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.E
 	return wire.ReadVectors(answer, inputs, translate.Nonsense())
 }
 
-// tooLong matches llama-server's message, with status 500, about an input that doesn't fit into one batch, the context of an
-// embedding.
+// tooLong matches the message, with status 500, about an input that doesn't fit into one batch, the context of an embedding.
 var tooLong = regexp.MustCompile(`^input \((\d+) tokens\) is too large to process.*\(current batch size: (\d+)\)`)
 
 func tooLongOf(message string) (tokens, limit int, ok bool) {

@@ -60,8 +60,7 @@ func appendEach(dst []byte, brackets string, v gjson.Result, each func(dst []byt
 	return append(dst, brackets[1])
 }
 
-// appendMessage appends a message, whose content is a string: the server would join parts in the same way, but not for a model without a
-// template.
+// appendMessage appends a message, whose content is a string: the server joins parts in the same way, but only for a template.
 func appendMessage(dst []byte, _, m gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
 	content := m.Get("content")

@@ -75,8 +75,7 @@ func (w Wire) appendSampling(dst []byte, from source) []byte {
 	return append(dst, '}')
 }
 
-// appendPenalties appends the penalties for tokens that occur among the last ones. The server has a window for each of them, where 0
-// is everything.
+// appendPenalties appends penalties for tokens among the last ones. The server has a window for each of them, where 0 is everything.
 func appendPenalties(dst []byte, from source) []byte {
 	window, given := from.whole("repeat_last_n", -1, math.MaxInt32)
 	switch {
@@ -105,8 +104,7 @@ const banned = -10000
 // ones to others, or to none, and stop generating for good where both are worked on at a time.
 const noBias = `,"logit_bias":{"0":0}`
 
-// biases reads logit_bias: an object of biases by token id, or an array of pairs. It is not ok if there is one for anything but a
-// token of the model.
+// biases reads logit_bias: an object of biases by token id, or an array of pairs. ok: all are for tokens of the model.
 func (w Wire) biases(v gjson.Result) (all map[int]float64, ok bool) {
 	all, ok = map[int]float64{}, true
 	v.ForEach(func(token, bias gjson.Result) bool {

@@ -41,8 +41,7 @@ func (Wire) For(caps *request.Caps) wire.Engine { return Wire{caps.Vocabulary, c
 // Describe adds the fields that not every engine has.
 func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ownSampling, ownSampling }
 
-// Chat always asks for a stream. The server notices only by a failed write that the client has disconnected, and it writes an answer
-// in one piece at its end.
+// Chat always asks for a stream. Only by a failed write does the server notice that the client has disconnected.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
 	e := chat.Edit.Only(sentChat)
 	wire.SetThinking(&e, body, cmp.Or(w.template, usual))
@@ -101,8 +100,7 @@ const (
 
 var head = []byte(`{"max_tokens":`)
 
-// envelope has the fields that are the same in every request. The name is that of the model that the server was started with; it would
-// try to load any other.
+// envelope has the fields that all requests have. The name is that of the loaded model; the server would try to load any other.
 const envelope = `,"model":"default_model","stream":true,"stream_options":{"include_usage":true}`
 
 // noLimit stands for a request without a limit. Without the field the server has a low limit of its own.
@@ -156,8 +154,7 @@ func newDecoder(isText bool) translate.Decoder {
 	})
 }
 
-// Quirks implements [wire.Engine]. The default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
-// repeated.
+// Quirks implements [wire.Engine]. The default temperature is 0. A prompt can't begin the answer, so a lost one can only be repeated.
 func (w Wire) Quirks() wire.Quirks {
 	return wire.Quirks{IsGreedy: true, CallsAreText: w.template != nil && w.template.NoTools}
 }

@@ -76,8 +76,7 @@ func (c *call) item(kind translate.ItemKind) translate.Item {
 	return item
 }
 
-// resultItem returns what the model is given of the call's result: of an invalid call, the reason. A call that was never answered
-// has none.
+// resultItem returns what the model is given of the call's result: of an invalid call, the reason. ok: there is a result.
 func (c *call) resultItem(kind translate.ItemKind) (item translate.Item, ok bool) {
 	item = translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.tool}
 	switch {

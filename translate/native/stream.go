@@ -139,8 +139,7 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 	return dst
 }
 
-// appendEvent appends an event: its name, and its JSON with the name as type. member has further members up to the last value,
-// which is value.
+// appendEvent appends an event: its name, and its JSON with the name as type. member has further members, up to the last value.
 func appendEvent(dst []byte, name, member string, value []byte) []byte {
 	dst = jsonbody.AppendEvent(dst, name)
 	if member != "" {

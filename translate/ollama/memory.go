@@ -19,8 +19,7 @@ type Memory struct {
 	Turns  []translate.Part // the prompts and the answers to them, in turn: texts
 }
 
-// The numbers of a context: the first says that it is one of these, each other one holds three bytes of a JSON array of texts, which
-// ends in spaces.
+// The numbers of a context: the first marks it, each other one holds three bytes of a JSON array of texts, which ends in spaces.
 const (
 	contextMark   = 'L'<<16 | 'M'<<8 | 1
 	contextBytes  = 3

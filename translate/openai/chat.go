@@ -40,8 +40,7 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	return c.Chat, c.parseMessages(body)
 }
 
-// maxChatChoices is the maximum of n. Each choice is an upstream request of its own, so n bounds how long a request takes, not
-// how much memory it needs.
+// maxChatChoices is the maximum of n. Each choice is an upstream request, so n bounds a request's duration, not its memory.
 const maxChatChoices = 10_000
 
 type chatParser struct {
@@ -232,8 +231,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 // sameField are groups of fields with the same meaning. A default of one must not override another.
 var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
 
-// withSystemPrompt inserts a system message before the messages. It returns nil if there are no messages, or if they begin
-// with one.
+// withSystemPrompt inserts a system message before the messages. It returns nil if there are none, or if they begin with one.
 func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
 	if len(messages) == 0 || messages[0] != '[' {
 		return nil

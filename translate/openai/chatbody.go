@@ -206,8 +206,7 @@ type Envelope struct {
 	Fingerprint string // of the engine
 }
 
-// Extra returns additional JSON members, without braces, for the body of an answer or the last chunk of its stream. The outcome
-// is that of all choices.
+// Extra returns additional JSON members, without braces, of a body or the last chunk of a stream, by the outcome of all choices.
 type Extra func(*translate.Outcome) []byte
 
 // ReasoningField is the name of the member with the model's thinking.

@@ -72,7 +72,18 @@ func (c *completionParser) parseCounts(*jsonbody.Body) *translate.Error {
 		most := strconv.Itoa(maxChoices)
 		return translate.Invalid("invalid_value", param, "The request asks for more than "+most+" choices. Send several requests.")
 	}
-	return c.parseLogprobs()
+	n, given = count(c.Reader, "logprobs", 0, request.MaxLogprobs)
+	if c.Err != nil || !given {
+		return c.Err
+	}
+	if c.Logprobs = n; n > request.MaxLogprobs {
+		return translate.BadValue("logprobs", "must be from 0 to %d.", request.MaxLogprobs)
+	}
+	if c.Echo {
+		return translate.Refused("unsupported_value", "logprobs",
+			`can't be had together with "echo": the engine tells no log probabilities of a prompt's tokens. Leave out one of the two.`)
+	}
+	return nil
 }
 
 func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
@@ -88,21 +99,6 @@ func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) 
 		c.Refuse(translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`))
 	}
 	return c.Err
-}
-
-func (c *completionParser) parseLogprobs() *translate.Error {
-	n, given := count(c.Reader, "logprobs", 0, request.MaxLogprobs)
-	if c.Err != nil || !given {
-		return c.Err
-	}
-	if c.Logprobs = n; n > request.MaxLogprobs {
-		return translate.BadValue("logprobs", "must be from 0 to %d.", request.MaxLogprobs)
-	}
-	if c.Echo {
-		return translate.Refused("unsupported_value", "logprobs",
-			`can't be had together with "echo": the engine tells no log probabilities of a prompt's tokens. Leave out one of the two.`)
-	}
-	return nil
 }
 
 // texts parses a field of prompts or inputs: a string, an array of token ids, or an array of either. An empty array is an

@@ -28,8 +28,7 @@ type Options struct {
 	Progress func(line []byte) (processed, total int, ok bool)
 }
 
-// Decoder decodes a stream: chunks of one choice, a chunk with the usage and without choices, then [DONE]. Not all servers send the last
-// two.
+// Decoder decodes a stream: chunks of one choice, then a chunk with the usage and [DONE], which not all servers send.
 type Decoder struct {
 	options Options
 	out     translate.Emitter

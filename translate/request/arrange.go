@@ -208,8 +208,7 @@ func (a *arranger) next(t turn) {
 	a.turn = t
 }
 
-// Template describes what a model's chat template makes of requests, as rendering it has shown. In the zero value it does all that is
-// asked of it.
+// Template describes what a model's chat template makes of requests, as rendering it has shown. The zero value does all that is asked.
 type Template struct {
 	// Thinking has the ways to set how much the model thinks, by some of the native API's words "off", "low", "medium", "high" and
 	// "on". Default is the word for what the model does by itself; empty if that is none of them.

@@ -57,8 +57,7 @@ func (m Medium) omitted() string {
 
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
 
-// Unseen returns what a model gets in place of content at a place of a request that it can't take. It is an error unless the operator
-// has such content left out.
+// Unseen returns what a model gets in place of content that it can't take. It is an error unless the operator has it left out.
 func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate.Error) {
 	if c.OmitsUnseen {
 		return translate.Part{Text: m.omitted()}, nil

@@ -18,8 +18,7 @@ import (
 // A client may also offer tools and want an answer in a format. llama-server can't look for calls in such an answer: depending on the
 // template it makes none, ignores the format, or fails. So its answer must match either the format or the schema of a call.
 
-// Limits of an answer that must be a call, if the request sets none. A weak model goes on for the whole context if its
-// schema allows that.
+// Limits of an answer that must be a call, if the request sets none: a weak model goes on for as long as its schema allows.
 const (
 	MaxForcedTokens = 16384 // of the whole answer, including reasoning
 	MaxCallTokens   = 4096  // of the call

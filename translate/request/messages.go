@@ -10,8 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Messages writes the body of a chat request, which begins with its messages. It notes where they are, so that they aren't searched
-// for again.
+// Messages writes the body of a chat request, which begins with its messages. It notes where they are, to spare a search.
 type Messages struct {
 	json    []byte
 	all     []jsonbody.Message

@@ -14,8 +14,7 @@ var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 // commonEfforts are the efforts offered by a model of which nothing is known.
 var commonEfforts = []string{"none", "low", "medium", "high"}
 
-// Efforts returns the values of reasoning_effort that have an effect on the model. A model with a switch maps them to on
-// and off.
+// Efforts returns the values of reasoning_effort that have an effect on the model. One with a switch maps them to on and off.
 func (c *Caps) Efforts() []string {
 	if c.Reasoning == nil || slices.Equal(c.Reasoning, []string{"off", "on"}) {
 		return commonEfforts

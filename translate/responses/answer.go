@@ -279,8 +279,7 @@ func (a *Answer) Items() []translate.Item {
 	return append(items, results...)
 }
 
-// End ends the answer: it is completed, or incomplete if it reached a limit. With an error it failed, also if it had ended well: it
-// may not have been stored.
+// End ends the answer: it is completed, or incomplete if it reached a limit. With an error it failed; it may not have been stored.
 func (a *Answer) End(err *translate.Error) {
 	switch {
 	case a.status == Cancelled:

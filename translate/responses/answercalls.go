@@ -68,8 +68,7 @@ func (a *Answer) startCall(ev translate.CallStart) {
 	a.show(o)
 }
 
-// ready notes that the arguments of a call are complete. Those of a function may yet turn out to be cut off, unless they are an
-// object.
+// ready notes that the arguments of a call are complete. Those of a function may yet be cut off, unless they are an object.
 func (a *Answer) ready(o *output) {
 	switch {
 	case o.isReady:

@@ -173,8 +173,7 @@ func InputItems(id string, items []translate.Item) []json.RawMessage {
 	return OutputItems(WithIDs(id, items))
 }
 
-// SummaryItem returns the item of a conversation's summary, which stands for the conversation in later requests. id is that of the
-// response that made it.
+// SummaryItem returns the item that stands for a conversation in later requests. id is that of the response that made it.
 func SummaryItem(id, summary string) translate.Item {
 	return translate.Item{ID: ItemID(id, summaryPrefix, 0), Kind: translate.ItemSummary, Parts: []translate.Part{{Text: summary}}}
 }

@@ -90,8 +90,7 @@ type (
 
 var noElements = json.RawMessage("[]")
 
-// OutputItems returns items as JSON. The results of MCP calls are part of their calls, and calls of tools that don't exist aren't
-// shown.
+// OutputItems returns items as JSON. Results of MCP calls are part of their calls; calls of tools that don't exist aren't shown.
 func OutputItems(items []translate.Item) []json.RawMessage {
 	results := map[string]*translate.Item{}
 	for i := len(items) - 1; i >= 0; i-- {
@@ -143,7 +142,15 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 		if item.Custom {
 			kind = "custom_tool_call_output"
 		}
-		return jsonbody.AppendJSON(dst, resultItem{item.ID, kind, status, item.CallID, outputOf(item.Parts)})
+		made := resultItem{item.ID, kind, status, item.CallID, translate.JoinTexts(item.Parts)}
+		if len(item.Parts) > 1 || translate.HasImage(item.Parts) { // as its client gave it
+			parts := make([]any, len(item.Parts))
+			for i, part := range item.Parts {
+				parts[i] = inputPart(part)
+			}
+			made.Output = parts
+		}
+		return jsonbody.AppendJSON(dst, made)
 	case translate.ItemToolList:
 		made := toolListItem{item.ID, "mcp_list_tools", labelOf(item.Provider), noElements, translate.JoinTexts(item.Parts)}
 		if item.Raw != nil {
@@ -197,17 +204,6 @@ func inputPart(part translate.Part) any {
 		return imagePart{"input_image", "auto", part.Image.DataURL()}
 	}
 	return textPart{"input_text", part.Plain()}
-}
-
-func outputOf(parts []translate.Part) any {
-	if len(parts) == 0 || len(parts) == 1 && parts[0].Image == nil {
-		return translate.JoinTexts(parts)
-	}
-	made := make([]any, len(parts))
-	for i, part := range parts {
-		made[i] = inputPart(part)
-	}
-	return made
 }
 
 func argumentsOf(item *translate.Item) string {

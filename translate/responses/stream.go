@@ -90,8 +90,7 @@ func (s *Stream) End(dst []byte, err *translate.Error) []byte {
 	return s.appendEnd(dst)
 }
 
-// Cancel appends the end of the stream of a response that was cancelled. There is no event of that name: the status of the response
-// says so.
+// Cancel appends the end of the stream of a response that was cancelled. No event is named so: the status of the response says it.
 func (s *Stream) Cancel(dst []byte) []byte {
 	s.enter(dst)
 	s.Answer.Cancel()

@@ -123,8 +123,7 @@ func (l *learner) toggle(t *request.Template, plain rendered) (on arguments) {
 	return nil
 }
 
-// lines looks for a line of the system message that turns thinking off, or on. A template that doesn't look for it shows it as any
-// other line.
+// lines looks for a line of the system message that turns thinking off, or on. Other templates show it as any other line.
 func (l *learner) lines(t *request.Template) {
 	line := func(text string) rendered {
 		return l.of(chatOf(message{Role: "system", Content: "Rules1" + text}, question))
@@ -246,8 +245,7 @@ var (
 	thoughtful = message{Role: "assistant", Content: "", Reasoning: "Thought1", Calls: calling.Calls}
 )
 
-// begunThought returns how many tokens of a thought are at the end of a prompt that begins one: white space and a mark are one each.
-// nil: it begins none.
+// begunThought returns how many tokens of a thought a prompt ends with, white space and a mark being one each; nil: it begins none.
 func begunThought(prompt string) *int {
 	found := thoughtBegin.FindStringSubmatch(prompt)
 	if found == nil {

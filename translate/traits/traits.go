@@ -111,8 +111,7 @@ var (
 	otherResult = message{Role: "tool", Content: "Result2", CallID: "call00002", Name: "tool_one"}
 )
 
-// tools finds out what becomes of tools, of calls and of their results. Where the whole loop is refused, that may be because of
-// either.
+// tools finds out what becomes of tools, of calls and of results. Where the whole loop is refused, it may be because of either.
 func (l *learner) tools(t *request.Template) {
 	with := func(messages ...message) rendered {
 		c := chatOf(messages...)

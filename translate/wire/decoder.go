@@ -18,12 +18,9 @@ type Limited interface {
 	Limit(tokens int)
 }
 
-// Decoder decodes the client's answer to a chat: it ends before the first stop string, and after the first call if the client wants no
-// more, has no calls if there are no tools, and is a call if it must be one. Engines support stop strings, too, but also find them in the
-// model's thinking and in its calls.
-func Decoder(e Engine, chat *request.Chat) translate.Decoder { return DecoderOf(e, chat, e.Decoder()) }
-
-// DecoderOf is like [Decoder]. decoder decodes the engine's answer.
+// DecoderOf decodes the client's answer to a chat, of which decoder decodes the engine's: it ends before the first stop string, and after
+// the first call if the client wants no more, has no calls if there are no tools, and is a call if it must be one. Engines support stop
+// strings, too, but also find them in the model's thinking and in its calls.
 func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translate.Decoder {
 	quirks, readsCalls := e.Quirks(), ReadsCalls(e, chat)
 	switch {

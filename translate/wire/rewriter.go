@@ -174,8 +174,7 @@ type TextContinuer interface {
 	ContinueText(body *jsonbody.Body, c *request.Completion, prompt, candidate int, said *Said) (Upstream, bool)
 }
 
-// Repeats reports whether an engine probably gives the same answer to a chat again: it takes the likeliest tokens, or chooses
-// them by a seed.
+// Repeats reports whether an engine probably repeats its answer to a chat: it takes the likeliest tokens, or chooses by a seed.
 func Repeats(e Engine, body *jsonbody.Body, chat *request.Chat) bool {
 	return repeats(e, body, &chat.Edit, chat.Seed(body, 0))
 }

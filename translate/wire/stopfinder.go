@@ -12,8 +12,7 @@ import (
 // stopFinder searches for stop strings in a text that comes in pieces. An engine would also find them in the model's thinking
 // and in its calls.
 //
-// The result doesn't depend on the pieces: it is the string that ends first, and the longest of those that end at the same
-// place.
+// The result doesn't depend on the pieces: it is the string that ends first, and the longest of those that end there.
 type stopFinder struct {
 	stops []stopString
 	held  []byte // end of the text that may be the start of a stop string

@@ -36,10 +36,10 @@ type Engine interface {
 // Quirks are what an engine does in its own way. The zero value is that of one that does all that it is asked for.
 type Quirks struct {
 	WritesCalls  bool // the request for a chat with a [request.Either] has its format, so that calls are a part of the answer's text
-	CallsAreText bool // the model knows no calls, and is told how to write them in the text of its answer, where [Decoder] finds them
+	CallsAreText bool // the model knows no calls, and is told how to write them in the text of its answer, where [DecoderOf] finds them
 	IsGreedy     bool // it takes the likeliest tokens where a request doesn't say how to choose them
 	// LimitsCalls says that it ends an answer after its first call, if the request has no parallel_tool_calls, and makes no call if
-	// there are no tools. Other engines' answers get there by [Decoder].
+	// there are no tools. Other engines' answers get there by [DecoderOf].
 	LimitsCalls bool
 }
 
@@ -115,8 +115,7 @@ type Detokenizer interface {
 	Detokenized(answer []byte) (string, *translate.Error)
 }
 
-// Bounder is an engine that doesn't keep to the length of its context: whoever sends a request has to. The requests are those of
-// Chat and Completion.
+// Bounder is an engine that doesn't keep to the length of its context: whoever sends a request of Chat or Completion has to.
 type Bounder interface {
 	// Bounds returns the maximum number of tokens of a request's prompt, and its limit of generated tokens, 0 if it has none.
 	Bounds(u Upstream) (prompt, completion int)
@@ -160,8 +159,7 @@ type Pinner interface {
 	Generates(path string) bool
 }
 
-// Passer is an engine whose chat stream is so close to the client's chunks that it can be passed on, which is faster than
-// decoding and encoding it.
+// Passer is an engine whose chat stream is so close to the client's that it can be passed on, which is faster than decoding it.
 type Passer interface {
 	// Rewriter converts the answer to a request of Chat.
 	Rewriter(chat *request.Chat, chunks Chunks) Rewriter
