@@ -213,8 +213,10 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	defaults = maps.Clone(defaults)
 	if prompt := defaults[request.SystemPrompt]; prompt != nil {
 		delete(defaults, request.SystemPrompt)
-		if messages := withSystemPrompt(b.Value("messages"), prompt); messages != nil {
-			defaults["messages"] = messages
+		messages := b.Value("messages")
+		role := gjson.GetBytes(messages, "0.role").Str
+		if len(messages) > 0 && messages[0] == '[' && role != "system" && role != "developer" {
+			defaults["messages"] = request.WithSystem(messages, prompt)
 		}
 	}
 	isGiven := func(name string) bool { return jsonbody.IsGiven(b.Value(name)) }
@@ -230,15 +232,3 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 
 // sameField are groups of fields with the same meaning. A default of one must not override another.
 var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
-
-// withSystemPrompt inserts a system message before the messages. It returns nil if there are none, or if they begin with one.
-func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
-	if len(messages) == 0 || messages[0] != '[' {
-		return nil
-	}
-	switch gjson.GetBytes(messages, "0.role").Str {
-	case "system", "developer":
-		return nil
-	}
-	return request.WithSystem(messages, prompt)
-}

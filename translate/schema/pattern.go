@@ -132,7 +132,20 @@ func (c *patternWriter) part(re *syntax.Regexp) string {
 		if !isOne || inner[0] == '\\' {
 			inner = "(" + inner + ")"
 		}
-		return inner + quantifierOf(re)
+		switch {
+		case re.Op == syntax.OpStar:
+			return inner + "*"
+		case re.Op == syntax.OpPlus:
+			return inner + "+"
+		case re.Op == syntax.OpQuest:
+			return inner + "?"
+		case re.Max < 0:
+			return inner + fmt.Sprintf("{%d,}", re.Min)
+		case re.Max == re.Min:
+			return inner + fmt.Sprintf("{%d}", re.Min)
+		default:
+			return inner + fmt.Sprintf("{%d,%d}", re.Min, re.Max)
+		}
 	case syntax.OpConcat:
 		return c.all(re.Sub)
 	case syntax.OpAlternate:
@@ -140,23 +153,6 @@ func (c *patternWriter) part(re *syntax.Regexp) string {
 	default: // an anchor in the middle, a boundary of words, what matches nothing
 		c.ok = false
 		return ""
-	}
-}
-
-func quantifierOf(re *syntax.Regexp) string {
-	switch {
-	case re.Op == syntax.OpStar:
-		return "*"
-	case re.Op == syntax.OpPlus:
-		return "+"
-	case re.Op == syntax.OpQuest:
-		return "?"
-	case re.Max < 0:
-		return fmt.Sprintf("{%d,}", re.Min)
-	case re.Max == re.Min:
-		return fmt.Sprintf("{%d}", re.Min)
-	default:
-		return fmt.Sprintf("{%d,%d}", re.Min, re.Max)
 	}
 }
 

@@ -69,7 +69,13 @@ var imageURL = []byte(`"image_url":{"url":"`)
 // end yet.
 func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 	goesOn := isLast && gjson.GetBytes(message, "role").Str == "assistant"
-	for hasImage := !isPlain && mayHaveImage(message); hasImage; {
+	hasImage := false
+	if !isPlain { // it is quicker to look for parts than to search all of the texts for an image
+		for part := range jsonbody.Elements(jsonbody.ObjectOf(message).Get("content")) {
+			hasImage = hasImage || !bytes.HasPrefix(part, textPart)
+		}
+	}
+	for hasImage {
 		at := bytes.Index(message, imageURL)
 		if at < 0 {
 			break
@@ -88,22 +94,6 @@ func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 	} else {
 		m.Message(message)
 	}
-}
-
-// mayHaveImage reports whether a message has a part other than texts. It is quicker than to search all of the texts for an image.
-func mayHaveImage(message []byte) bool {
-	for name, content := range jsonbody.Members(message) {
-		if string(name) != "content" {
-			continue
-		}
-		for part := range jsonbody.Elements(content) {
-			if !bytes.HasPrefix(part, textPart) {
-				return true
-			}
-		}
-		return false
-	}
-	return false
 }
 
 // textPart is how all dialects begin a text among parts.
