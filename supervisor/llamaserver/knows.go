@@ -17,8 +17,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
-// library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is
-// surely unknown.
+// library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely
+// unknown. No option and no endpoint of llama-server lists them, and to try a load takes a process and its memory. Where the files
+// aren't as they are expected, nothing is known, and the load tells.
 type library struct {
 	at   time.Time // when the executable was changed
 	size int64

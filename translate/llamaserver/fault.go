@@ -51,7 +51,9 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 	}
 }
 
-// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and the client's code and field.
+// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and the client's code and field. The
+// codes and types of llama-server's errors tell neither the field nor whose fault it is, so there is nothing else to go by. A message
+// that changes is still passed on, as that of a failed engine if its status is 500.
 var clientsMistakes = []struct{ start, code, param string }{
 	{"Failed to parse tools", "invalid_value", "tools"},
 	{"tools param requires", "invalid_value", "tools"},

@@ -155,7 +155,8 @@ func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.E
 	return wire.ReadVectors(answer, inputs, translate.Nonsense())
 }
 
-// tooLong matches the message, with status 500, about an input that doesn't fit into one batch, the context of an embedding.
+// tooLong matches the message, with status 500, about an input that doesn't fit into one batch, the context of an embedding: unlike the
+// error of a chat, it has no fields with the numbers.
 var tooLong = regexp.MustCompile(`^input \((\d+) tokens\) is too large to process.*\(current batch size: (\d+)\)`)
 
 func tooLongOf(message string) (tokens, limit int, ok bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ParseItems returns the items that [Input] or [Output] describes, for messages without a role with the given one. Texts and images of the user that
-// follow each other form one message. Items without a counterpart are left out. where is the field with the list.
+// ParseItems returns the items that [Input] or [Output] describes, for messages without a role with the given one. Texts and images of
+// the user that follow each other form one message. Items without a counterpart are left out. where is the field with the list.
 func ParseItems(where string, list gjson.Result, role translate.Role) (items []translate.Item, bad *translate.Error) {
 	if !list.IsArray() {
 		return nil, jsonbody.WrongType(where, "an array", list)
@@ -54,7 +54,8 @@ func callOf(i int, v gjson.Result) []translate.Item {
 	result := translate.Item{Kind: translate.ItemResult, CallID: call.CallID, Parts: []translate.Part{{Text: v.Get("output").Str}}}
 	if reason := v.Get("reason"); reason.Exists() {
 		made, call.Kind = v.Get("metadata"), translate.ItemInvalid
-		call.Tool, call.Parts, result.Parts = made.Get("tool_name").Str, []translate.Part{{Text: reason.Str}}, []translate.Part{{Text: reason.Str}}
+		call.Tool, call.Parts = made.Get("tool_name").Str, []translate.Part{{Text: reason.Str}}
+		result.Parts = call.Parts
 	} else if content := gjson.Parse(v.Get("output").Str); content.IsArray() {
 		result.Raw, result.Parts = []byte(content.Raw), []translate.Part{}
 		for _, text := range content.Get("#.text").Array() {

@@ -82,7 +82,8 @@ func (w *base) nonsense() *translate.Error {
 
 var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
 
-// What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.
+// What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding. Of
+// them only llama-server has fields with the numbers, for chats. Without the numbers, the error is still one of the context.
 var (
 	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|` +
 		`current batch size: )\s*(\d+)`)
