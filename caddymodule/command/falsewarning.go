@@ -14,8 +14,8 @@ func wrapLog(wrap func(zapcore.Core) zapcore.Core) {
 	caddy.UnbufferDefaultLogger(logger.WithOptions(zap.WrapCore(wrap)))
 }
 
-// warningFilter drops warnings of Caddy's admin endpoint about a Unix socket. Caddy warns that it doesn't check the Host header there, which it never
-// does: the socket's permissions say who may connect. The address is a field, so only Write sees it.
+// warningFilter drops warnings of Caddy's admin endpoint that it doesn't check the Host header of a Unix socket, which it never does: the
+// socket's permissions say who may connect. The address is a field, so only Write sees it.
 type warningFilter struct{ zapcore.Core }
 
 func (f warningFilter) With(fields []zapcore.Field) zapcore.Core {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -26,6 +27,16 @@ const leastWidth = 8
 
 // NewTable returns an empty table for a stream. Nothing is written before [Table.Flush].
 func NewTable(out io.Writer) *Table { return &Table{out: out, columns: Columns(out)} }
+
+// WriteTable writes a table with a head, whose cells are separated by tabs, and a row for each value.
+func WriteTable[T any](out io.Writer, head string, values []T, row func(*T) []string) error {
+	table := NewTable(out)
+	fmt.Fprintln(table, head)
+	for i := range values {
+		table.Row(row(&values[i])...)
+	}
+	return table.Flush()
+}
 
 // CutFirst names columns, counted from 0, that are cut before any other is, the first of them first.
 func (t *Table) CutFirst(columns ...int) { t.first = columns }

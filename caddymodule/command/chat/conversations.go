@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,14 +112,10 @@ func writeConversations(out io.Writer, list []resource.Conversation) error {
 		_, err := fmt.Fprintln(out, kit.InWords("There are no conversations yet. \"lmcaddy chat\" begins one."))
 		return err
 	}
-	table := terminal.NewTable(out)
-	fmt.Fprintln(table, "ID\tUPDATED\tTURNS\tMODEL\tTITLE")
-	for i := range list {
-		c := &list[i]
-		terminal.Printf(table, "%s\t%s\t%d\t%s\t%s\n", shortID(c.ID), humanize.Time(c.Updated.Time), c.Turns, kit.OrDash(c.Model),
-			kit.OrDash(kit.OneLine(c.Title)))
-	}
-	return table.Flush()
+	return terminal.WriteTable(out, "ID\tUPDATED\tTURNS\tMODEL\tTITLE", list, func(c *resource.Conversation) []string {
+		title := kit.OrDash(kit.OneLine(c.Title))
+		return []string{shortID(c.ID), humanize.Time(c.Updated.Time), strconv.Itoa(c.Turns), kit.OrDash(c.Model), title}
+	})
 }
 
 func defineConversationsShow(cmd *cobra.Command, to *kit.Connection, owner func() *string) {

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -119,24 +118,17 @@ func (l *mcpServers) write(out io.Writer) error {
 		terminal.Printf(text,
 			"There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
 	} else {
-		table := terminal.NewTable(text)
-		fmt.Fprintln(table, "NAME\tID\tKIND\tCOMMAND OR URL")
-		for _, s := range l.Servers {
-			terminal.Printf(table, "%s\t%s\t%s\t%s\n", kit.OneLine(s.Label), s.ID, kit.OrDash(s.Kind),
-				kit.OrDash(kit.OneLine(s.Command+s.URL)))
-		}
-		_ = table.Flush() // to memory
+		_ = terminal.WriteTable(text, "NAME\tID\tKIND\tCOMMAND OR URL", l.Servers, func(s *mcpServer) []string { // to memory
+			return []string{kit.OneLine(s.Label), s.ID, kit.OrDash(s.Kind), kit.OrDash(kit.OneLine(s.Command + s.URL))}
+		})
 	}
-	isFirst := true
+	head := "\nThese can't be used:\n"
 	for _, s := range l.Servers {
-		if s.Error == "" {
-			continue
+		if s.Error != "" {
+			text.WriteString(head)
+			terminal.Printf(text, "%s: %s\n", kit.OneLine(s.Label), kit.OneLine(s.Error))
+			head = ""
 		}
-		if isFirst {
-			text.WriteString("\nThese can't be used:\n")
-			isFirst = false
-		}
-		terminal.Printf(text, "%s: %s\n", kit.OneLine(s.Label), kit.OneLine(s.Error))
 	}
 	switch {
 	case l.Allowed == nil:
@@ -156,10 +148,7 @@ func completeMCP(_ *cobra.Command, _ []string, typed string) ([]string, cobra.Sh
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	configs, err := servers.Read(dir.MCP())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	configs, _ := servers.Read(dir.MCP())             // without them, nothing is completed
 	before := typed[:strings.LastIndex(typed, ",")+1] // names that are complete
 	var names []string
 	for _, c := range configs {

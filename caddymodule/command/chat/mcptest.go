@@ -133,12 +133,9 @@ func (m *mcpTested) write(out io.Writer) error {
 	text := terminal.NewPage(out)
 	terminal.Printf(text, "%s has %s, found in %.2f s.\n", m.Label, kit.Count(len(m.Tools), "tool"), m.Seconds)
 	if len(m.Tools) > 0 {
-		table := terminal.NewTable(text)
-		fmt.Fprintln(table, "\nTOOL\tDESCRIPTION")
-		for _, t := range m.Tools {
-			terminal.Printf(table, "%s\t%s\n", kit.OneLine(t.Name), kit.OrDash(kit.Cut(kit.OneLine(t.Description), widestDescription)))
-		}
-		_ = table.Flush() // to memory
+		_ = terminal.WriteTable(text, "\nTOOL\tDESCRIPTION", m.Tools, func(t *mcpTool) []string { // to memory
+			return []string{kit.OneLine(t.Name), kit.OrDash(kit.Cut(kit.OneLine(t.Description), widestDescription))}
+		})
 	}
 	return text.Flush()
 }

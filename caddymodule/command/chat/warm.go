@@ -79,7 +79,14 @@ one has its prompt processed again. Loaded models go on saving; "warm off" in th
 			case *asJSON:
 				return kit.WriteJSON(cmd.OutOrStdout(), cleared)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), clearedInWords(cleared))
+			said := fmt.Sprintf("%d states were deleted (%s).", cleared.Deleted, kit.Size(cleared.SizeBytes))
+			switch cleared.Deleted {
+			case 0:
+				said = "There was nothing to delete."
+			case 1:
+				said = fmt.Sprintf("One state was deleted (%s).", kit.Size(cleared.SizeBytes))
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
 			return err
 		})
 	}
@@ -143,29 +150,15 @@ func writeStates(out io.Writer, all []resource.WarmState) error {
 		_, err := fmt.Fprintln(out, "No states of conversations are saved.")
 		return err
 	}
-	table := terminal.NewTable(out)
-	_, _ = fmt.Fprintln(table, "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED")
 	var total int64
-	for i := range all {
-		s := &all[i]
+	err := terminal.WriteTable(out, "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED", all, func(s *resource.WarmState) []string {
 		total += s.SizeBytes
-		table.Row(s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), kit.Size(s.SizeBytes), kit.Moment(s.Created),
-			kit.Moment(s.LastUsed))
-	}
-	if err := table.Flush(); err != nil {
+		size, created := kit.Size(s.SizeBytes), kit.Moment(s.Created)
+		return []string{s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), size, created, kit.Moment(s.LastUsed)}
+	})
+	if err != nil {
 		return err
 	}
-	_, err := terminal.Printf(out, "Together: %s.\n", kit.Size(total))
+	_, err = terminal.Printf(out, "Together: %s.\n", kit.Size(total))
 	return err
-}
-
-func clearedInWords(c resource.WarmCleared) string {
-	switch c.Deleted {
-	case 0:
-		return "There was nothing to delete."
-	case 1:
-		return fmt.Sprintf("One state was deleted (%s).", kit.Size(c.SizeBytes))
-	default:
-		return fmt.Sprintf("%d states were deleted (%s).", c.Deleted, kit.Size(c.SizeBytes))
-	}
 }

@@ -15,20 +15,15 @@ import (
 func modelNames(ctx context.Context, c *client.Client) []string {
 	models, _ := c.Models(ctx) // without names, there is no suggestion
 	var names []string
-	for i := range models.Models {
-		names = append(names, namesOf(&models.Models[i])...)
-	}
-	return names
-}
-
-func namesOf(m *resource.Model) []string {
-	names := []string{m.Key}
-	if _, bare, ok := strings.Cut(m.Key, "/"); ok {
-		names = append(names, bare)
-	}
-	for _, alias := range m.Aliases {
-		if !strings.ContainsAny(alias, `*?[\`) {
-			names = append(names, alias)
+	for _, m := range models.Models {
+		names = append(names, m.Key)
+		if _, bare, ok := strings.Cut(m.Key, "/"); ok {
+			names = append(names, bare)
+		}
+		for _, alias := range m.Aliases {
+			if !strings.ContainsAny(alias, `*?[\`) {
+				names = append(names, alias)
+			}
 		}
 	}
 	return names

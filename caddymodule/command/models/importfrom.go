@@ -87,7 +87,11 @@ func (f *importFrom) run(cmd *cobra.Command, args []string, dry, asJSON bool) er
 	}
 	if config.Usable > 0 {
 		done.Caddyfile = config.Caddyfile(f.program)
-		if err := check(done.Caddyfile); err != nil {
+		adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(done.Caddyfile), nil)
+		if err == nil { // a server can start with it
+			_, err = caddymodule.Describe(adapted)
+		}
+		if err != nil {
 			return fmt.Errorf("what was found in the settings of %s can't be written as a Caddyfile: %w", f.program, err)
 		}
 	}
@@ -129,15 +133,6 @@ func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) err
 	return err
 }
 
-// check returns an error unless a server can start with a Caddyfile.
-func check(text string) error {
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
-	if err == nil {
-		_, err = caddymodule.Describe(config)
-	}
-	return err
-}
-
 // read reads the settings of the other program, at the first of its usual places that has models.
 func (f *importFrom) read(ctx context.Context, dir home.Dir, args []string, link migration.Link) (*migration.Config, error) {
 	user, err := os.UserHomeDir()
@@ -151,7 +146,8 @@ func (f *importFrom) read(ctx context.Context, dir home.Dir, args []string, link
 	if len(args) > 0 {
 		usual = []string{home.Absolute(args[0])}
 	}
-	none := fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH", strings.Join(usual, ", and no "), f.program)
+	none := fmt.Errorf("there is no %s: name the folder or file, as in lmcaddy import --from %s PATH",
+		strings.Join(usual, ", and no "), f.program)
 	for _, place := range usual {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -142,12 +142,7 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 	if len(list.Models) == 0 {
 		text.WriteString(kit.InWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
 	} else {
-		table := terminal.NewTable(text)
-		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
-		for i := range list.Models {
-			table.Row(modelRow(&list.Models[i])...)
-		}
-		_ = table.Flush() // to memory
+		_ = terminal.WriteTable(text, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED", list.Models, modelRow) // to memory
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; m.EngineProblem != "" {
@@ -160,12 +155,9 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 		}
 	}
 	if len(companions) > 0 {
-		table := terminal.NewTable(text)
-		fmt.Fprintln(table, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS")
-		for _, p := range companions {
-			table.Row(p.Key, p.Role, kit.Size(p.SizeBytes), kit.OrDash(strings.Join(p.Models, ", ")))
-		}
-		_ = table.Flush() // to memory
+		_ = terminal.WriteTable(text, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS", companions, func(p *resource.Companion) []string {
+			return []string{p.Key, p.Role, kit.Size(p.SizeBytes), kit.OrDash(strings.Join(p.Models, ", "))}
+		})
 	}
 	for i, b := range list.Broken {
 		if i == 0 {
@@ -191,8 +183,16 @@ func modelRow(m *resource.Model) []string {
 	default:
 		loaded = fmt.Sprintf("loaded (%d)", n)
 	}
-	if where := placesInWords(m.Places); where != "" {
-		loaded = strings.TrimPrefix(loaded+", "+where, "-, ")
+	var places []string
+	for _, p := range m.Places {
+		if p.Reachable {
+			places = append(places, p.Remote)
+		} else {
+			places = append(places, p.Remote+" (unreachable)")
+		}
+	}
+	if len(places) > 0 {
+		loaded = strings.TrimPrefix(loaded+", on "+strings.Join(places, ", "), "-, ")
 	}
 	bytes, context := kit.Size(m.SizeBytes), strconv.Itoa(m.MaxContextLength)
 	if len(m.Places) > 0 { // remotes may not tell
@@ -204,20 +204,4 @@ func modelRow(m *resource.Model) []string {
 		}
 	}
 	return []string{m.Key, m.Type, kit.OrDash(params), kit.OrDash(quantization), kit.OrDash(bytes), kit.OrDash(context), loaded}
-}
-
-// placesInWords names the remotes that have a model; empty: none has.
-func placesInWords(places []resource.Place) string {
-	var names []string
-	for _, p := range places {
-		if name := p.Remote; p.Reachable {
-			names = append(names, name)
-		} else {
-			names = append(names, name+" (unreachable)")
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "on " + strings.Join(names, ", ")
 }

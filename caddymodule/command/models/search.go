@@ -43,25 +43,18 @@ has for models. With --host, the token needs the scope models.manage.`
 				return fmt.Errorf("no model that can be run here is found for %q: try fewer words, or another spelling", words)
 			}
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), kit.InWords("\"lmcaddy get MODEL\" downloads one of them."))
-			return writeFound(out, found.Models)
+			return terminal.WriteTable(out, "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE", found.Models, func(m *resource.FoundModel) []string {
+				fits, downloads := "-", "-"
+				if m.Fits != nil {
+					fits = map[bool]string{true: "yes", false: "no"}[*m.Fits]
+				}
+				if m.Downloads != nil {
+					downloads = humanize.Comma(*m.Downloads)
+				}
+				return []string{m.Model, kit.OrDash(m.Quantization), foundSize(m), fits, downloads, foundNote(m)}
+			})
 		})
 	}
-}
-
-// writeFound shows models of a hub to people.
-func writeFound(out io.Writer, models []resource.FoundModel) error {
-	table := terminal.NewTable(out)
-	fmt.Fprintln(table, "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE")
-	for i := range models {
-		m := &models[i]
-		downloads := "-"
-		if m.Downloads != nil {
-			downloads = humanize.Comma(*m.Downloads)
-		}
-		terminal.Printf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Model, kit.OrDash(m.Quantization), foundSize(m), foundFit(m), downloads,
-			foundNote(m))
-	}
-	return table.Flush()
 }
 
 func foundSize(m *resource.FoundModel) string {
@@ -69,17 +62,6 @@ func foundSize(m *resource.FoundModel) string {
 		return "-"
 	}
 	return kit.Size(*m.SizeBytes)
-}
-
-func foundFit(m *resource.FoundModel) string {
-	switch {
-	case m.Fits == nil:
-		return "-"
-	case *m.Fits:
-		return "yes"
-	default:
-		return "no"
-	}
 }
 
 func foundNote(m *resource.FoundModel) string {

@@ -170,12 +170,9 @@ func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 
 func writeSettings(text *terminal.Page, title string, settings []resource.Setting) {
 	text.WriteByte('\n')
-	table := terminal.NewTable(text)
-	terminal.Printf(table, "%s\tVALUE\tFROM\n", title)
-	for _, s := range settings {
-		terminal.Printf(table, "%s\t%s\t%s\n", s.Name, shown(s.Value), s.Source)
-	}
-	_ = table.Flush() // to memory
+	_ = terminal.WriteTable(text, terminal.Line(title)+"\tVALUE\tFROM", settings, func(s *resource.Setting) []string { // to memory
+		return []string{s.Name, shown(s.Value), s.Source}
+	})
 }
 
 func writeSite(text *terminal.Page, s *resource.Site) {

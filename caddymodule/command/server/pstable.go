@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -24,11 +25,7 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	}
 	text.WriteString("\n")
 	for _, c := range r.Coming {
-		why := "its settings have changed"
-		if c.Why != "" {
-			why = c.Why
-		}
-		sentence(text, "%s restarts %s: %s", c.ID, kit.When(c.At, r.Time), why)
+		sentence(text, "%s restarts %s: %s", c.ID, kit.When(c.At, r.Time), cmp.Or(c.Why, "its settings have changed"))
 	}
 	for _, f := range r.Failing {
 		if slices.ContainsFunc(r.Coming, func(c resource.OverviewComing) bool { return c.Model == f.Model }) {
@@ -60,94 +57,64 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	sentence(text, "Memory counted: %s%s", kit.Size(r.Memory), of(r.Limits.Memory > 0, kit.Size(r.Limits.Memory)))
 	for i := range r.Devices {
 		if d := &r.Devices[i]; d.Kind == "gpu" && !d.Unified {
-			sentence(text, "%s", gpuInWords(d))
+			held := ""
+			if d.Held > 0 {
+				held = ", and other programs hold " + kit.Size(d.Held)
+			}
+			sentence(text, "%s: %s of %s%s", d.Name, kit.Size(d.Claimed), kit.Size(cmp.Or(d.Budget, d.Total)), held)
 		}
 	}
 	sentence(text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
 	return text.Flush()
 }
 
-// gpuInWords says what is taken of a GPU with memory of its own.
-func gpuInWords(d *resource.OverviewDevice) string {
-	most := d.Total
-	if d.Budget > 0 {
-		most = d.Budget
-	}
-	words := fmt.Sprintf("%s: %s of %s", d.Name, kit.Size(d.Claimed), kit.Size(most))
-	if d.Held > 0 {
-		words += ", and other programs hold " + kit.Size(d.Held)
-	}
-	return words
-}
-
 func sentence(text io.StringWriter, format string, values ...any) {
 	_, _ = text.WriteString(strings.TrimRight(terminal.Line(fmt.Sprintf(format, values...)), ". ") + ".\n") // to memory
 }
 
-// placementTitle is the title of the column that is shown only if there is a choice of where a model is.
-const placementTitle = "ON"
+// psColumns are the titles of the table's columns, and psWide those of them that are shown only if more is wanted: without these, a terminal
+// of 80 columns has room for the rest. The column ON is shown only if there is a choice of where a model is.
+var (
+	psColumns = []string{
+		"INSTANCE", "STATUS", "IN USE", "CONTEXT", "MEMORY", "ON", "RESIDENT", "LOADED", "USED", "EXPIRES", "PID", "ENGINE",
+	}
+	psWide = []string{"ON", "RESIDENT", "LOADED", "PID", "ENGINE"}
+)
 
-// psColumns are the columns of the table. Those that aren't wide fit a terminal of 80 columns.
-var psColumns = []struct {
-	title  string
-	isWide bool
-	cell   func(in *resource.OverviewInstance, now time.Time) string
-}{
-	{"INSTANCE", false, func(in *resource.OverviewInstance, _ time.Time) string { return in.ID }},
-	{"STATUS", false, func(in *resource.OverviewInstance, _ time.Time) string { return statusOf(in) }},
-	{"IN USE", false, func(in *resource.OverviewInstance, _ time.Time) string {
-		return fmt.Sprintf("%d/%d", in.InUse, in.Slots)
-	}},
-	{"CONTEXT", false, func(in *resource.OverviewInstance, _ time.Time) string {
-		if in.ContextLength == 0 {
-			return "-" // a remote doesn't tell
-		}
-		return strconv.Itoa(in.ContextLength)
-	}},
-	{"MEMORY", false, func(in *resource.OverviewInstance, _ time.Time) string { return kit.Size(in.Memory) }},
-	{placementTitle, true, func(in *resource.OverviewInstance, _ time.Time) string { return kit.OrDash(in.Placement) }},
-	{"RESIDENT", true, func(in *resource.OverviewInstance, _ time.Time) string {
-		if in.Resident == 0 {
-			return "-"
-		}
-		return kit.Size(in.Resident)
-	}},
-	{"LOADED", true, func(in *resource.OverviewInstance, now time.Time) string { return kit.Ago(in.LoadedAt, now) }},
-	{"USED", false, func(in *resource.OverviewInstance, now time.Time) string {
-		if in.InUse > 0 {
-			return "now"
-		}
-		return kit.Ago(in.LastUsed, now)
-	}},
-	{"EXPIRES", false, expires},
-	{"PID", true, func(in *resource.OverviewInstance, _ time.Time) string {
-		if in.PID == 0 {
-			return "-"
-		}
-		return strconv.Itoa(in.PID)
-	}},
-	{"ENGINE", true, func(in *resource.OverviewInstance, _ time.Time) string {
-		return kit.OrDash(strings.TrimSpace(in.Engine + " " + in.EngineVersion))
-	}},
+// psCells returns the cells of an instance's row, one for each column. A remote doesn't tell everything.
+func psCells(in *resource.OverviewInstance, now time.Time) []string {
+	context, resident, pid, used := "-", "-", "-", "now"
+	if in.ContextLength > 0 {
+		context = strconv.Itoa(in.ContextLength)
+	}
+	if in.Resident > 0 {
+		resident = kit.Size(in.Resident)
+	}
+	if in.PID > 0 {
+		pid = strconv.Itoa(in.PID)
+	}
+	if in.InUse == 0 {
+		used = kit.Ago(in.LastUsed, now)
+	}
+	return []string{
+		in.ID, statusOf(in), fmt.Sprintf("%d/%d", in.InUse, in.Slots), context, kit.Size(in.Memory), kit.OrDash(in.Placement), resident,
+		kit.Ago(in.LoadedAt, now), used, expires(in, now), pid, kit.OrDash(strings.TrimSpace(in.Engine + " " + in.EngineVersion)),
+	}
 }
 
 func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
-	table := terminal.NewTable(to)
 	isPlaced := slices.ContainsFunc(r.Instances, func(in resource.OverviewInstance) bool { return in.Placement != "" })
-	row := func(cell func(column int) string) {
-		var cells []string
-		for i := range psColumns {
-			if (isWide || !psColumns[i].isWide) && (isPlaced || psColumns[i].title != placementTitle) {
-				cells = append(cells, cell(i))
+	shownOf := func(cells []string) (some []string) {
+		for i, title := range psColumns {
+			if (isWide || !slices.Contains(psWide, title)) && (isPlaced || title != "ON") {
+				some = append(some, cells[i])
 			}
 		}
-		table.Row(cells...)
+		return some
 	}
-	row(func(column int) string { return psColumns[column].title })
-	for i := range r.Instances {
-		row(func(column int) string { return psColumns[column].cell(&r.Instances[i], r.Time) })
-	}
-	_ = table.Flush() // to memory
+	_ = terminal.WriteTable(to, strings.Join(shownOf(psColumns), "\t"), r.Instances, func(in *resource.OverviewInstance) []string { // to memory
+		return shownOf(psCells(in, r.Time))
+	})
 }
 
 // nodeInWords describes a node of the cluster in a sentence.

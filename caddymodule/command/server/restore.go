@@ -53,21 +53,17 @@ standard input.`
 		}
 		for _, name := range restored.Engines {
 			if _, err := os.Stat(filepath.Join(dir.Runtimes(), name)); err != nil {
-				terminal.Printf(cmd.ErrOrStderr(), "The engine %s isn't installed here: %s\n", name, kit.InWords(toGet(name)))
+				get := "lmcaddy runtime get llama.cpp"
+				if strings.HasPrefix(name, "mlx-lm") {
+					get = "lmcaddy runtime get mlx-lm"
+				}
+				terminal.Printf(cmd.ErrOrStderr(), "The engine %s isn't installed here: %s\n", name, kit.InWords(get))
 			}
 		}
 		_, err = terminal.Printf(cmd.OutOrStdout(), "Restored %s of %s to %s.\n", kit.Count(restored.Files, "file"),
 			restored.Header.Created.Local().Format("2 January 2006, 15:04"), dir)
 		return err
 	}
-}
-
-// toGet is the command that installs an engine, given the name of its runtime.
-func toGet(runtime string) string {
-	if strings.HasPrefix(runtime, "mlx-lm") {
-		return "lmcaddy runtime get mlx-lm"
-	}
-	return "lmcaddy runtime get llama.cpp"
 }
 
 func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string, force bool) (r backup.Restored, err error) {

@@ -171,16 +171,6 @@ func gettableEngine(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkVariant returns an error about a variant that there can't be. A release of llama.cpp may have others than the usual ones: then
-// only what is like a usual one is an error here, and the release's own variants are named when it is known.
-func checkVariant(options runtimes.GetOptions) error {
-	known := variantsOf(options.Engine)
-	if options.Variant == "" || options.Engine == runtimes.LlamaCpp && kit.Nearest(options.Variant, known) == "" {
-		return nil
-	}
-	return kit.CheckValue("variant", options.Variant, known)
-}
-
 // variantsOf returns the usual variants of an engine.
 func variantsOf(engine string) []string {
 	if engine == runtimes.MLXLM {
@@ -190,8 +180,12 @@ func variantsOf(engine string) []string {
 }
 
 func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJSON bool) error {
-	if err := checkVariant(options); err != nil {
-		return err
+	// A release of llama.cpp may have other variants than the usual ones. They are known later.
+	if known := variantsOf(options.Engine); options.Variant != "" &&
+		(options.Engine != runtimes.LlamaCpp || kit.Nearest(options.Variant, known) != "") {
+		if err := kit.CheckValue("variant", options.Variant, known); err != nil {
+			return err
+		}
 	}
 	store, err := openRuntimes(cmd)
 	if err != nil {
@@ -211,19 +205,14 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJS
 	options.Progress = func(p runtimes.Progress) { showProgress(line, p) }
 	got, err := store.Get(ctx, options)
 	line.End()
-	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return errors.New("interrupted: nothing was installed")
-		}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted: nothing was installed")
+	case err != nil:
 		return err
-	}
-	if asJSON {
+	case asJSON:
 		return kit.WriteJSON(cmd.OutOrStdout(), got)
 	}
-	return describeGot(cmd.OutOrStdout(), got)
-}
-
-func describeGot(out io.Writer, got runtimes.Runtime) error {
 	text := got.Name + " is installed"
 	if got.Already {
 		text = got.Name + " is already installed, nothing was replaced"
@@ -233,34 +222,30 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 	} else {
 		text += kit.InWords(fmt.Sprintf("; another is selected, \"lmcaddy runtime select %s\" selects this one", got.Name))
 	}
-	_, err := terminal.Printf(out, "%s.\n%s\n", text, commandOf(got))
+	_, err = terminal.Printf(cmd.OutOrStdout(), "%s.\n%s\n", text, commandOf(got))
 	return err
 }
 
 func runtimeSelect() *cobra.Command {
-	cmd := &cobra.Command{
+	return runtimeChange(&cobra.Command{
 		Use: "select NAME", Short: "Selects the runtime to use for its engine",
 		Long:    "Selects the runtime that runs the models of its engine, from the next load on.",
 		Example: "  lmcaddy runtime select llama.cpp-b11669-cpu",
-	}
-	changeRuntime(cmd, func(s *runtimes.Store, r *runtimes.Runtime) error {
+	}, "is selected", func(s *runtimes.Store, r *runtimes.Runtime) error {
 		r.Selected = true
 		return s.Select(r.Name)
-	}, "is selected")
-	return cmd
+	})
 }
 
 func runtimeRemove() *cobra.Command {
-	cmd := &cobra.Command{
+	return runtimeChange(&cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Deletes an installed runtime",
 		Long:    "Deletes a runtime from $LMCADDY_HOME/runtimes.",
 		Example: "  lmcaddy runtime remove llama.cpp-b11669-cpu",
-	}
-	changeRuntime(cmd, func(s *runtimes.Store, r *runtimes.Runtime) error {
+	}, "is removed", func(s *runtimes.Store, r *runtimes.Runtime) error {
 		r.Selected = false
 		return s.Remove(r.Name)
-	}, "is removed")
-	return cmd
+	})
 }
 
 // orMeant returns the error about a runtime, or if there is none of that name, one that names the nearest.
@@ -280,8 +265,8 @@ func orMeant(name string, list []runtimes.Runtime, err error) error {
 	return err
 }
 
-// changeRuntime makes a command call do with the runtime that its argument names, and print what was done.
-func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, *runtimes.Runtime) error, done string) {
+// runtimeChange makes a command call do with the runtime that its argument names, and print what was done.
+func runtimeChange(cmd *cobra.Command, done string, do func(*runtimes.Store, *runtimes.Runtime) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = completeRuntimes
 	asJSON := cmd.Flags().Bool("json", false, "print the runtime as JSON")
@@ -306,6 +291,7 @@ func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, *runtimes.Runtim
 		_, err = terminal.Printf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
 		return err
 	}
+	return cmd
 }
 
 // showProgress shows the progress of an installation.

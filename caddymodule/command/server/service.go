@@ -53,18 +53,6 @@ func (of *serviceFlags) check() error {
 	return nil
 }
 
-// scope is the chosen scope, or the host's default.
-func (of *serviceFlags) scope(host service.Host) service.Scope {
-	switch {
-	case of.system:
-		return service.System
-	case of.user:
-		return service.User
-	default:
-		return host.DefaultScope()
-	}
-}
-
 // defaults returns the host, and the service with its usual paths.
 func (of *serviceFlags) defaults() (service.Host, service.Service, error) {
 	host, err := service.ThisHost()
@@ -75,8 +63,15 @@ func (of *serviceFlags) defaults() (service.Host, service.Service, error) {
 	if err != nil {
 		return host, service.Service{}, err
 	}
+	scope := host.DefaultScope()
+	switch {
+	case of.system:
+		scope = service.System
+	case of.user:
+		scope = service.User
+	}
 	program, err := thisProgram()
-	return host, host.Defaults(of.scope(host), program, string(dir)), err
+	return host, host.Defaults(scope, program, string(dir)), err
 }
 
 // manager returns the manager of the chosen service. Without a choice, it is the user's service if that is installed, or else
@@ -200,7 +195,7 @@ func installService(ctx context.Context, cmd *cobra.Command, host service.Host, 
 		if host.OS == "linux" && s.Scope == service.System {
 			as = "sudo -u lmcaddy LMCADDY_HOME=" + s.Home + " "
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. To get one: "+as+"lmcaddy runtime get llama.cpp")
+		terminal.Printf(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. To get one: %slmcaddy runtime get llama.cpp\n", as)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "The service is installed and running.")
 	return err

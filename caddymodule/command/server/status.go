@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,25 +115,14 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		terminal.Printf(text, "%s\n", remoteInWords(&s.Remotes[i], now))
 	}
 	if s.Process != nil {
-		writeEngines(text, s.Process.Engines)
+		_ = terminal.WriteTable(text, "\nENGINE\tEXECUTABLE", s.Process.Engines, func(e *node.FoundEngine) []string { // to memory
+			return []string{e.Name, kit.OrDash(e.Executable)}
+		})
 	}
 	if len(s.Instances) > 0 {
-		table := terminal.NewTable(text)
-		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
-		for _, in := range s.Instances {
-			terminal.Printf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
-		}
-		_ = table.Flush() // to memory
+		_ = terminal.WriteTable(text, "\nINSTANCE\tCONTEXT", s.Instances, func(in *resource.Instance) []string { // to memory
+			return []string{in.ID, strconv.Itoa(in.Config.ContextLength)}
+		})
 	}
 	return text.Flush()
-}
-
-// writeEngines writes which executable each engine has.
-func writeEngines(out io.Writer, engines []node.FoundEngine) {
-	table := terminal.NewTable(out)
-	fmt.Fprintln(table, "\nENGINE\tEXECUTABLE")
-	for _, e := range engines {
-		terminal.Printf(table, "%s\t%s\n", e.Name, kit.OrDash(e.Executable))
-	}
-	_ = table.Flush() // to memory
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,18 +142,10 @@ func writeTokens(out io.Writer, all []resource.Token) error {
 		_, err := fmt.Fprintln(out, kit.InWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
 		return err
 	}
-	table := terminal.NewTable(out)
-	_, _ = fmt.Fprintln(table, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED")
-	for i := range all {
-		t := &all[i]
-		models := strings.Join(t.Models, ",")
-		if models == "" {
-			models = "all"
-		}
-		table.Row(t.ID, t.Name, strings.Join(t.Scopes, ","), models, kit.OrDash(limitsInWords(t.Limits)), kit.Moment(t.Expires),
-			kit.Moment(t.LastUsed))
-	}
-	return table.Flush()
+	return terminal.WriteTable(out, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED", all, func(t *resource.Token) []string {
+		models, limits := cmp.Or(strings.Join(t.Models, ","), "all"), kit.OrDash(limitsInWords(t.Limits))
+		return []string{t.ID, t.Name, strings.Join(t.Scopes, ","), models, limits, kit.Moment(t.Expires), kit.Moment(t.LastUsed)}
+	})
 }
 
 func limitsInWords(l resource.TokenLimits) string {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -64,20 +63,18 @@ func writeUsage(out io.Writer, used *resource.Usage) error {
 		_, err := terminal.Printf(out, "Nothing was used %s.\n", period)
 		return err
 	}
-	table := terminal.NewTable(out)
 	header := []string{strings.ToUpper(used.By), "REQUESTS", "TOKENS IN", "TOKENS OUT"}
 	if used.By == "token" {
 		header = slices.Concat(header[:1], []string{"NAME"}, header[1:], []string{"TODAY", "A DAY"})
 	}
-	fmt.Fprintln(table, strings.Join(header, "\t"))
-	for i := range used.Usage {
-		table.Row(usageCells(used.By, &used.Usage[i])...)
-	}
-	if err := table.Flush(); err != nil {
+	err := terminal.WriteTable(out, strings.Join(header, "\t"), used.Usage, func(r *resource.UsageRow) []string {
+		return usageCells(used.By, r)
+	})
+	if err != nil {
 		return err
 	}
 	t := used.Total
-	_, err := terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"),
+	_, err = terminal.Printf(out, "Together: %s, %s tokens in and %s out, %s.\n", kit.Count(int(t.Requests), "request"),
 		humanize.Comma(t.TokensIn), humanize.Comma(t.TokensOut), period)
 	return err
 }
