@@ -15,15 +15,16 @@ func checkConfiguration(_ context.Context, s *Subject) (found findings) {
 	where := cmp.Or(s.File, "The default configuration")
 	switch {
 	case errors.Is(s.Error, fs.ErrNotExist) || errors.Is(s.Error, fs.ErrPermission):
-		found.problem("Name the Caddyfile with --config, and see whether this user may read it.", "%s can't be read: %s.", where,
+		return found.problem("Name the Caddyfile with --config, and see whether this user may read it.", "%s can't be read: %s.", where,
 			strings.TrimSuffix(s.Error.Error(), "."))
-		return found
 	case s.Error != nil:
-		found.problem(`Correct it; "lmcaddy validate" checks it again.`, "%s is not valid: %s.", where,
+		return found.problem(`Correct it; "lmcaddy validate" checks it again.`, "%s is not valid: %s.", where,
 			strings.TrimSuffix(s.Error.Error(), "."))
-		return found
 	}
-	if other := s.Config.Home; other != "" && !isSame(other, string(s.Home)) {
+	configured, err := os.Stat(s.Config.Home)
+	commands, failed := os.Stat(string(s.Home))
+	isSame := err == nil && failed == nil && os.SameFile(configured, commands)
+	if other := s.Config.Home; other != "" && filepath.Clean(other) != filepath.Clean(string(s.Home)) && !isSame {
 		found.warn("Leave home out of the Caddyfile, or set LMCADDY_HOME to the same folder where commands are typed.",
 			"The configuration has the home %s, and commands look for the server on %s.", other, s.Home)
 	}
@@ -34,7 +35,8 @@ func checkConfiguration(_ context.Context, s *Subject) (found findings) {
 		}
 		if site.Reachable && site.Authentication && !site.TLS {
 			found.warn("Use https in the site's address: tls internal makes a certificate for a local network.",
-				"Tokens and conversations are sent to %s unencrypted, unless a proxy before it does TLS.", strings.Join(site.Addresses, ", "))
+				"Tokens and conversations are sent to %s unencrypted, unless a proxy before it does TLS.",
+				strings.Join(site.Addresses, ", "))
 		}
 	}
 	switch {
@@ -46,13 +48,6 @@ func checkConfiguration(_ context.Context, s *Subject) (found findings) {
 		found.ok("%s is valid.", upperFirst(where))
 	}
 	return found
-}
-
-// isSame reports whether two paths are of the same folder.
-func isSame(a, b string) bool {
-	one, err := os.Stat(a)
-	other, failed := os.Stat(b)
-	return filepath.Clean(a) == filepath.Clean(b) || err == nil && failed == nil && os.SameFile(one, other)
 }
 
 func upperFirst(text string) string {

@@ -126,14 +126,17 @@ func bounded(ctx context.Context, s *Subject, find func(context.Context, *Subjec
 // findings are what a check has found so far.
 type findings []Finding
 
-func (f *findings) ok(format string, args ...any) {
+func (f *findings) ok(format string, args ...any) findings {
 	*f = append(*f, Finding{Status: OK, Message: fmt.Sprintf(format, args...)})
+	return *f
 }
 
-func (f *findings) warn(advice, format string, args ...any) {
+func (f *findings) warn(advice, format string, args ...any) findings {
 	*f = append(*f, Finding{Status: Warning, Message: fmt.Sprintf(format, args...), Advice: advice})
+	return *f
 }
 
-func (f *findings) problem(advice, format string, args ...any) {
+func (f *findings) problem(advice, format string, args ...any) findings {
 	*f = append(*f, Finding{Status: Problem, Message: fmt.Sprintf(format, args...), Advice: advice})
+	return *f
 }

@@ -53,7 +53,8 @@ func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Se
 	if err != nil {
 		why := strings.TrimSuffix(err.Error(), ".")
 		if output, failed := engine.Ask(bounded, path, "--version"); failed != nil {
-			why = cmp.Or(lastLine(output), why)
+			output = strings.TrimSpace(output) // its last line usually says why
+			why = cmp.Or(strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:]), why)
 		}
 		switch {
 		case bounded.Err() != nil && ctx.Err() == nil:
@@ -72,18 +73,10 @@ func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Se
 	}
 	said := fmt.Sprintf("%s %s is at %s", build.Engine, build.Version, build.Path)
 	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > oldEngine {
-		found.warn(fmt.Sprintf("Get the newest: %s.", get), "%s, and is %d months old: it may not run new models.", said,
+		return found.warn(fmt.Sprintf("Get the newest: %s.", get), "%s, and is %d months old: it may not run new models.", said,
 			time.Since(info.ModTime())/(30*24*time.Hour))
-	} else {
-		found.ok("%s.", said)
 	}
-	return found
-}
-
-// lastLine is the last line of a program's output, which usually says why it failed.
-func lastLine(output string) string {
-	output = strings.TrimSpace(output)
-	return strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:])
+	return found.ok("%s.", said)
 }
 
 // setupOf returns what an engine is found with.

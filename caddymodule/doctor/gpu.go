@@ -37,11 +37,9 @@ func checkGPU(ctx context.Context, s *Subject) findings {
 	engine, err := s.selected()
 	switch {
 	case err != nil && hasGPU:
-		found.ok("There is a GPU.")
-		return found
+		return found.ok("There is a GPU.")
 	case err != nil:
-		found.ok(noGPU)
-		return found
+		return found.ok(noGPU)
 	}
 	setup := s.setupOf(node.BuiltIn()[0].Name)
 	build, err := node.BuiltIn()[0].New(setup).Probe(ctx)
@@ -55,8 +53,7 @@ func checkGPU(ctx context.Context, s *Subject) findings {
 		return found
 	}
 	if !hasGPU && len(build.Devices) == 0 {
-		found.ok(noGPU)
-		return found
+		return found.ok(noGPU)
 	}
 	return append(found, ofVariant(*hardware, engine, build)...)
 }

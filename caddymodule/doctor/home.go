@@ -21,23 +21,29 @@ func checkHome(_ context.Context, s *Subject) (found findings) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		found.ok("The home %s doesn't exist yet: the first command that needs it makes it.", dir)
-		return found
+		return found.ok("The home %s doesn't exist yet: the first command that needs it makes it.", dir)
 	case err != nil:
-		found.problem("Give it to the user who runs lmcaddy (chown), or choose another: "+chooseHome, "The home %s can't be read: %v.", dir, err)
-		return found
+		return found.problem("Give it to the user who runs lmcaddy (chown), or choose another: "+chooseHome,
+			"The home %s can't be read: %v.", dir, err)
 	case !info.IsDir():
-		found.problem("Move the file away. "+chooseHome, "The home %s is not a folder.", dir)
-		return found
+		return found.problem("Move the file away. "+chooseHome, "The home %s is not a folder.", dir)
 	}
 	isVolume := s.Home.IsVolume()
 	if !ownedByUs(info) && !isVolume {
-		found.problem("Run lmcaddy as that user, or give the folder to this one (chown -R). "+chooseHome, "The home %s belongs to another user.", dir)
+		found.problem("Run lmcaddy as that user, or give the folder to this one (chown -R). "+chooseHome,
+			"The home %s belongs to another user.", dir)
 	}
 	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 && !isVolume {
 		found.warn("Run: chmod 700 "+dir, "Other users can look into the home %s: its mode is %#o.", dir, mode)
 	}
-	if err := tryWriting(dir); err != nil {
+	f, err := os.CreateTemp(dir, ".doctor-")
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		err = cause.Err
+	}
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
 		found.problem("See who owns it and how its disk is mounted. "+chooseHome, "Nothing can be written to the home %s: %v.", dir, err)
 	}
 	if len(s.Home.Socket()) > home.MaxSocketPath {
@@ -50,18 +56,6 @@ func checkHome(_ context.Context, s *Subject) (found findings) {
 	return found
 }
 
-// tryWriting makes a file in a folder, and removes it.
-func tryWriting(dir string) error {
-	f, err := os.CreateTemp(dir, ".doctor-")
-	if err != nil {
-		if cause, ok := errors.AsType[*fs.PathError](err); ok {
-			return cause.Err
-		}
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
 // Free space below which there is a problem or a warning, in bytes.
 const (
 	noSpace     = 1e9
@@ -70,15 +64,17 @@ const (
 
 // checkDisk checks the file system that the home is on.
 func checkDisk(_ context.Context, s *Subject) (found findings) {
-	at := existing(string(s.Home))
+	at := string(s.Home) // or the nearest folder above it that exists
+	for _, err := os.Stat(at); err != nil && at != filepath.Dir(at); _, err = os.Stat(at) {
+		at = filepath.Dir(at)
+	}
 	if kind := networkFileSystem(at); kind != "" {
 		found.warn("Move the home to a local disk, and choose it with LMCADDY_HOME; the models may stay where they are (models_dir).",
 			"The home is on a network file system (%s), where the database can be damaged and locks may not work.", kind)
 	}
 	usage, err := disk.Usage(at)
 	if err != nil {
-		found.warn("See whether the disk is mounted.", "How much of the disk is free isn't known: %v.", err)
-		return found
+		return found.warn("See whether the disk is mounted.", "How much of the disk is free isn't known: %v.", err)
 	}
 	return append(found, ofSpace(usage.Free)...)
 }
@@ -94,15 +90,4 @@ func ofSpace(free uint64) (found findings) {
 		found.ok("%s of the home's disk are free.", said)
 	}
 	return found
-}
-
-// existing is a path, or the nearest folder above it that exists.
-func existing(path string) string {
-	for path != filepath.Dir(path) {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-		path = filepath.Dir(path)
-	}
-	return path
 }

@@ -19,8 +19,7 @@ func size(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
 func checkMemory(ctx context.Context, s *Subject) (found findings) {
 	total := node.MachineMemory()
 	if total == 0 {
-		found.warn("Set memory_budget to a size, such as 20GiB.", "The machine's memory isn't known.")
-		return found
+		return found.warn("Set memory_budget to a size, such as 20GiB.", "The machine's memory isn't known.")
 	}
 	if m, err := mem.VirtualMemory(); err == nil && int64(m.Total) > total { //nolint:gosec // less than 1<<63
 		found.warn("Its control group has a limit: raise MemoryMax of the systemd unit, or --memory of the container, if models need more.",
@@ -35,8 +34,8 @@ func checkMemory(ctx context.Context, s *Subject) (found findings) {
 			}
 		}
 		if budget > total {
-			found.warn("Lower memory_budget.", "memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said,
-				size(total))
+			found.warn("Lower memory_budget.",
+				"memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said, size(total))
 		}
 	}
 	models, _ := s.models(ctx) // the check of models says why there are none

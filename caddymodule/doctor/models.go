@@ -67,8 +67,7 @@ func checkModels(ctx context.Context, s *Subject) (found findings) {
 	}
 	models, err := s.models(ctx)
 	if err != nil {
-		found.problem(`See "lmcaddy ls".`, "The models can't be listed: %v.", err)
-		return found
+		return found.problem(`See "lmcaddy ls".`, "The models can't be listed: %v.", err)
 	}
 	good := 0
 	for _, m := range models {
@@ -80,15 +79,14 @@ func checkModels(ctx context.Context, s *Subject) (found findings) {
 			found.problem(`Download it again ("lmcaddy get"), or delete its file.`, "The model %s can't be used: %s (%s).", m.key,
 				strings.TrimSuffix(m.problem, "."), m.path)
 		case what != "":
-			found.warn(upperFirst(strings.TrimRight(cmp.Or(advice, "get a newer engine"), ". ")+"."), "The model %s can't be loaded: %s.", m.key, what)
+			advice = upperFirst(strings.TrimRight(cmp.Or(advice, "get a newer engine"), ". ")) + "."
+			found.warn(advice, "The model %s can't be loaded: %s.", m.key, what)
 		}
 	}
 	if good == 0 {
-		found.warn(`"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`, "There is no model to use.")
-	} else {
-		found.ok("%s can be used.", count(good, "model", "models"))
+		return found.warn(`"lmcaddy get" downloads one, "lmcaddy import" adds a local file.`, "There is no model to use.")
 	}
-	return found
+	return found.ok("%s can be used.", count(good, "model", "models"))
 }
 
 func count(n int, single, several string) string {

@@ -38,7 +38,8 @@ func checkPorts(ctx context.Context, s *Subject) (found findings) {
 				found.problem("Choose a port above 1023, or on Linux run: sudo setcap cap_net_bind_service=+ep $(which lmcaddy)",
 					"This user may not listen on %s: ports below 1024 are the system's.", at)
 			default:
-				found.problem("Correct the address in the Caddyfile: it must be one of this machine's.", "No server can listen on %s: %v.", at, err)
+				found.problem("Correct the address in the Caddyfile: it must be one of this machine's.",
+					"No server can listen on %s: %v.", at, err)
 			}
 		}
 	}

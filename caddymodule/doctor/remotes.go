@@ -62,7 +62,8 @@ func checkCluster(ctx context.Context, s *Subject) (found findings) {
 	for i := range o.Nodes {
 		switch n := &o.Nodes[i]; {
 		case n.Status == resource.RemoteUnreachable:
-			found.problem("Start that server, or correct the address in its option cluster: the other nodes must reach a site with lm_api there.",
+			found.problem("Start that server, or correct the address in its option cluster: "+
+				"the other nodes must reach a site with lm_api there.",
 				"The node %s (%s) of the cluster can't be reached: %s.", n.Name, n.URL, strings.TrimRight(n.Error, "."))
 		case n.Status == resource.NodeLate:
 			found.problem("Look at the network between that server and PostgreSQL.",

@@ -14,40 +14,32 @@ import (
 // checkStore checks the database of conversations and tokens.
 func checkStore(ctx context.Context, s *Subject) (found findings) {
 	if said := s.setting("store"); strings.HasPrefix(said, "postgres") {
-		if err := s.tryPostgres(ctx); err != nil {
-			found.problem("See whether PostgreSQL runs, and whether the address in the option store is right.",
-				"The database can't be used: %s.", strings.TrimSuffix(err.Error(), "."))
-		} else {
-			found.ok("The database answers (%s).", said)
+		var err error
+		switch {
+		case s.Server != nil:
+			_, err = s.Server.Tokens(ctx)
+		case s.Config.PostgresURL != "":
+			err = store.CheckPostgres(ctx, s.Config.PostgresURL)
 		}
-		return found
+		if err != nil {
+			return found.problem("See whether PostgreSQL runs, and whether the address in the option store is right.",
+				"The database can't be used: %s.", strings.TrimSuffix(err.Error(), "."))
+		}
+		return found.ok("The database answers (%s).", said)
 	}
 	file := s.Home.Database()
 	info, err := os.Stat(file)
 	if os.IsNotExist(err) {
-		found.ok("Nothing is stored yet.")
-		return found
+		return found.ok("Nothing is stored yet.")
 	}
 	if err == nil && hasModes && info.Mode().Perm()&0o077 != 0 {
 		found.warn("Run: chmod 600 "+file, "Other users can read the conversations and tokens in %s.", file)
 	}
 	if err := store.Check(ctx, file); err != nil {
-		found.problem("Stop lmcaddy, and put a backup in its place, or save what can be read with `sqlite3 FILE .recover`.",
+		return found.problem("Stop lmcaddy, and put a backup in its place, or save what can be read with `sqlite3 FILE .recover`.",
 			"The database is damaged or can't be read: %v.", strings.TrimSuffix(err.Error(), "."))
-	} else {
-		found.ok("The database %s is intact.", file)
 	}
-	return found
-}
-
-func (s *Subject) tryPostgres(ctx context.Context) (err error) {
-	switch {
-	case s.Server != nil:
-		_, err = s.Server.Tokens(ctx)
-	case s.Config.PostgresURL != "":
-		err = store.CheckPostgres(ctx, s.Config.PostgresURL)
-	}
-	return err
+	return found.ok("The database %s is intact.", file)
 }
 
 // soon is when a token that will expire is mentioned.
@@ -60,8 +52,7 @@ func checkTokens(ctx context.Context, s *Subject) (found findings) {
 	}
 	tokens, err := s.Tokens(ctx)
 	if err != nil {
-		found.warn(`See "lmcaddy token ls".`, "The tokens can't be listed: %s.", strings.TrimSuffix(err.Error(), "."))
-		return found
+		return found.warn(`See "lmcaddy token ls".`, "The tokens can't be listed: %s.", strings.TrimSuffix(err.Error(), "."))
 	}
 	return ofTokens(tokens, time.Now())
 }

@@ -16,20 +16,18 @@ import (
 // checkSandbox checks that engines run in a sandbox.
 func checkSandbox(_ context.Context, s *Subject) (found findings) {
 	if s.configured(node.BuiltIn()[0].Name, "sandbox") == "off" {
-		found.warn("Leave that out, unless an engine doesn't work in it.", "Engines run without a sandbox: the configuration says sandbox off.")
-		return found
+		return found.warn("Leave that out, unless an engine doesn't work in it.",
+			"Engines run without a sandbox: the configuration says sandbox off.")
 	}
 	return ofSandbox(process.SandboxState())
 }
 
 func ofSandbox(state string) (found findings) {
 	if strings.HasPrefix(state, "not available") {
-		found.warn("On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).",
+		return found.warn("On Linux it needs a kernel with Landlock (5.13 or later, with landlock among its security modules).",
 			"Engines run without a sandbox: it is %s.", state)
-	} else {
-		found.ok("Engines run in a sandbox (%s).", state)
 	}
-	return found
+	return found.ok("Engines run in a sandbox (%s).", state)
 }
 
 // enoughFiles is how many files a server with many clients has open.
@@ -69,7 +67,8 @@ func ofClock(now, newest time.Time) (found findings) {
 	case now.Year() < 2026: // before this program was made
 		found.problem(advice, "The machine's clock is wrong: it says %s.", now.Format(time.DateTime))
 	case newest.Sub(now) > time.Hour:
-		found.warn(advice, "The machine's clock went back: it says %s, and the home has a file of %s.", now.Format(time.DateTime), newest.Format(time.DateTime))
+		found.warn(advice, "The machine's clock went back: it says %s, and the home has a file of %s.", now.Format(time.DateTime),
+			newest.Format(time.DateTime))
 	default:
 		found.ok("The machine's clock says %s.", now.Format(time.RFC3339))
 	}
@@ -84,8 +83,7 @@ func checkCertificate(_ context.Context, s *Subject) (found findings) {
 		return nil
 	}
 	if err != nil {
-		found.problem("See who owns the file.", "The root certificate %s can't be read: %v.", path, err)
-		return found
+		return found.problem("See who owns the file.", "The root certificate %s can't be read: %v.", path, err)
 	}
 	return ofRoot(path, content, time.Now(), nil)
 }
@@ -100,24 +98,19 @@ func ofRoot(path string, content []byte, now time.Time, trusted *x509.CertPool) 
 	const again = "Stop the server, delete the folder of the file, start it again, and have devices trust the new one (lmcaddy trust)."
 	switch {
 	case root == nil:
-		found.problem(again, "%s is no certificate.", path)
-		return found
+		return found.problem(again, "%s is no certificate.", path)
 	case now.After(root.NotAfter):
-		found.problem(again, "The root certificate %s expired on %s.", path, root.NotAfter.Format(time.DateOnly))
-		return found
+		return found.problem(again, "The root certificate %s expired on %s.", path, root.NotAfter.Format(time.DateOnly))
 	case now.Before(root.NotBefore):
-		found.problem("Set the machine's clock.", "The root certificate %s is not valid before %s.", path, root.NotBefore.Format(time.DateOnly))
-		return found
+		return found.problem("Set the machine's clock.", "The root certificate %s is not valid before %s.", path,
+			root.NotBefore.Format(time.DateOnly))
 	case root.NotAfter.Sub(now) < 30*24*time.Hour:
-		found.warn(again, "The root certificate %s expires on %s.", path, root.NotAfter.Format(time.DateOnly))
-		return found
+		return found.warn(again, "The root certificate %s expires on %s.", path, root.NotAfter.Format(time.DateOnly))
 	}
 	all := x509.VerifyOptions{Roots: trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 	if _, err := root.Verify(all); err != nil {
-		found.warn("Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.",
+		return found.warn("Run: lmcaddy trust. Other devices get the root certificate from /api/v1/root.crt.",
 			"Programs on this machine don't trust the certificates of tls internal.")
-	} else {
-		found.ok("This machine trusts the certificates of tls internal, until %s.", root.NotAfter.Format(time.DateOnly))
 	}
-	return found
+	return found.ok("This machine trusts the certificates of tls internal, until %s.", root.NotAfter.Format(time.DateOnly))
 }
