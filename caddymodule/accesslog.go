@@ -18,8 +18,14 @@ import (
 func tellCaddy(ctx context.Context, s *record.Summary) {
 	if replace, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		replace.Map(func(name string) (any, bool) {
-			if figure, isOurs := strings.CutPrefix(name, placeholderPrefix); isOurs {
-				return placeholderOf(s, figure)
+			name, isOurs := strings.CutPrefix(name, "http.lm.")
+			for _, f := range figuresOf(s) {
+				if isOurs && f.name == name {
+					if d, isDuration := f.value.(time.Duration); isDuration {
+						return d.Seconds(), true
+					}
+					return f.value, true
+				}
 			}
 			return nil, false
 		})
@@ -33,43 +39,30 @@ func tellCaddy(ctx context.Context, s *record.Summary) {
 	}
 }
 
-const placeholderPrefix = "http.lm."
+// summaryFigure is a part of a summary by its name in the access log, and in placeholders: a text, a number or a duration.
+type summaryFigure struct {
+	name  string
+	value any
+}
 
-// placeholderOf returns the value of the placeholder {http.lm.<name>}. Durations are in seconds.
-func placeholderOf(s *record.Summary, name string) (any, bool) {
-	switch name {
-	case "request":
-		return s.ID, true
-	case "dialect":
-		return s.Dialect, true
-	case "outcome":
-		return s.Outcome, true
-	case "model":
-		return s.Model, true
-	case "instance":
-		return s.Instance, true
-	case "owner":
-		return s.Owner, true
-	case "token":
-		return s.TokenName, true
-	case "tokens_in":
-		return s.Usage.Prompt, true
-	case "tokens_cached":
-		return s.Usage.Cached, true
-	case "tokens_out":
-		return s.Usage.Completion, true
-	case "tools":
-		return s.Tools, true
-	case "queue":
-		return s.Queue.Seconds(), true
-	case "load":
-		return s.Load.Seconds(), true
-	case "first_token":
-		return s.FirstToken.Seconds(), true
-	case "per_token":
-		return s.PerToken.Seconds(), true
-	default:
-		return nil, false
+func figuresOf(s *record.Summary) []summaryFigure {
+	return []summaryFigure{
+		{"request", s.ID},
+		{"dialect", s.Dialect},
+		{"outcome", s.Outcome},
+		{"model", s.Model},
+		{"instance", s.Instance},
+		{"owner", s.Owner},
+		{"token", s.TokenName},
+		{"tokens_in", s.Usage.Prompt},
+		{"tokens_cached", s.Usage.Cached},
+		{"tokens_out", s.Usage.Completion},
+		{"tools", s.Tools},
+		{"queue", s.Queue},
+		{"load", s.Load},
+		{"restore", s.Restore},
+		{"first_token", s.FirstToken},
+		{"per_token", s.PerToken},
 	}
 }
 
@@ -78,38 +71,21 @@ type loggedSummary record.Summary
 
 // MarshalLogObject writes the fields.
 func (s *loggedSummary) MarshalLogObject(to zapcore.ObjectEncoder) error {
-	for _, f := range []struct{ name, value string }{
-		{"request", s.ID},
-		{"dialect", s.Dialect},
-		{"outcome", s.Outcome},
-		{"model", s.Model},
-		{"instance", s.Instance},
-		{"owner", s.Owner},
-		{"token", s.TokenName},
-	} {
-		if f.value != "" {
-			to.AddString(f.name, f.value)
-		}
-	}
-	if s.Instance == "" {
-		return nil
-	}
-	to.AddInt("tokens_in", s.Usage.Prompt)
-	to.AddInt("tokens_cached", s.Usage.Cached)
-	to.AddInt("tokens_out", s.Usage.Completion)
-	if s.Tools > 0 {
-		to.AddInt("tools", s.Tools)
-	}
-	for _, f := range []struct {
-		name string
-		took time.Duration
-	}{{"queue", s.Queue}, {"load", s.Load}, {"restore", s.Restore}, {"first_token", s.FirstToken}, {"per_token", s.PerToken}} {
-		if f.took > 0 {
-			to.AddDuration(f.name, f.took)
+	for _, f := range figuresOf((*record.Summary)(s)) {
+		switch v := f.value.(type) {
+		case string:
+			if v != "" {
+				to.AddString(f.name, v)
+			}
+		case int:
+			if s.Instance != "" && (v > 0 || f.name != "tools") {
+				to.AddInt(f.name, v)
+			}
+		case time.Duration:
+			if s.Instance != "" && v > 0 {
+				to.AddDuration(f.name, v)
+			}
 		}
 	}
 	return nil
 }
-
-// Interface guards
-var _ zapcore.ObjectMarshaler = (*loggedSummary)(nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
@@ -43,18 +44,25 @@ func (Admin) Routes() []caddy.AdminRoute {
 
 var errNotServing = errors.New("no model server is running in this process yet: its configuration has no lm, or it is still starting")
 
+// activeNode returns the node of the active configuration.
+func activeNode() (*node.Node, error) {
+	app, err := caddy.ActiveContext().AppIfConfigured("lm")
+	if err != nil && !errors.Is(err, caddy.ErrNotConfigured) {
+		return nil, err
+	}
+	if err == nil {
+		if n := app.(*App).running(); n != nil {
+			return n, nil
+		}
+	}
+	return nil, errNotServing
+}
+
 // activeOverview returns the overview of the active configuration's node.
 func activeOverview() (resource.Overview, error) {
-	app, err := caddy.ActiveContext().AppIfConfigured("lm")
-	if errors.Is(err, caddy.ErrNotConfigured) {
-		return resource.Overview{}, errNotServing
-	}
+	n, err := activeNode()
 	if err != nil {
 		return resource.Overview{}, err
-	}
-	n := app.(*App).running()
-	if n == nil {
-		return resource.Overview{}, errNotServing
 	}
 	o := manage.DescribeOverview(n.Overview(), n.Devices.List(), time.Now())
 	o.Remotes = manage.DescribeRemotes(n.Remotes.List(), func(string) bool { return true })

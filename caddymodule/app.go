@@ -36,7 +36,7 @@ type App struct {
 	gen        uint64
 	warnOpen   func()               // warns about unprotected sites
 	isExposed  func() bool          // others than the users of this machine are served
-	grace      func() time.Duration // the HTTP app's grace period
+	grace      func() time.Duration // how long the sites' requests may continue when the server ends; 0: unlimited
 	describing func() resource.Configuration
 	opened     string // the key of the node in the pool; empty before Start
 	pooled     *pooled
@@ -65,7 +65,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.isExposed = func() bool { return isExposed(ctx) }
 	a.describing = func() resource.Configuration { return a.describe(ctx) }
-	a.grace = func() time.Duration { return gracePeriod(ctx) }
+	a.grace = func() time.Duration {
+		app, err := ctx.AppIfConfigured("http")
+		if err != nil {
+			return DefaultGrace // there are no sites
+		}
+		return time.Duration(app.(*caddyhttp.App).GracePeriod)
+	}
 	a.started, a.replaced = make(chan struct{}), make(chan struct{})
 	replace := caddy.NewReplacer()
 	if err := a.Resolve(replace); err != nil {

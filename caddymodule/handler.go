@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/caddymodule/option"
 )
 
@@ -32,8 +33,8 @@ type Handler struct {
 	// Default: none.
 	CORS []string `json:"cors,omitempty" args:"<origin...>"`
 
-	// Gives people who open the site in a browser a page to use the server with, at the path / unless another handler answers that. Default:
-	// on, if the site serves the family "native", which the page needs.
+	// Gives people who open the site in a browser a page to use the server with, at the path / unless another handler answers that.
+	// Default: on, if the site serves the family "native", which the page needs.
 	Page *bool `json:"page,omitempty"`
 
 	// What the path / answers to clients that aren't browsers: "ollama" makes it say "Ollama is running", by which clients of Ollama's API
@@ -72,9 +73,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	c := configOf(ctx, app)
-	c.MaxBody, c.CORS, c.Families, c.Root = int64(h.MaxBody), h.CORS, h.Dialects, h.root()
-	h.api, h.app = api.New(c), app
+	h.app, h.api = app, api.New(endpoint.Config{
+		Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: app.describing, Version: versionOf(),
+		Exiting: exiting, Replaced: app.replaced, Underway: app.requests.counted, Ended: tellCaddy, Hosts: config.Names(app.Hosts),
+		ServesHost: servesHost, RootCertificate: rootCertificate(ctx), MaxBody: int64(h.MaxBody), CORS: h.CORS, Families: h.Dialects,
+		Root: h.root(),
+	})
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		app.countConnections(server)
 	}

@@ -81,7 +81,8 @@ func (c recordedCore) keep(entry zapcore.Entry, fields []zapcore.Field) {
 		}
 	}
 	r := logs.Fields(attrs...)
-	r.Time, r.Logger, r.Message, r.Level = entry.Time, entry.LoggerName, entry.Message, levelOf(entry.Level)
+	r.Time, r.Logger, r.Message = entry.Time, entry.LoggerName, entry.Message
+	r.Level = min(slog.LevelError, 4*slog.Level(entry.Level)) // slog's levels have room for others between them
 	recent.Add(&r)
 }
 
@@ -115,17 +116,4 @@ func (l anyList) MarshalLogArray(to zapcore.ArrayEncoder) error {
 		errs = append(errs, to.AppendReflected(item))
 	}
 	return errors.Join(errs...)
-}
-
-func levelOf(level zapcore.Level) slog.Level {
-	switch {
-	case level >= zapcore.ErrorLevel:
-		return slog.LevelError
-	case level == zapcore.WarnLevel:
-		return slog.LevelWarn
-	case level == zapcore.InfoLevel:
-		return slog.LevelInfo
-	default:
-		return slog.LevelDebug
-	}
 }

@@ -1,7 +1,9 @@
 package caddymodule
 
 import (
+	"cmp"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,10 +80,7 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
 	evictionReasons = []schedule.Reason{schedule.ForRoom, schedule.ForOthers, schedule.ForIdleness}
-	unloadReasons   = []schedule.Reason{
-		schedule.ForRequest, schedule.ForSettings, schedule.ForSharing,
-		schedule.ForSignal,
-	}
+	unloadReasons   = []schedule.Reason{schedule.ForRequest, schedule.ForSettings, schedule.ForSharing, schedule.ForSignal}
 )
 
 // collector reads an app's node whenever it is asked. Each configuration has a registry of its own, and so a collector; what
@@ -98,14 +97,16 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends nothing before the app has started.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if n := c.app.running(); n != nil {
-		overview, counts, figures := n.Overview(), n.Counts(), figuresOf(n)
+		overview, counts := n.Overview(), n.Counts()
 		collect(ch, overview, counts)
 		collectEngines(ch, overview.Instances)
 		collectSwaps(ch, counts)
 		traffic := n.Record.Traffic.Snapshot()
 		traffic.Preset(api.DialectNames(), maps.Keys(counts))
 		collectTraffic(ch, traffic)
-		figures.collect(ch)
+		f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record.Began, latency: n.Stores.Latency()}
+		f.downloads, f.left = n.Downloads.Counts()
+		f.collect(ch)
 		collectUsed(ch, n.Record.Usage.Totals)
 		collectMCP(ch, n.MCP.Counts())
 		collectWarm(ch, n.Warm.Counts())
@@ -156,11 +157,7 @@ func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[stri
 		sendValue(ch, budgetSeries, float64(most))
 	}
 	for _, g := range o.GPUs {
-		budget := g.Budget
-		if budget <= 0 {
-			budget = g.Total
-		}
-		sendValue(ch, gpuBudgetSeries, float64(budget), g.Name)
+		sendValue(ch, gpuBudgetSeries, float64(cmp.Or(max(0, g.Budget), g.Total)), g.Name)
 		sendValue(ch, gpuHeldSeries, float64(g.Held), g.Name)
 	}
 	models := sumUp(o, counts)
@@ -235,8 +232,3 @@ func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
 	}
 	sendHistogram(ch, loadTimeSeries, m.Loads, key)
 }
-
-// Interface guards
-var (
-	_ prometheus.Collector = collector{}
-)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 
@@ -82,21 +81,13 @@ func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
 
 // siteNames returns the names of the configuration's sites, which may include wildcards.
 func siteNames(ctx caddy.Context) (names []string) {
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return nil
-	}
-	for _, server := range app.(*caddyhttp.App).Servers {
+	for _, server := range serversOf(ctx) {
 		for _, policy := range server.TLSConnPolicies {
 			names = append(names, machine.Normal(policy.DefaultSNI))
 		}
 		for _, route := range server.Routes {
-			for _, set := range route.MatcherSets {
-				for _, m := range set {
-					if hosts, ok := m.(*caddyhttp.MatchHost); ok {
-						names = append(names, *hosts...)
-					}
-				}
+			for _, hosts := range hostMatchers(route) {
+				names = append(names, hosts...)
 			}
 		}
 	}

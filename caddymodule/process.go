@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -39,33 +40,16 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	engines, ctx := activeEngines(), caddy.ActiveContext()
+	ctx, engines, sandbox := caddy.ActiveContext(), []node.FoundEngine{}, process.SandboxState()
+	if n, err := activeNode(); err == nil {
+		engines = n.Engines.Find()
+	}
+	if slices.ContainsFunc(engines, func(e node.FoundEngine) bool { return e.Sandbox == process.SandboxOff }) {
+		sandbox = process.SandboxOff
+	}
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
 		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted,
 		Addresses: addressesOf(ctx), Pages: pagesOf(sitesOf(ctx)),
-		Sandbox: sandboxOf(engines), Engines: engines,
+		Sandbox: sandbox, Engines: engines,
 	})
-}
-
-// activeEngines looks for the engines of the active configuration.
-func activeEngines() []node.FoundEngine {
-	app, err := caddy.ActiveContext().AppIfConfigured("lm")
-	if err != nil {
-		return []node.FoundEngine{}
-	}
-	n := app.(*App).running()
-	if n == nil {
-		return []node.FoundEngine{}
-	}
-	return n.Engines.Find()
-}
-
-// sandboxOf describes the sandbox of engines that can run in one.
-func sandboxOf(engines []node.FoundEngine) string {
-	for _, e := range engines {
-		if e.Sandbox == process.SandboxOff {
-			return process.SandboxOff
-		}
-	}
-	return process.SandboxState()
 }

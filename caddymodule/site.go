@@ -15,8 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddypki"
 
 	"github.com/lmcaddy/lmcaddy/api"
-	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 )
 
 // servesHost reports whether a site's matcher names the host that a request is for. Such a name was chosen by the operator,
@@ -27,19 +25,34 @@ func servesHost(r *http.Request) bool {
 		return false
 	}
 	for _, route := range server.Routes {
-		for _, set := range route.MatcherSets {
-			for _, m := range set {
-				host, ok := m.(*caddyhttp.MatchHost)
-				if !ok {
-					continue
-				}
-				if matched, err := host.MatchWithError(r); err == nil && matched {
-					return true
-				}
+		for _, host := range hostMatchers(route) {
+			if matched, err := host.MatchWithError(r); err == nil && matched {
+				return true
 			}
 		}
 	}
 	return false
+}
+
+// hostMatchers returns the matchers of a route that name hosts.
+func hostMatchers(route caddyhttp.Route) (hosts []caddyhttp.MatchHost) {
+	for _, set := range route.MatcherSets {
+		for _, m := range set {
+			if host, ok := m.(*caddyhttp.MatchHost); ok {
+				hosts = append(hosts, *host)
+			}
+		}
+	}
+	return hosts
+}
+
+// serversOf returns a configuration's HTTP servers, by name.
+func serversOf(ctx caddy.Context) map[string]*caddyhttp.Server {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return nil
+	}
+	return app.(*caddyhttp.App).Servers
 }
 
 // rootCertificate returns the root certificate of the configuration's own certificate authority, in PEM.
@@ -72,11 +85,7 @@ func CheckCORS(origin string) error {
 
 // warnOpen warns of each server that other machines can reach and that serves the API without authentication.
 func warnOpen(ctx caddy.Context, log *slog.Logger) {
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return
-	}
-	for name, server := range app.(*caddyhttp.App).Servers {
+	for name, server := range serversOf(ctx) {
 		if !isOpen(server.Routes, false) {
 			continue
 		}
@@ -92,11 +101,7 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 // isExposed reports whether a site serves the API to others than the users of this machine: its listener can be reached from other
 // machines, or it has lm_auth, as a site behind another server may have.
 func isExposed(ctx caddy.Context) bool {
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return false
-	}
-	for _, server := range app.(*caddyhttp.App).Servers {
+	for _, server := range serversOf(ctx) {
 		isServed := false
 		eachHandler(server.Routes, nil, func(*Handler, []string) { isServed = true })
 		if isServed && (!isOpen(server.Routes, false) || slices.ContainsFunc(server.Listen, isReachable)) {
@@ -151,25 +156,12 @@ func rootOf(r *http.Request) (root api.Root) {
 }
 
 // corsOf returns the origins that a request's server allows on any of its sites.
-func corsOf(r *http.Request) []string {
+func corsOf(r *http.Request) (origins []string) {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
 		return nil
 	}
-	return originsIn(server.Routes, nil)
-}
-
-func originsIn(routes caddyhttp.RouteList, origins []string) []string {
-	for _, route := range routes {
-		for _, handler := range route.Handlers {
-			switch h := handler.(type) {
-			case *Handler:
-				origins = append(origins, h.CORS...)
-			case *caddyhttp.Subroute:
-				origins = originsIn(h.Routes, origins)
-			}
-		}
-	}
+	eachHandler(server.Routes, nil, func(h *Handler, _ []string) { origins = append(origins, h.CORS...) })
 	return origins
 }
 
@@ -184,14 +176,4 @@ func isReachable(listen string) bool {
 	}
 	ip, err := netip.ParseAddr(strings.Trim(address.Host, "[]"))
 	return err != nil || !ip.IsLoopback()
-}
-
-// configOf returns the configuration of a site's API.
-func configOf(ctx caddy.Context, a *App) endpoint.Config {
-	return endpoint.Config{
-		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
-		Exiting: exiting, Replaced: a.replaced, Underway: a.requests.counted, Ended: tellCaddy, Hosts: config.Names(a.Hosts),
-		ServesHost:      servesHost,
-		RootCertificate: rootCertificate(ctx),
-	}
 }

@@ -17,11 +17,7 @@ import (
 // sitesOf describes a configuration's servers that have the API.
 func sitesOf(ctx caddy.Context) []resource.Site {
 	sites := []resource.Site{}
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return sites
-	}
-	servers := app.(*caddyhttp.App).Servers
+	servers := serversOf(ctx)
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server := servers[name]
 		s := resource.Site{
@@ -78,12 +74,8 @@ func pagesOf(sites []resource.Site) []string {
 func eachHandler(routes caddyhttp.RouteList, hosts []string, do func(*Handler, []string)) {
 	for _, route := range routes {
 		served := hosts
-		for _, set := range route.MatcherSets {
-			for _, m := range set {
-				if named, ok := m.(*caddyhttp.MatchHost); ok {
-					served = *named
-				}
-			}
+		for _, named := range hostMatchers(route) {
+			served = named
 		}
 		for _, handler := range route.Handlers {
 			switch h := handler.(type) {

@@ -15,9 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -50,31 +47,15 @@ type service struct {
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(endpoint.Config{
+	return &service{grace: a.grace(), log: a.log, handler: api.New(endpoint.Config{
 		Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Version: versionOf(),
 		Exiting: exiting, Underway: a.requests.counted,
-	})
-	return &service{
-		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			all.ServeHTTP(w, r.WithContext(endpoint.WithIdentity(r.Context(), access.Local)))
-		}),
-		grace: a.grace(),
-		log:   a.log,
-	}
+	})}
 }
 
 // DefaultGrace is how long streams may continue when a server without a configuration is told to stop. Caddy's own default
 // is unlimited.
 const DefaultGrace = 15 * time.Second
-
-// gracePeriod returns how long the sites' requests may continue when the server ends; 0: unlimited.
-func gracePeriod(ctx caddy.Context) time.Duration {
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return DefaultGrace // there are no sites
-	}
-	return time.Duration(app.(*caddyhttp.App).GracePeriod)
-}
 
 // openSocket creates the home's socket. It accepts connections at once, and answers them from the first push on. A server
 // works without the socket, so errors are only logged.

@@ -23,11 +23,7 @@ func (a *App) onServing(ctx caddy.Context) error {
 // addressesOf returns the addresses of a configuration's sites, as URLs.
 func addressesOf(ctx caddy.Context) []string {
 	addresses := []string{}
-	app, err := ctx.AppIfConfigured("http")
-	if err != nil {
-		return addresses
-	}
-	for _, server := range app.(*caddyhttp.App).Servers {
+	for _, server := range serversOf(ctx) {
 		addresses = append(addresses, addressesOfServer(server)...)
 	}
 	slices.Sort(addresses)

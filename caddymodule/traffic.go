@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"runtime"
 	"strings"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/histogram"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -100,12 +98,6 @@ type serverFigures struct {
 	downloads map[fetch.State]int
 	left      int64
 	latency   store.Latency
-}
-
-func figuresOf(n *node.Node) serverFigures {
-	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Record.Began, latency: n.Stores.Latency()}
-	f.downloads, f.left = n.Downloads.Counts()
-	return f
 }
 
 func (f *serverFigures) collect(ch chan<- prometheus.Metric) {

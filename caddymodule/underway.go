@@ -22,7 +22,7 @@ type underway struct {
 func (u *underway) begin() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.add()
+	u.count++
 }
 
 func (u *underway) end() {
@@ -36,9 +36,6 @@ func (u *underway) counted() (end func()) {
 	u.begin()
 	return u.end
 }
-
-// add counts one more. The caller holds u.mu.
-func (u *underway) add() { u.count++ }
 
 // remove counts one less. The caller holds u.mu.
 func (u *underway) remove() {
@@ -59,7 +56,7 @@ func (u *underway) connState(conn net.Conn, state http.ConnState) {
 			u.busy = map[net.Conn]struct{}{}
 		}
 		u.busy[conn] = struct{}{}
-		u.add()
+		u.count++
 	case state != http.StateActive && wasBusy:
 		delete(u.busy, conn)
 		u.remove()

@@ -16,7 +16,12 @@ func FeedWatchdog() {
 	if !ok || socket == "" {
 		return
 	}
-	go watch(time.Tick(every), answers, func() { tellSystemd(socket, "WATCHDOG=1") })
+	go watch(time.Tick(every), answers, func() { // as sd_notify does; systemd learns from its absence that something is wrong
+		if conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"}); err == nil {
+			_, _ = conn.Write([]byte("WATCHDOG=1"))
+			_ = conn.Close()
+		}
+	})
 }
 
 // watchdogPeriod returns how often to tell systemd: three times in the time after which it loses patience.
@@ -44,14 +49,4 @@ func answers() {
 		value.(*pooled).Overview()
 		return true
 	})
-}
-
-// tellSystemd sends a message as sd_notify does. systemd learns from its absence that something is wrong, so errors are ignored.
-func tellSystemd(socket, message string) {
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		return
-	}
-	_, _ = conn.Write([]byte(message))
-	_ = conn.Close()
 }

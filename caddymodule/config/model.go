@@ -14,8 +14,8 @@ func (Models) Key(name string) (string, error) { return strings.ToLower(name), n
 
 // Model is the settings of one model.
 type Model struct {
-	// Other names of the model. A * stands for any characters but a slash. Keys go before aliases, and aliases before patterns, of which the
-	// longest that fits counts.
+	// Other names of the model. A * stands for any characters but a slash. Keys go before aliases, and aliases before patterns, of which
+	// the longest that fits counts.
 	Aliases []string `json:"aliases,omitempty" word:"alias" args:"<name...>"`
 
 	// How many tokens one request gets, rounded up to a multiple of 256. Default: the model's maximum, but at most 32768, and no more than

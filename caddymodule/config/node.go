@@ -111,24 +111,19 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 		Models:  map[string]node.ModelSettings{},
 		Presets: full.Presets,
 	}
-	full.named(&to, resolve)
-	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace),
-		full.cluster(&to, log, replace))
-}
-
-// named puts what has names of its own into the settings: hosts, engines, models.
-func (s *Settings) named(to *node.Settings, resolve func(string) string) {
-	for _, host := range s.MCPPrivateHosts {
+	for _, host := range full.MCPPrivateHosts {
 		to.MCP.PrivateHosts = append(to.MCP.PrivateHosts, resolve(host))
 	}
 	for _, described := range node.BuiltIn() {
-		if e := s.Engines[described.Name]; e != nil {
+		if e := full.Engines[described.Name]; e != nil {
 			to.Engines[described.Name] = e.node(described, resolve)
 		}
 	}
-	for key, m := range s.Models {
+	for key, m := range full.Models {
 		to.Models[strings.ToLower(key)] = m.node()
 	}
+	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace),
+		full.cluster(&to, log, replace))
 }
 
 // budgets puts the budgets of memory into the settings.

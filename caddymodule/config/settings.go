@@ -54,8 +54,8 @@ type Settings struct {
 	// The same for single GPUs, by the engine's name for them, such as CUDA0.
 	GPUMemories map[string]Budget `json:"gpu_memories,omitempty" word:"gpu_memory" args:"<device> <share>|<size>" example:"CUDA0 20GiB"`
 
-	// How many requests may wait for each model; more are refused. 0: unlimited. Owners (tokens, users) are served in turn, and a full queue
-	// refuses the newest request of the owner with the most.
+	// How many requests may wait for each model; more are refused. 0: unlimited. Owners (tokens, users) are served in turn, and a full
+	// queue refuses the newest request of the owner with the most.
 	Queue *int `json:"queue,omitempty" args:"<n>" min:"0" default:"512" example:"64"`
 
 	// How much memory the bodies of all requests may take together: those that are being read, that wait and that are being answered. One

@@ -180,8 +180,8 @@ func (p *parser) wrap(err error) error {
 
 // setText sets one value from its text.
 func (f *Field) setText(to reflect.Value, text string) error {
-	if values := f.Values(); values != nil && !slices.Contains(values, text) {
-		return fmt.Errorf("%s: %q is not one of: %s", f.Word, text, strings.Join(values, ", "))
+	if err := f.checkWord(text); err != nil {
+		return err
 	}
 	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](to.Addr()); ok {
 		if err := u.UnmarshalText([]byte(text)); err != nil {

@@ -120,13 +120,13 @@ func (f *Field) checkValue(v reflect.Value) error {
 	switch {
 	case !v.IsValid():
 		return nil
-	case v.Kind() == reflect.Slice && f.Values() != nil:
+	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
 			if err := f.checkWord(v.Index(i).String()); err != nil {
 				return err
 			}
 		}
-	case v.Kind() == reflect.String && v.String() != "" && f.Values() != nil:
+	case v.Kind() == reflect.String && v.String() != "":
 		return f.checkWord(v.String())
 	case !v.CanInt() || v.IsZero():
 	case v.Int() < 0 && f.tag.Get("min") != "" || v.Int() < 0 && v.Kind() == reflect.Int64:
@@ -137,8 +137,9 @@ func (f *Field) checkValue(v reflect.Value) error {
 	return nil
 }
 
+// checkWord returns an error if a value must be one of some words, and isn't.
 func (f *Field) checkWord(text string) error {
-	if values := f.Values(); !slices.Contains(values, text) {
+	if values := f.Values(); values != nil && !slices.Contains(values, text) {
 		return fmt.Errorf("%s: %q is not one of: %s", f.Word, text, strings.Join(values, ", "))
 	}
 	return nil
