@@ -110,7 +110,7 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 // ChatWhole sends a message to a model, and returns the JSON of the answer.
 func (c *Client) ChatWhole(ctx context.Context, request ChatRequest) (json.RawMessage, error) {
 	request.Stream = false
-	return post[json.RawMessage](ctx, c, "/api/v1/chat", request)
+	return send[json.RawMessage](ctx, c, http.MethodPost, "/api/v1/chat", request)
 }
 
 // Response returns a stored response of the native chat.

@@ -1,8 +1,6 @@
-// Package client is a client of a running lmcaddy, over the socket in its home folder, or over HTTP with a token. The commands
-// use it.
+// Package client is a client of a running lmcaddy, over the socket in its home folder, or over HTTP with a token. The commands use it.
 //
-// All errors can be shown to users as they are: a [*DownError] if the server can't be reached, an [*Error] if it refuses a
-// request.
+// All errors can be shown to users as they are: a [*DownError] if the server can't be reached, an [*Error] if it refuses a request.
 package client
 
 import (
@@ -74,8 +72,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // silence bounds the time of a request that the server answers by itself. One that hangs accepts connections, too.
 const silence = time.Minute
 
-// Get requests a path, and decodes the response into a value, which may be nil. The error is a [*SilentError] if the server doesn't
-// answer.
+// Get requests a path, and decodes the response into a value, which may be nil. The error is a [*SilentError] if the server doesn't answer.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.GetWithin(ctx, c.silence, path, into)
 }
@@ -91,35 +88,21 @@ func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path stri
 	return err
 }
 
-// Post sends a value as JSON, unless it is nil, and decodes the response as Get does.
-func (c *Client) Post(ctx context.Context, path string, body, into any) error {
-	return c.ask(ctx, http.MethodPost, path, body, into)
-}
-
-// Patch is like Post with another method.
-func (c *Client) Patch(ctx context.Context, path string, body, into any) error {
-	return c.ask(ctx, http.MethodPatch, path, body, into)
-}
-
-// Delete is like Get with another method.
-func (c *Client) Delete(ctx context.Context, path string, into any) error {
-	return c.ask(ctx, http.MethodDelete, path, nil, into)
-}
-
 // get requests a path whose answer is a T.
 func get[T any](ctx context.Context, c *Client, path string) (answer T, err error) {
 	err = c.Get(ctx, path, &answer)
 	return answer, err
 }
 
-// post sends a value to a path whose answer is a T.
-func post[T any](ctx context.Context, c *Client, path string, body any) (answer T, err error) {
-	err = c.Post(ctx, path, body, &answer)
+// send sends a value, which may be nil, to a path whose answer is a T.
+func send[T any](ctx context.Context, c *Client, method, path string, body any) (answer T, err error) {
+	err = c.ask(ctx, method, path, body, &answer)
 	return answer, err
 }
 
+// ask sends a value as JSON, unless it is nil, and decodes the response as Get does.
 func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
-	resp, err := c.send(ctx, method, path, "", body)
+	resp, err := c.request(ctx, method, path, "", body)
 	if err != nil {
 		return err
 	}
@@ -145,8 +128,8 @@ func decode(resp *http.Response, address string, into any) error {
 	return nil
 }
 
-// send returns a response with a success status. The caller must close its body. The media type that it accepts may be empty.
-func (c *Client) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
+// request returns a response with a success status. The caller must close its body. The media type that it accepts may be empty.
+func (c *Client) request(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -186,7 +169,13 @@ func (c *Client) explain(req *http.Request, err error) error {
 	var wrapped *url.Error
 	switch {
 	case errors.As(err, &failed) && (failed.Op == "dial" || failed.Op == "proxyconnect"):
-		return &DownError{Address: c.Address(), Proxy: proxyOf(c.http.Transport, req), Reason: failed}
+		down := &DownError{Address: c.Address(), Reason: failed}
+		if transport, ok := c.http.Transport.(*http.Transport); ok && transport.Proxy != nil {
+			if proxy, err := transport.Proxy(req); err == nil && proxy != nil {
+				down.Proxy = proxy.Host
+			}
+		}
+		return down
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root "+
 			"certificate", c.base, untrusted.Err)
@@ -196,16 +185,4 @@ func (c *Client) explain(req *http.Request, err error) error {
 		err = wrapped.Err // the URL follows
 	}
 	return fmt.Errorf("asking the server at %s: %w", c.Address(), err)
-}
-
-// proxyOf returns the host of the proxy that a request goes through; empty: none.
-func proxyOf(through http.RoundTripper, req *http.Request) string {
-	transport, ok := through.(*http.Transport)
-	if !ok || transport.Proxy == nil {
-		return ""
-	}
-	if proxy, err := transport.Proxy(req); err == nil && proxy != nil {
-		return proxy.Host
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -31,15 +32,14 @@ func (c *Client) Conversation(ctx context.Context, owner *string, id string, wit
 
 // DeleteConversation deletes a conversation.
 func (c *Client) DeleteConversation(ctx context.Context, owner *string, id string) error {
-	return c.Delete(ctx, conversations+"/"+url.PathEscape(id)+"?"+ownedBy(owner).Encode(), nil)
+	return c.ask(ctx, http.MethodDelete, conversations+"/"+url.PathEscape(id)+"?"+ownedBy(owner).Encode(), nil, nil)
 }
 
 // DeleteConversations deletes the conversations that were last updated before a time, and returns their number.
 func (c *Client) DeleteConversations(ctx context.Context, owner *string, before time.Time) (int, error) {
 	query := ownedBy(owner)
 	query.Set("updated_before", before.UTC().Format(time.RFC3339))
-	var deleted resource.DeletedConversations
-	err := c.Delete(ctx, conversations+"?"+query.Encode(), &deleted)
+	deleted, err := send[resource.DeletedConversations](ctx, c, http.MethodDelete, conversations+"?"+query.Encode(), nil)
 	return deleted.Deleted, err
 }
 
@@ -49,4 +49,20 @@ func ownedBy(owner *string) url.Values {
 		query.Set("owner", *owner)
 	}
 	return query
+}
+
+const warm = "/api/v1/warm"
+
+// Warm returns the saved states of conversations.
+func (c *Client) Warm(ctx context.Context) (resource.Warm, error) {
+	return get[resource.Warm](ctx, c, warm)
+}
+
+// ClearWarm deletes the saved states of a model, or all of them if the name is empty.
+func (c *Client) ClearWarm(ctx context.Context, model string) (resource.WarmCleared, error) {
+	path := warm
+	if model != "" {
+		path += "?model=" + url.QueryEscape(model)
+	}
+	return send[resource.WarmCleared](ctx, c, http.MethodDelete, path, nil)
 }

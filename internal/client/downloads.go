@@ -45,14 +45,14 @@ func (c *Client) Jobs(ctx context.Context) (Jobs, error) { return get[Jobs](ctx,
 
 // Download starts a download, or joins a running one. The quantization may be empty.
 func (c *Client) Download(ctx context.Context, model, quantization string) (Job, error) {
-	return post[Job](ctx, c, downloads, downloadRequest(model, quantization))
+	return send[Job](ctx, c, http.MethodPost, downloads, downloadRequest(model, quantization))
 }
 
 // Preview returns what Download would fetch.
 func (c *Client) Preview(ctx context.Context, model, quantization string) (resource.Preview, error) {
 	request := downloadRequest(model, quantization)
 	request["estimate_only"] = true
-	return post[resource.Preview](ctx, c, downloads, request)
+	return send[resource.Preview](ctx, c, http.MethodPost, downloads, request)
 }
 
 func downloadRequest(model, quantization string) map[string]any {
@@ -65,7 +65,7 @@ func downloadRequest(model, quantization string) map[string]any {
 
 // Change pauses, resumes or cancels a job; what is that word.
 func (c *Client) Change(ctx context.Context, id, what string) (Job, error) {
-	return post[Job](ctx, c, downloads+"/"+url.PathEscape(id)+"/"+what, nil)
+	return send[Job](ctx, c, http.MethodPost, downloads+"/"+url.PathEscape(id)+"/"+what, nil)
 }
 
 // Follow calls each when a job's state changes, until it is completed, failed or paused, and returns the last state.

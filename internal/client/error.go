@@ -95,7 +95,6 @@ type Fault struct {
 // Err returns the fault as an error.
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 
-// refusal converts an error response.
 func refusal(resp *http.Response, address string, hasToken bool) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // a part of the body will do
 	var answer struct {

@@ -9,7 +9,7 @@ import (
 // Load loads a model, and calls each with the progress of the load, 0 to 1, once it has begun. It returns the response's JSON,
 // which is a [resource.Loaded]. A server that doesn't tell of the progress will do.
 func (c *Client) Load(ctx context.Context, request any, each func(progress float64)) (json.RawMessage, error) {
-	resp, err := c.send(ctx, http.MethodPost, "/api/v1/models/load", eventStream, request)
+	resp, err := c.request(ctx, http.MethodPost, "/api/v1/models/load", eventStream, request)
 	if err != nil {
 		return nil, err
 	}

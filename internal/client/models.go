@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -21,21 +23,13 @@ func (c *Client) Companions(ctx context.Context) (resource.Companions, error) {
 
 // Unload unloads an instance, and returns its id, which differs from the name if that is an alias.
 func (c *Client) Unload(ctx context.Context, name string) (id string, _ error) {
-	answer := struct {
-		Instance string `json:"instance_id"`
-	}{name}
-	err := c.Post(ctx, "/api/v1/models/unload", answer, &answer)
-	return answer.Instance, err
-}
-
-// Overview returns what is loaded or about to be.
-func (c *Client) Overview(ctx context.Context) (resource.Overview, error) {
-	return get[resource.Overview](ctx, c, "/api/v1/ps")
+	answer, err := send[resource.Loaded](ctx, c, http.MethodPost, "/api/v1/models/unload", map[string]string{"instance_id": name})
+	return cmp.Or(answer.Instance, name), err
 }
 
 // Remove deletes a model's files.
 func (c *Client) Remove(ctx context.Context, key string) error {
-	return c.Delete(ctx, "/api/v1/models/"+url.PathEscape(key), nil)
+	return c.ask(ctx, http.MethodDelete, "/api/v1/models/"+url.PathEscape(key), nil, nil)
 }
 
 // Model returns all that is known of a model, by any of its names.

@@ -40,19 +40,18 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any, each
 // open sends the request of a stream. One that only asks waits for the beginning of the answer no longer than other questions.
 func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	if method != http.MethodGet { // it may wait for a model
-		return c.send(ctx, method, path, eventStream, body)
+		return c.request(ctx, method, path, eventStream, body)
 	}
 	opening, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.silence, func() { cancel(&SilentError{c.Address(), c.silence}) })
 	defer timer.Stop()
-	resp, err := c.send(opening, method, path, eventStream, nil)
+	resp, err := c.request(opening, method, path, eventStream, nil)
 	if silent, ok := errors.AsType[*SilentError](context.Cause(opening)); ok && err != nil {
 		return nil, silent
 	}
 	return resp, err
 }
 
-// decoded calls each with the decoded data of an event.
 func decoded[T any](each func(T) error) func(data []byte) error {
 	return func(data []byte) error {
 		var event T

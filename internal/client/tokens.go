@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -30,17 +31,15 @@ func (c *Client) Tokens(ctx context.Context) ([]resource.Token, error) {
 
 // CreateToken creates a token.
 func (c *Client) CreateToken(ctx context.Context, e TokenEdit) (resource.Token, error) {
-	return post[resource.Token](ctx, c, tokens, e)
+	return send[resource.Token](ctx, c, http.MethodPost, tokens, e)
 }
 
 // EditToken changes a token.
 func (c *Client) EditToken(ctx context.Context, id string, e TokenEdit) (resource.Token, error) {
-	var t resource.Token
-	err := c.Patch(ctx, tokens+"/"+url.PathEscape(id), e, &t)
-	return t, err
+	return send[resource.Token](ctx, c, http.MethodPatch, tokens+"/"+url.PathEscape(id), e)
 }
 
 // RevokeToken revokes a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	return c.Delete(ctx, tokens+"/"+url.PathEscape(id), nil)
+	return c.ask(ctx, http.MethodDelete, tokens+"/"+url.PathEscape(id), nil, nil)
 }
