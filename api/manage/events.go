@@ -140,7 +140,7 @@ func (f *eventFollower) follow() error {
 
 // portion makes frames of the next events and records. It reports whether there may be more.
 func (f *eventFollower) portion() (isMore bool) {
-	events, next, lost := f.log.Some(f.at, eventPortion)
+	events, next, lost := f.log.From(f.at, eventPortion)
 	if lost > 0 {
 		number := &lost
 		if !f.sees.everything { // it would tell what others do

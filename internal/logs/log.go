@@ -53,7 +53,6 @@ func (r *Record) Object() json.RawMessage {
 	return Fields(r.Source.Attrs()...).Fields
 }
 
-// outputMessage is the message of records that have a line of an engine's output.
 const outputMessage = "engine"
 
 // IsOutput reports whether the record is a line of an engine's output.

@@ -3,7 +3,9 @@ package logs
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,8 +35,7 @@ func (r *Reader) Close() {
 const mostAtOnce = 64
 
 // Next waits for records, and returns the oldest of those that there are. Where the reader was so slow that some are no longer kept, the
-// first record says how many: that is known before it is known which of them would have passed the filter. The error is the
-// context's.
+// first record says how many: that is known before it is known which of them would have passed the filter. The error is the context's.
 func (r *Reader) Next(ctx context.Context) ([]*Record, error) {
 	for {
 		changed, also := r.Changed()
@@ -67,7 +68,11 @@ func (r *Reader) At() string { return r.log.idOf(r.at) }
 // take returns the first records of a view that pass the filter, and moves the reader behind them.
 func (r *Reader) take(v view) (records []*Record) {
 	if v.lost > 0 {
-		records = append(records, lostRecord(v.lost, v.from))
+		records = append(records, &Record{
+			Time: time.Now(), Level: slog.LevelWarn, Logger: "log", after: v.from,
+			Message: "records are missing here: they came faster than they were read",
+			Fields:  []byte(`{"number":` + strconv.FormatUint(v.lost, 10) + `}`),
+		})
 	}
 	for len(records) < mostAtOnce {
 		one := v.oldest()
@@ -83,7 +88,6 @@ func (r *Reader) take(v view) (records []*Record) {
 	return records
 }
 
-// before is the position of the record itself.
 func (r *Record) before() Position {
 	p := r.after
 	if r.Level < slog.LevelInfo {
@@ -94,10 +98,33 @@ func (r *Record) before() Position {
 	return p
 }
 
-// lostRecord says that records are missing.
-func lostRecord(number uint64, at Position) *Record {
-	return &Record{
-		Time: time.Now(), Level: slog.LevelWarn, Logger: "log", Message: "records are missing here: they came faster than they were read",
-		Fields: []byte(`{"number":` + strconv.FormatUint(number, 10) + `}`), after: at,
+// Filter selects records. The zero value selects those above debug level.
+type Filter struct {
+	Level    slog.Level // the least; 0: info
+	Output   bool       // also lines of engines' output, whatever the least level
+	Models   []string   // keys of the models that the records are about; none: any
+	Instance string     // empty: any
+	Request  string     // empty: any
+	Since    time.Time
+}
+
+// isVerbose reports whether records at debug level may pass.
+func (f *Filter) isVerbose() bool { return f.Level < slog.LevelInfo || f.Output }
+
+func (f *Filter) passes(r *Record) bool {
+	switch {
+	case r.Level < f.Level && (!f.Output || !r.IsOutput()):
+		return false
+	case f.Request != "" && r.Request != f.Request:
+		return false
+	case f.Instance != "" && !strings.EqualFold(r.Instance, f.Instance):
+		return false
+	case r.Time.Before(f.Since):
+		return false
 	}
+	key, _, _ := strings.Cut(r.Instance, ":")
+	return len(f.Models) == 0 || slices.ContainsFunc(f.Models, func(model string) bool {
+		isOf := strings.EqualFold(r.Instance, model) || r.Instance != "" && strings.EqualFold(key, model)
+		return isOf || strings.EqualFold(r.Model, model)
+	})
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // secrets match what is a secret wherever it occurs: tokens of ours, of hubs and of others, and credentials as headers and URLs have them.
-var secrets = regexp.MustCompile(`\b(sk-lm-|sk-ant-|sk-proj-|hf_|ghp_|github_pat_|glpat-|xox[abp]-)[A-Za-z0-9:_-]{4,}|(?i)\b(bearer\s+)[^\s"',;]+|(://[^\s/@:"]*:)[^\s/@"]+@`)
+var secrets = regexp.MustCompile(`\b(sk-lm-|sk-ant-|sk-proj-|hf_|ghp_|github_pat_|glpat-|xox[abp]-)[A-Za-z0-9:_-]{4,}` +
+	`|(?i)\b(bearer\s+)[^\s"',;]+|(://[^\s/@:"]*:)[^\s/@"]+@`)
 
 // hints are parts of what secrets matches: without one of them, it isn't tried.
 var hints = []string{"sk-", "hf_", "://", "earer", "EARER", "ghp_", "github_pat_", "glpat-", "xox"}
@@ -126,7 +127,10 @@ func redactAssigned(text string) string {
 		if strings.HasSuffix(name, "authorization") && slices.Contains(schemes, strings.ToLower(text[start:end])) {
 			start, end = valueIn(text, end)
 		}
-		if !isSecret(text[start:end]) {
+		// A secret is neither short, nor a number with its unit, nor of other characters.
+		value := text[start:end]
+		number := strings.TrimLeft(value, "0123456789.")
+		if len(value) < 6 || number != value && len(number) <= 3 || strings.ContainsAny(value, "<>|{…") {
 			continue
 		}
 		redacted.WriteString(text[kept:start] + "…")
@@ -147,7 +151,6 @@ var secretNames = []string{
 	"_token", "-token", "secret", "password", "passwd", "authorization",
 }
 
-// nameRunes are those of names.
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // nameIn returns the name at the end of a text, before spaces and quotes, in lower case; empty: it is surely none of secretNames.
@@ -163,11 +166,7 @@ func nameIn(text string) string {
 
 // IsSecretName reports whether what has a name, in lower case, such as a header, is a secret.
 func IsSecretName(name string) bool {
-	if name == "" {
-		return false
-	}
-
-	return slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
+	return name != "" && slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // valueIn returns where the value is that begins at an index, or after spaces and quotes there.
@@ -178,11 +177,4 @@ func valueIn(text string, from int) (start, end int) {
 		return start, len(text)
 	}
 	return start, start + length
-}
-
-// isSecret reports whether a value may be a secret: it is neither short, nor a number with its unit, nor of other characters than secrets
-// have.
-func isSecret(value string) bool {
-	number := strings.TrimLeft(value, "0123456789.")
-	return len(value) >= 6 && (number == value || len(number) > 3) && !strings.ContainsAny(value, "<>|{…")
 }

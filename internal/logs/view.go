@@ -1,6 +1,9 @@
 package logs
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // view is what a log keeps at one moment of the records from a position on. Its records are shared with other readers.
 type view struct {
@@ -19,7 +22,7 @@ func (l *Log) view(from Position, verbose bool) view {
 		if which == debug && !verbose {
 			break
 		}
-		kept, next, lost := r.From(from[which])
+		kept, next, lost := r.From(from[which], math.MaxInt)
 		v.kept[which], v.from[which] = kept, next-uint64(len(kept))
 		v.lost += lost
 	}

@@ -3,7 +3,6 @@
 package ring
 
 import (
-	"math"
 	"sync"
 )
 
@@ -25,8 +24,7 @@ type entry[T any] struct {
 	size  int
 }
 
-// New returns a ring that keeps at most "most" values, which together take at most "bytes" bytes. It always keeps
-// the newest.
+// New returns a ring that keeps at most "most" values, which together take at most "bytes" bytes. It always keeps the newest.
 func New[T any](most int, bytes int64) *Ring[T] { return &Ring[T]{most: most, bytes: bytes} }
 
 // Add appends a value, which takes size bytes, and removes the oldest ones for which there is no room. It returns the value's
@@ -61,18 +59,9 @@ func (r *Ring[T]) Next() uint64 {
 	return r.next
 }
 
-// Some returns what From does, but at most so many values. next is the position after those.
-func (r *Ring[T]) Some(position uint64, most int) (values []T, next, lost uint64) {
-	return r.from(position, most)
-}
-
-// From returns the values from a position on, and the position after them. lost is the number of values from that position on
-// that are no longer kept. A position after the newest value counts as the next one.
-func (r *Ring[T]) From(position uint64) (values []T, next, lost uint64) {
-	return r.from(position, math.MaxInt)
-}
-
-func (r *Ring[T]) from(position uint64, most int) (values []T, next, lost uint64) {
+// From returns at most so many values from a position on, and the position after them. lost is the number of values from the first position
+// on that are no longer kept. A position after the newest value counts as the next one.
+func (r *Ring[T]) From(position uint64, most int) (values []T, next, lost uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := r.kept[r.start:]

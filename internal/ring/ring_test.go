@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +38,7 @@ func TestRing_KeepsTheNewest(t *testing.T) {
 					t.Errorf("the position of %d is %d", i, at)
 				}
 			}
-			got, next, lost := r.From(tt.from)
+			got, next, lost := r.From(tt.from, math.MaxInt)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -61,7 +62,7 @@ func TestRing_Changed(t *testing.T) {
 	var position uint64
 	for seen := 0; seen < all; {
 		changed := r.Changed()
-		values, next, lost := r.From(position)
+		values, next, lost := r.From(position, math.MaxInt)
 		for _, v := range values {
 			if v != seen {
 				t.Fatalf("%d comes after %d", v, seen-1)

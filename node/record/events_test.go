@@ -54,7 +54,7 @@ func TestEvents_Downloads(t *testing.T) {
 	l.JobChanged(fetch.Job{Download: fetch.Download{ID: "job_other", State: fetch.Downloading}})
 	tell(fetch.Completed, 0)
 	var got []string
-	events, next, lost := l.Some(0, 100)
+	events, next, lost := l.From(0, 100)
 	for _, e := range events {
 		got = append(got, strings.TrimPrefix(e.Type, "download."))
 	}

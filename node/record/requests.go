@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -61,7 +62,7 @@ func sizeOfSummary(s *Summary) int {
 // List returns the requests in progress, which have no outcome yet, and the newest that have ended, the last to arrive first.
 func (r *Requests) List() []*Summary {
 	r.mu.Lock()
-	all, _, _ := r.ended.From(0)
+	all, _, _ := r.ended.From(0, math.MaxInt)
 	for u := range r.inFlight {
 		all = append(all, &u.begun)
 	}
