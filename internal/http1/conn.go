@@ -73,10 +73,15 @@ func (c *conn) exchange(ctx context.Context, rq *Request) (*http.Response, error
 	}
 	if size > writtenFirst {
 		c.writeBeside(&rq.Body)
-	} else if err = c.write(); err != nil {
-		c.unwritten(err)
+	} else if err = c.write(); err != nil { // the server may have answered nevertheless
+		_ = c.SetReadDeadline(time.Now().Add(lateAnswer))
+		c.written = make(chan error, 1)
+		c.written <- err
 	}
-	resp, err := c.readHead(rq.Method)
+	resp, err := http.ReadResponse(c.reader, asked[rq.Method])
+	for err == nil && resp.StatusCode < http.StatusOK && resp.StatusCode != http.StatusSwitchingProtocols { // an informational one
+		resp, err = http.ReadResponse(c.reader, asked[rq.Method])
+	}
 	if err != nil {
 		if c.written != nil {
 			c.close() // which ends the write
@@ -91,13 +96,6 @@ func (c *conn) exchange(ctx context.Context, rq *Request) (*http.Response, error
 	c.left = math.MaxInt64
 	resp.Body = &body{from: resp.Body, conn: c, ctx: ctx, isLast: resp.Close}
 	return resp, nil
-}
-
-// unwritten notes that the request couldn't be written. The server may have answered nevertheless.
-func (c *conn) unwritten(err error) {
-	_ = c.SetReadDeadline(time.Now().Add(lateAnswer))
-	c.written = make(chan error, 1)
-	c.written <- err
 }
 
 // write writes the pieces, if possible in one system call.
@@ -154,16 +152,6 @@ func (c *conn) writeBeside(b *Body) {
 	}()
 }
 
-// readHead reads the header of the answer. Informational ones before it are skipped.
-func (c *conn) readHead(method string) (*http.Response, error) {
-	for {
-		resp, err := http.ReadResponse(c.reader, asked[method])
-		if err != nil || resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
-			return resp, err
-		}
-	}
-}
-
 // asked are requests for http.ReadResponse, which takes only the method from them.
 var asked = map[string]*http.Request{http.MethodGet: {Method: http.MethodGet}, http.MethodPost: {Method: http.MethodPost}}
 
@@ -185,11 +173,14 @@ func (c *conn) cause(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)) && c.transport.isClosed():
-		return c.transport.Closed
-	default:
-		return err
+	case errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
+		c.transport.mu.Lock()
+		defer c.transport.mu.Unlock()
+		if c.transport.closed {
+			return c.transport.Closed
+		}
 	}
+	return err
 }
 
 // isWritten reports whether the whole request was written. A write that still waits for the server is ended.

@@ -52,16 +52,13 @@ func (t *Transport) Do(ctx context.Context, rq *Request) (*http.Response, error)
 		}
 		c.stop()
 		c.close()
-		if err = c.cause(ctx, err); !c.reused || c.got || ctx.Err() != nil || !wasClosedIdle(err) {
+		err = c.cause(ctx, err)
+		wasClosedIdle := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+			errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+		if !c.reused || c.got || ctx.Err() != nil || !wasClosedIdle {
 			return nil, err
 		}
 	}
-}
-
-// wasClosedIdle reports whether a request may have failed because the server was closing an idle connection.
-func wasClosedIdle(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // conn returns an idle connection, or else a new one.
@@ -169,17 +166,6 @@ func (t *Transport) closeOld() {
 	}
 }
 
-// CloseIdle closes the connections that have no request.
-func (t *Transport) CloseIdle() {
-	t.mu.Lock()
-	idle := t.idle
-	t.idle = nil
-	t.mu.Unlock()
-	for _, c := range idle {
-		c.close()
-	}
-}
-
 // Close closes all connections. Answers that are being read break off. Nothing can be sent afterwards.
 func (t *Transport) Close() {
 	idle, busy := t.end()
@@ -215,10 +201,4 @@ func (t *Transport) end() (idle, busy []*conn) {
 	busy = slices.Collect(maps.Keys(t.open))
 	t.open = nil
 	return idle, busy
-}
-
-func (t *Transport) isClosed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.closed
 }
