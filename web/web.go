@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"sync"
 
@@ -54,15 +55,21 @@ func Part(path string) *File { return parts[path]() }
 
 func read(name string) *File {
 	content, err := dist.ReadFile("dist/" + name)
-	if err != nil {
-		panic(err) // it is embedded
+	var zipped bytes.Buffer
+	gz, failed := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	zs, wrong := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err := errors.Join(err, failed, wrong); err != nil {
+		panic(err) // the file is embedded, and the levels are constants
 	}
+	_, _ = gz.Write(content) // to memory
+	_ = gz.Close()
+	defer func() { _ = zs.Close() }()
 	sum := sha256.Sum256(content)
-	return &File{Plain: content, Gzip: gzipped(content), Zstd: zstandard(content), Digest: hex.EncodeToString(sum[:12])}
+	return &File{Plain: content, Gzip: zipped.Bytes(), Zstd: zs.EncodeAll(content, nil), Digest: hex.EncodeToString(sum[:12])}
 }
 
-// policy allows what is in the page by its hash, and scripts of its own server, which has only the parts. Without it, text of a model that came
-// to be taken for HTML could run.
+// policy allows what is in the page by its hash, and scripts of its own server, which has only the parts. Without it, text of a model that
+// came to be taken for HTML could run.
 func policy(html string) string {
 	return strings.Join([]string{
 		"default-src 'none'",
@@ -85,24 +92,4 @@ func hashOf(html, element string) string {
 	content, _, _ := strings.Cut(after, "</"+element+">")
 	sum := sha256.Sum256([]byte(content))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
-
-func gzipped(content []byte) []byte {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	_, _ = w.Write(content) // to memory
-	_ = w.Close()
-	return b.Bytes()
-}
-
-func zstandard(content []byte) []byte {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	defer func() { _ = w.Close() }()
-	return w.EncodeAll(content, nil)
 }

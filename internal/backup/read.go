@@ -50,7 +50,6 @@ func (e *NewerError) Error() string {
 		"restore it with that version, or a newer one. Nothing was changed", e.Version)
 }
 
-// archive reads an archive.
 type archive struct {
 	ctx    context.Context
 	packed *zstd.Decoder
@@ -58,7 +57,6 @@ type archive struct {
 	header Header
 }
 
-// open reads the header of an archive.
 func open(ctx context.Context, from io.Reader) (*archive, error) {
 	packed, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -171,7 +171,6 @@ func selected(dir home.Dir) ([]string, error) {
 	return engines, err
 }
 
-// commit writes the plan.
 func commit(dir home.Dir, names []string) error {
 	p := plan{Remove: slices.Concat(derived, replaced)}
 	moved := map[string]bool{}

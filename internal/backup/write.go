@@ -80,7 +80,6 @@ func (w *writer) json(name string, value any) error {
 	return err
 }
 
-// home writes the files of the home.
 func (w *writer) home(dir home.Dir, o Options) error {
 	if o.Database != "" {
 		if err := w.file(o.Database, database); err != nil {
@@ -162,7 +161,6 @@ func (w *writer) tree(file, name string, within ...fs.FileInfo) error {
 	return nil
 }
 
-// file writes one file.
 func (w *writer) file(file, name string) error {
 	if err := mayContain(name); err != nil {
 		w.said.LeftOut = append(w.said.LeftOut, file)

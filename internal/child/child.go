@@ -1,9 +1,8 @@
 // Package child runs processes that end with this one.
 //
-// A child has a process group, or on Windows a job object, of its own, which is killed when the child exits, when Stop is
-// called, and when this process ends in any way: by a guard on Unix, by Pdeathsig on Linux as well, and by the job object on
-// Windows. What has left the group is found on Linux by a mark in its environment: when the child exits, or at the next start
-// by EndLeftovers.
+// A child has a process group, or on Windows a job object, of its own, which is killed when the child exits, when Stop is called, and when
+// this process ends in any way: by a guard on Unix, by Pdeathsig on Linux as well, and by the job object on Windows. What has left the
+// group is found on Linux by a mark in its environment: when the child exits, or at the next start by EndLeftovers.
 //
 // Start does all of that. The parts are exported for packages that start processes in a way of their own.
 package child

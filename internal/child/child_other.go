@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// killMarked does nothing, since the environment of other processes can't be read here. The child's group or job is killed
-// all the same.
+// killMarked does nothing, since the environment of other processes can't be read here. The child's group or job is killed all the same.
 func (Kind) killMarked(string, int, *slog.Logger) []int { return nil }
 
 // isMainThread matters only where threads are sandboxed.

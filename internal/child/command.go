@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// command returns the command to start.
 func (o *Options) command(m Mark) (*exec.Cmd, error) {
 	path, err := find(o.Path, o.Env)
 	if err != nil {

@@ -18,9 +18,8 @@ const (
 	guardName   = "lmcaddy-guard" // shown by ps
 )
 
-// Guard is a shell that leads the process group of a child, and kills that group when this process ends in any way: the system
-// then closes the shell's standard input. A nil Guard stands for none. As long as the shell isn't waited for, no other group
-// gets the id of this one.
+// Guard is a shell that leads the process group of a child, and kills that group when this process ends in any way: the system then closes
+// the shell's standard input. A nil Guard stands for none. As long as the shell isn't waited for, no other group gets the id of this one.
 type Guard struct {
 	cmd   *exec.Cmd
 	stdin io.Closer // cmd.Wait closes it

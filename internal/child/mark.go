@@ -14,7 +14,6 @@ type Kind struct {
 	Noun     string // what the log calls a child, such as "an engine"
 }
 
-// plain is the kind of the children that Start starts.
 var plain = Kind{"LMCADDY_CHILD", "a child process"}
 
 // Mark identifies the processes of one launch, also after this server has crashed: descendants inherit it.
@@ -45,9 +44,8 @@ const (
 	awaitEvery = 5 * time.Millisecond
 )
 
-// KillAll kills the descendants that the ended process with the given id has left, also those in groups of their own, and
-// waits for their end. To be fast it checks only processes with a greater id. If process ids have wrapped around,
-// EndLeftovers finds the rest.
+// KillAll kills the descendants that the ended process with the given id has left, also those in groups of their own, and waits for their
+// end. To be fast it checks only processes with a greater id. If process ids have wrapped around, EndLeftovers finds the rest.
 func (m Mark) KillAll(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), markedPatience)
 	defer cancel()

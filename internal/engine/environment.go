@@ -12,8 +12,8 @@ import (
 // removed, since engines read options from variables, and since they may hold secrets.
 var (
 	passedNames = []string{
-		"HOME", "USER", "LANG", "TMPDIR", "TMP", "TEMP", "TZ", "SYSTEMROOT", "WINDIR", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
-		"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH",
+		"HOME", "USER", "LANG", "TMPDIR", "TMP", "TEMP", "TZ", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH",
+		"SYSTEMROOT", "WINDIR", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
 		"GPU_DEVICE_ORDINAL", "DRI_PRIME", "LP_NUM_THREADS", // ROCm's choice of devices, Mesa's, the threads of its device on the processor
 	}
 	passedPrefixes = []string{

@@ -30,8 +30,10 @@ const numbers = 7
 
 // Env returns the entry as an element of an environment.
 func (e *Entry) Env() string {
+	//nolint:gosec // none is negative
+	all := [numbers]uint64{uint64(e.Ruleset), uint64(e.Status), e.Rights, uint64(e.Death), uint64(e.Parent), e.Ignored, e.Blocked}
 	var fields []string
-	for _, n := range [numbers]uint64{uint64(e.Ruleset), uint64(e.Status), e.Rights, uint64(e.Death), uint64(e.Parent), e.Ignored, e.Blocked} { //nolint:gosec // none is negative
+	for _, n := range all {
 		fields = append(fields, strconv.FormatUint(n, 10))
 	}
 	return variable + "=" + strings.Join(append(fields, e.Self, e.Path), " ")
@@ -113,7 +115,8 @@ func (e *Entry) take() (doing string, errno syscall.Errno) {
 		fd     int32
 	}{e.Rights, int32(self)} //nolint:gosec // file descriptors fit
 	//nolint:gosec // a system call takes no other pointer
-	if _, _, errno := syscall.RawSyscall6(landlockAddRule, uintptr(e.Ruleset), landlockPathBeneath, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+	_, _, errno = syscall.RawSyscall6(landlockAddRule, uintptr(e.Ruleset), landlockPathBeneath, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
 		return "allowing " + e.Self, errno
 	}
 	if _, _, errno := syscall.RawSyscall(landlockRestrict, uintptr(e.Ruleset), 0, 0); errno != 0 {
@@ -130,7 +133,7 @@ func (e *Entry) take() (doing string, errno syscall.Errno) {
 	return "", number(syscall.Exec(e.Path, os.Args, env))
 }
 
-// setSignals undoes what Go's runtime has done to signals: it handles those that were ignored, and unblocks some of those that were blocked.
+// setSignals undoes what Go's runtime has done to signals: it handles those that were ignored, and unblocks some that were blocked.
 func (e *Entry) setSignals() {
 	for sig := range uintptr(64) {
 		if e.Ignored&(1<<sig) != 0 {

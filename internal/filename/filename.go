@@ -43,8 +43,7 @@ func Local(path string) (string, error) {
 	return local, nil
 }
 
-// CheckFolder refuses a name that a publisher or a repository can't have on a hub, or that can't be the name of a folder on
-// every system.
+// CheckFolder refuses a name that a publisher or a repository can't have on a hub, or that can't be the name of a folder on every system.
 func CheckFolder(name string) error {
 	if !folder.MatchString(name) || strings.Contains(name, "..") {
 		return fmt.Errorf("%q is not the name of a publisher or repository", name)

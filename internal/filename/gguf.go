@@ -94,8 +94,7 @@ func LastQuantization(text string) string {
 	}
 }
 
-// TrimQuantization splits a name into what comes before the quantization that it ends in, and the quantization; "" if it
-// ends in none.
+// TrimQuantization splits a name into what comes before the quantization that it ends in, and the quantization; "" if it ends in none.
 func TrimQuantization(name string) (before, quantization string) {
 	ending := quantizationEnding.FindString(name)
 	return name[:len(name)-len(ending)], strings.Trim(ending, "-._")

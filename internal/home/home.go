@@ -24,25 +24,21 @@ const Variable = "LMCADDY_HOME"
 type Dir string
 
 // FromEnvironment returns the folder in $LMCADDY_HOME, or ~/.lmcaddy. A ~ in the variable, which no shell has expanded, is the user's
-// folder. The folder need not exist. The error is an *[UnusableError], and comes with the
-// folder, if that can't be a home.
+// folder. The folder need not exist. The error is an *[UnusableError], and comes with the folder, if that can't be a home.
 func FromEnvironment() (Dir, error) {
-	dir, err := named()
+	path := Expand(os.Getenv(Variable))
+	if path == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", errors.New("no home folder is known for this user: set LMCADDY_HOME to a folder of your choice")
+		}
+		path = filepath.Join(user, ".lmcaddy")
+	}
+	dir, err := Abs(path)
 	if err == nil {
 		err = dir.check()
 	}
 	return dir, err
-}
-
-func named() (Dir, error) {
-	if dir := os.Getenv(Variable); dir != "" {
-		return Abs(Expand(dir))
-	}
-	user, err := os.UserHomeDir()
-	if err != nil {
-		return "", errors.New("no home folder is known for this user: set LMCADDY_HOME to a folder of your choice")
-	}
-	return Dir(filepath.Join(user, ".lmcaddy")), nil
 }
 
 // Abs returns the Dir for a path.

@@ -72,8 +72,8 @@ func (d Dir) close() error {
 	return nil
 }
 
-// IsVolume reports whether the folder belongs to another user, in a container: a volume belongs to root there, and its group or everybody may
-// use it, since they are in the container as well.
+// IsVolume reports whether the folder belongs to another user, in a container: a volume belongs to root there, and its group or everybody
+// may use it, since they are in the container as well.
 func (d Dir) IsVolume() bool {
 	info, err := os.Stat(string(d))
 	return err == nil && otherOwner(info) != "" && isInContainer()

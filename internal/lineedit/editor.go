@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
@@ -55,7 +56,8 @@ func (e *Editor) Read(prompt string) (string, error) {
 
 func (e *Editor) begin(prompt string) *question {
 	return &question{
-		Editor: e, area: newArea(prompt), at: len(e.history.questions), deadly: make(chan os.Signal, 1), err: io.EOF, // unless it is sent, or interrupted
+		Editor: e, area: newArea(prompt), at: len(e.history.questions), deadly: make(chan os.Signal, 1),
+		err: io.EOF, // unless it is sent, or interrupted
 	}
 }
 
@@ -124,7 +126,6 @@ func (q *question) View() tea.View {
 	return view
 }
 
-// Update handles what is typed and pasted.
 func (q *question) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if q.isOver {
 		q.ahead = append(q.ahead, msg)
@@ -249,4 +250,32 @@ func (q *question) completeWord(begun string) {
 	if len(words) > 1 {
 		q.hint = "\n" + strings.Join(words, "  ")
 	}
+}
+
+// runeReader is a terminal whose reads end with whole characters. Bubble Tea loses one whose bytes come with two reads.
+type runeReader struct {
+	*os.File
+
+	rest []byte // the beginning of a character
+}
+
+// Read reads at least one whole character.
+func (r *runeReader) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil {
+		begun := copy(p, r.rest)
+		n, err = r.File.Read(p[begun:])
+		n += begun
+		whole := n
+		for back := 1; back < utf8.UTFMax && back <= n; back++ {
+			if utf8.RuneStart(p[n-back]) {
+				if !utf8.FullRune(p[n-back : n]) {
+					whole = n - back
+				}
+				break
+			}
+		}
+		r.rest = append(r.rest[:0], p[whole:n]...)
+		n = whole
+	}
+	return n, err
 }

@@ -56,21 +56,16 @@ func OpenHistory(path string) (*History, error) {
 	h.path = path
 	if len(h.questions) > 2*mostQuestions {
 		h.questions = h.questions[len(h.questions)-mostQuestions:]
-		return h, h.rewrite()
+		return h, atomicfile.WriteFile(h.path, 0o600, func(w io.Writer) error {
+			for _, question := range h.questions {
+				if _, err := w.Write(encoded(question)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return h, nil
-}
-
-// rewrite replaces the file by one that has only what is kept.
-func (h *History) rewrite() error {
-	return atomicfile.WriteFile(h.path, 0o600, func(w io.Writer) error {
-		for _, question := range h.questions {
-			if _, err := w.Write(encoded(question)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 func encoded(question string) []byte {

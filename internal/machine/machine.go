@@ -66,8 +66,7 @@ func searched(file io.Reader) (domains []string) {
 // Normal returns the form in which host names are compared: in lower case, without a trailing dot.
 func Normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// IsLocalhost reports whether a host always means the local machine. The host is a name in its normal form, or an address
-// without brackets.
+// IsLocalhost reports whether a host always means the local machine. The host is a name in its normal form, or an address without brackets.
 func IsLocalhost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().IsLoopback()
@@ -89,20 +88,13 @@ func HasAddress(ip netip.Addr) bool {
 	interfaces.Lock()
 	defer interfaces.Unlock()
 	if now := time.Now(); interfaces.read.IsZero() || now.Sub(interfaces.read) > addressAge {
-		interfaces.addresses, interfaces.read = readAddresses(), now
-	}
-	return slices.Contains(interfaces.addresses, ip.Unmap().WithZone(""))
-}
-
-func readAddresses() (all []netip.Addr) {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, prefix.Addr().Unmap())
+		interfaces.addresses, interfaces.read = nil, now
+		addresses, _ := net.InterfaceAddrs() // without them, none is this machine's
+		for _, a := range addresses {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+				interfaces.addresses = append(interfaces.addresses, prefix.Addr().Unmap())
+			}
 		}
 	}
-	return all
+	return slices.Contains(interfaces.addresses, ip.Unmap().WithZone(""))
 }

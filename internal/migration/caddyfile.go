@@ -49,9 +49,13 @@ func (c *Config) write(w *caddyfileWriter) func() {
 			w.block(func() {
 				aliases := []string{"alias"}
 				for _, alias := range m.Aliases {
-					if aliases = append(aliases, literal(alias)); w.refuses(alias) {
-						aliases = aliases[:len(aliases)-1]
+					if w.refuses(alias) {
+						continue
 					}
+					if strings.ContainsAny(alias, "*?[") { // it stands for itself alone, and is no pattern
+						alias = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(alias)
+					}
+					aliases = append(aliases, alias)
 				}
 				if len(aliases) > 1 {
 					w.line(aliases...)
@@ -71,21 +75,12 @@ func (c *Config) write(w *caddyfileWriter) func() {
 	}
 }
 
-// literal is an alias that stands for itself alone, although it has characters of a pattern.
-func literal(alias string) string {
-	if !strings.ContainsAny(alias, "*?[") {
-		return alias
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(alias)
-}
-
 type caddyfileWriter struct {
 	strings.Builder
 	config *Config
 	depth  int
 }
 
-// line writes a line.
 func (w *caddyfileWriter) line(words ...string) {
 	if !w.refuses(words...) {
 		w.words(words)

@@ -110,7 +110,6 @@ func LlamaSwap(ctx context.Context, file string, list List, link Link) (*Config,
 	return s.Config, nil
 }
 
-// swap is the translation of one configuration.
 type swap struct {
 	*Config
 	ctx               context.Context
@@ -154,7 +153,6 @@ func given(fields map[string]any) (names []string) {
 	return names
 }
 
-// model translates one model.
 func (s *swap) model(id string, from *swapModel, macros map[string]any) error {
 	command, err := s.expand(withoutComments(strings.Join(texts(from.Cmd), " ")), macros)
 	var words []string
@@ -167,7 +165,8 @@ func (s *swap) model(id string, from *swapModel, macros map[string]any) error {
 	}
 	cmd, ok := parseServer(words)
 	if !ok { // its arguments may have secrets in them
-		s.note("%s: it isn't run by llama-server with a model, and can't be taken over: %s", id, clip(strings.Join(words[:min(1, len(words))], "")))
+		program := clip(strings.Join(words[:min(1, len(words))], ""))
+		s.note("%s: it isn't run by llama-server with a model, and can't be taken over: %s", id, program)
 		return nil
 	}
 	m := Model{Aliases: []string{id}}
@@ -273,7 +272,16 @@ func (s *swap) repository(id string, cmd *server, m *Model) error {
 		return nil
 	}
 	m.Key = catalog.Key(publisher, name)
-	for _, folder := range caches() {
+	var caches []string // to which llama-server downloads models
+	for _, each := range []struct{ variable, below string }{{"LLAMA_CACHE", ""}, {"HF_HUB_CACHE", ""}, {"HF_HOME", "hub"}} {
+		if set := os.Getenv(each.variable); set != "" {
+			caches = append(caches, filepath.Join(set, each.below))
+		}
+	}
+	if dir, err := os.UserHomeDir(); err == nil {
+		caches = append(caches, filepath.Join(dir, ".cache", "llama.cpp"), filepath.Join(dir, ".cache", "huggingface", "hub"))
+	}
+	for _, folder := range caches {
 		if !exists(folder) {
 			continue
 		}
@@ -297,19 +305,6 @@ func (s *swap) repository(id string, cmd *server, m *Model) error {
 	}
 	s.note("%s: it isn't on this machine yet. Download it with \"lmcaddy get %s\"", id, repo)
 	return nil
-}
-
-// caches are the folders to which llama-server downloads models.
-func caches() (folders []string) {
-	for _, each := range []struct{ variable, below string }{{"LLAMA_CACHE", ""}, {"HF_HUB_CACHE", ""}, {"HF_HOME", "hub"}} {
-		if set := os.Getenv(each.variable); set != "" {
-			folders = append(folders, filepath.Join(set, each.below))
-		}
-	}
-	if dir, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, filepath.Join(dir, ".cache", "llama.cpp"), filepath.Join(dir, ".cache", "huggingface", "hub"))
-	}
-	return folders
 }
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

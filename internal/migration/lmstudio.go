@@ -156,11 +156,14 @@ func (c *Config) lmStudioModel(folder, models string, f Found, virtual []virtual
 	var others []string
 	seen := map[string]bool{}
 	for _, field := range all {
-		values := texts(field.given())
-		if isNew := !seen[field.Key]; isNew && len(values) > 0 && !slices.Contains(automatic, field.Key) && !c.lmStudioField(&m, field.Key, values) {
+		values, isNew := texts(field.given()), !seen[field.Key]
+		seen[field.Key] = true
+		if !isNew || len(values) == 0 || slices.Contains(automatic, field.Key) {
+			continue
+		}
+		if !c.lmStudioField(&m, field.Key, values) {
 			others = append(others, field.Key)
 		}
-		seen[field.Key] = true
 	}
 	c.lacks(f.Key, others)
 	c.add(m)

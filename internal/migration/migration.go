@@ -69,8 +69,9 @@ func (c *Config) note(format string, args ...any) {
 // instead says what serves in place of settings that have no equivalent.
 var instead = map[string]string{
 	"concurrencyLimit": "requests wait in a queue (the option queue)", "env": "args --device chooses GPUs",
-	"filters.setParams": "a preset has defaults of requests (the option preset)", "filters.setParamsByID": "a preset has defaults of requests (the option preset)",
-	"messages": "clients send examples", "draft": "import it as a model, and name its key in the option draft_model",
+	"filters.setParams":     "a preset has defaults of requests (the option preset)",
+	"filters.setParamsByID": "a preset has defaults of requests (the option preset)",
+	"messages":              "clients send examples", "draft": "import it as a model, and name its key in the option draft_model",
 }
 
 // lacks notes settings that have no equivalent.
@@ -112,7 +113,8 @@ func (c *Config) add(m Model) {
 		case j < 0:
 			to.Options = append(to.Options, o)
 		case !slices.Equal(to.Options[j], o):
-			c.note("%s: it has two names with different settings, of which the first counts, and not: %s", m.Key, clip(strings.Join(o, " ")))
+			c.note("%s: it has two names with different settings, of which the first counts, and not: %s", m.Key,
+				clip(strings.Join(o, " ")))
 		}
 	}
 }
@@ -121,7 +123,6 @@ func (m *Model) set(name string, args ...string) {
 	m.Options = append(m.Options, append([]string{name}, args...))
 }
 
-// args adds arguments of the engine.
 func (m *Model) args(args ...string) {
 	i := slices.IndexFunc(m.Options, func(o []string) bool { return o[0] == "args" })
 	switch {
@@ -151,7 +152,6 @@ func (c *Config) preset(of, name string, values ...string) {
 	c.Presets[i].Fields = append(c.Presets[i].Fields, words)
 }
 
-// servedOn notes that the other program served other machines.
 func (c *Config) servedOn(program, host string) {
 	if host != "" && host != "127.0.0.1" && host != "localhost" && host != "::1" {
 		c.note("%s served on %s, for other machines. The Caddyfile serves this machine alone: to change that, "+
@@ -231,7 +231,6 @@ func seconds(n float64) string {
 	}
 }
 
-// clip shortens a text for a note.
 func clip(text string) string {
 	if r := []rune(text); len(r) > 80 {
 		return string(r[:79]) + "…"

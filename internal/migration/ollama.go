@@ -60,7 +60,6 @@ func Ollama(ctx context.Context, folder string, env func(string) string, list Li
 	return c, nil
 }
 
-// ollama adds one name.
 func (c *Config) ollama(folder string, o ollamaModel, found []Found) {
 	digest := func(blob string) string { return blob[max(0, len(blob)-64):] } // older stores have a colon before it
 	key := catalog.Key(o.publisher, o.repo)

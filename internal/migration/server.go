@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// server is a command line of llama-server.
 type server struct {
 	program                       string
 	model, projector, draft, repo string
@@ -25,9 +24,10 @@ var (
 	}
 	// droppedPairs are those with a value, and what to write into the Caddyfile instead; empty: nothing.
 	droppedPairs = map[string]string{ //nolint:gosec // names of options, not secrets
-		"--host": "", "--port": "", "-a": "", "--alias": "", "--path": "", "--log-file": "", "--slot-save-path": "", "-to": "", "--timeout": "",
-		"--threads-http": "", "--api-prefix": "",
-		"-hff": "the key of the model with that quantization (KEY@Q8_0)", "--hf-file": "the key of the model with that quantization (KEY@Q8_0)",
+		"--host": "", "--port": "", "-a": "", "--alias": "", "--path": "", "--log-file": "", "--slot-save-path": "", "-to": "",
+		"--timeout": "", "--threads-http": "", "--api-prefix": "",
+		"-hff":      "the key of the model with that quantization (KEY@Q8_0)",
+		"--hf-file": "the key of the model with that quantization (KEY@Q8_0)",
 		"--api-key": "lm_auth in the site", "--api-key-file": "lm_auth in the site",
 		"--ssl-key-file": "https in the site's address", "--ssl-cert-file": "https in the site's address",
 		"-hft": "the option hub with its token", "--hf-token": "the option hub with its token",
@@ -163,7 +163,6 @@ func commandWords(command, system string) ([]string, error) {
 	return split(command)
 }
 
-// split splits a command into words, as a shell does.
 func split(command string) ([]string, error) {
 	var words []string
 	var word strings.Builder

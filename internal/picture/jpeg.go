@@ -27,7 +27,6 @@ const maxScans = 64
 // jfif is a JFIF segment without a thumbnail. Its presence tells decoders the color space.
 const jfif = "\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 
-// jpegFile is a JPEG file being copied.
 type jpegFile struct {
 	out    []byte
 	frames int

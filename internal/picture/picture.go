@@ -55,7 +55,6 @@ const (
 	errBallast Error = "holds more data than its pixels can take"
 )
 
-// format is an accepted format.
 type format struct {
 	name      string // subtype of the media type
 	magic     string // first bytes; ? matches any
@@ -127,17 +126,13 @@ func Normalize(data []byte) ([]byte, Info, error) {
 		return nil, Info{}, err
 	case len(clean) > MaxBytes:
 		return nil, Info{}, Error(fmt.Sprintf("is larger than %d MiB as a PNG file", MaxBytes>>20))
-	case int64(len(clean)) > ballast(info):
+	}
+	// JPEG at its best quality needs about 20 bytes per pixel, and rounds width and height up.
+	const perPixel, round, tables = 32, 32, 64 << 10
+	if int64(len(clean)) > tables+perPixel*(int64(info.Width)+round)*(int64(info.Height)+round) {
 		return nil, Info{}, errBallast
 	}
 	return clean, info, nil
-}
-
-// ballast returns more bytes than a file of this size can need. JPEG at its best quality needs about 20 bytes per pixel, and
-// rounds width and height up.
-func ballast(i Info) int64 {
-	const perPixel, round, tables = 32, 32, 64 << 10
-	return tables + perPixel*(int64(i.Width)+round)*(int64(i.Height)+round)
 }
 
 // header adapts a decoder of headers to bytes.
@@ -155,4 +150,34 @@ func (f *format) matches(data []byte) bool {
 		}
 	}
 	return true
+}
+
+type decoder = func(io.Reader) (image.Image, error)
+
+// converting bounds the memory of conversions, which take up to 100 MiB each.
+var converting = make(chan struct{}, 2)
+
+// quality is high enough that converting a lossy WebP file causes no visible loss.
+const quality = 95
+
+// convert re-encodes a picture as PNG. Lossy WebP becomes JPEG, since a photograph would be ten times as large as PNG.
+func convert(data []byte, decode decoder) ([]byte, Info, error) {
+	converting <- struct{}{}
+	defer func() { <-converting }()
+	decoded, err := decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, Info{}, errDamaged
+	}
+	size := decoded.Bounds().Size()
+	if size.X <= 0 || size.Y <= 0 {
+		return nil, Info{}, errDamaged
+	}
+	var out bytes.Buffer
+	if lossy, ok := decoded.(*image.YCbCr); ok {
+		err = jpeg.Encode(&out, lossy, &jpeg.Options{Quality: quality})
+		return out.Bytes(), Info{"image/jpeg", size.X, size.Y}, err
+	}
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	err = encoder.Encode(&out, decoded)
+	return out.Bytes(), Info{"image/png", size.X, size.Y}, err
 }

@@ -19,10 +19,8 @@ const (
 	pngRGBA      = 6
 )
 
-// pngSamples are the numbers of samples per pixel.
 var pngSamples = map[byte]int64{pngGray: 1, pngRGB: 3, pngPalette: 1, pngGrayAlpha: 2, pngRGBA: 4}
 
-// pngFile is a PNG file being copied.
 type pngFile struct {
 	bits, color byte
 	interlaced  bool

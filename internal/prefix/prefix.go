@@ -94,7 +94,6 @@ func (m *Maker) Opaque(p []byte, weight int) {
 // End ends a message.
 func (m *Maker) End() { m.link(endOfMessage) }
 
-// add adds the sum of a part to those of the parts before it.
 func (m *Maker) add(part sum) {
 	if m.open == (sum{}) {
 		m.open = part
@@ -103,7 +102,6 @@ func (m *Maker) add(part sum) {
 	}
 }
 
-// join returns the sum of two sums.
 func join(a, b sum, seed uint64) sum {
 	var both [32]byte
 	binary.LittleEndian.PutUint64(both[:], a.Lo)

@@ -32,7 +32,6 @@ func Release() error {
 	return nil
 }
 
-// mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
 func (m mapping) advise(advice uintptr) error {

@@ -1,3 +1,4 @@
+// Package resident keeps what is resident of the program itself small.
 package resident
 
 import (
@@ -11,10 +12,12 @@ const (
 	mostUnused = 64 << 20
 )
 
-// Watch gives memory back to the system after a flood of requests, once it is used no more: by itself Go collects garbage after two minutes,
-// and returns what is free over further minutes. It never returns.
+// Watch gives memory back to the system after a flood of requests, once it is used no more: by itself Go collects garbage after two
+// minutes, and returns what is free over further minutes. It never returns.
 func Watch() {
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}
 	before := uint64(0)
 	for range time.Tick(checkEvery) {
 		metrics.Read(samples)

@@ -24,14 +24,12 @@ const (
 	argumentSize       = 8
 )
 
-// filter is a BPF program.
 type filter []unix.SockFilter
 
 func (f *filter) load(offset uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
 }
 
-// answer returns from the program.
 func (f *filter) answer(with uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with})
 }
@@ -69,7 +67,7 @@ func newFilter(r *Rules, k kernel) []unix.SockFilter {
 	f = append(f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: architecture, Jt: 1})
 	f.answer(refuse(unix.EPERM)) // system calls of another architecture
 	f.load(offsetCall)
-	f.when(unix.BPF_JGT, newestCall, func() { f.answer(refuse(unix.ENOSYS)) }) // also amd64's x32 system calls, whose numbers have a bit of their own
+	f.when(unix.BPF_JGT, newestCall, func() { f.answer(refuse(unix.ENOSYS)) }) // also amd64's x32 calls, whose numbers have a further bit
 	for _, refused := range [][]refusal{refusals, oldRefusals} {
 		for _, group := range refused {
 			for _, call := range group.calls {
@@ -158,7 +156,8 @@ func (f *filter) control() {
 
 // namespaces refuses new ones, in which a program has rights that it doesn't have outside.
 func (f *filter) namespaces() {
-	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+		unix.CLONE_NEWPID | unix.CLONE_NEWNET
 	for call, kinds := range inOrder(map[uint32]uint32{unix.SYS_CLONE: spaces, unix.SYS_UNSHARE: spaces | unix.CLONE_NEWTIME}) {
 		f.when(unix.BPF_JEQ, call, func() {
 			f.loadArgument(0)

@@ -60,24 +60,21 @@ func (j *judge) run() {
 // decide takes a call and answers it. The call may be over meanwhile, by a signal; then there is none, or nobody to answer.
 func decide(fd uintptr) {
 	var n notification
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 { //nolint:gosec // a system call takes no other pointer
+	//nolint:gosec // a system call takes no other pointer
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
 		return
 	}
 	r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	if !n.isAboutCaller() {
-		r.errno, r.flags = -int32(unix.EPERM), 0
-	}
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) //nolint:gosec // a system call takes no other pointer
-}
-
-// isAboutCaller reports whether the id among the arguments is that of the process that calls, or of one of its threads.
-func (n *notification) isAboutCaller() bool {
 	id := n.arguments[0]
 	if _, ok := ofKind[uint32(n.call)]; ok { //nolint:gosec // numbers of calls aren't negative
 		id = n.arguments[1]
 	}
-	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", n.thread, int32(id))) //nolint:gosec // the kernel takes the lower half
-	return err == nil
+	own := fmt.Sprintf("/proc/%d/task/%d", n.thread, int32(id)) //nolint:gosec // the kernel takes the lower half
+	if _, err := os.Stat(own); err != nil {
+		r.errno, r.flags = -int32(unix.EPERM), 0
+	}
+	//nolint:gosec // a system call takes no other pointer
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
 }
 
 // enterFilter applies the filter to the calling thread, and has a judge decide what it leaves open.
@@ -107,8 +104,9 @@ func enterFilter(program []unix.SockFilter) error {
 
 // setFilter applies a filter to the calling thread. With SECCOMP_FILTER_FLAG_NEW_LISTENER it returns a descriptor.
 func setFilter(program []unix.SockFilter, flags uintptr) (fd int, err error) {
-	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                                //nolint:gosec // it is short
-	n, _, errno := syscall.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // a system call takes no other pointer
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]} //nolint:gosec // it is short
+	//nolint:gosec // a system call takes no other pointer
+	n, _, errno := syscall.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return 0, errno
 	}

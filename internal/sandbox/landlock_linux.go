@@ -28,8 +28,7 @@ const (
 const (
 	rulePath = unix.LANDLOCK_RULE_PATH_BENEATH
 	rulePort = 2 // LANDLOCK_RULE_NET_PORT
-	// fixedSignals is a bit of the errata. Without it a confined thread can't signal other threads of its process, which Go's
-	// runtime does.
+	// fixedSignals is a bit of the errata. Without it a confined thread can't signal other threads of its process, which Go's runtime does.
 	fixedSignals = 1 << 1
 	// truncateABI is the first with a right to truncate files.
 	truncateABI = 3
@@ -38,7 +37,6 @@ const (
 // portRule is struct landlock_net_port_attr.
 type portRule struct{ access, port uint64 }
 
-// kernel describes the kernel's Landlock.
 type kernel struct {
 	abi    int
 	errata int
@@ -118,7 +116,8 @@ func prepare(r Rules, k kernel) (*Box, error) {
 		return nil, k.err
 	}
 	attr, size := k.handled()
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // a system call takes no other pointer
+	//nolint:gosec // a system call takes no other pointer
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return nil, fmt.Errorf("making a Landlock ruleset: %w", errno)
 	}
@@ -186,7 +185,8 @@ func (b *Box) allowPath(path string, rights uint64) error {
 	}
 	// The kernel's struct is packed. Go's is longer, but only at its end.
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)} //nolint:gosec // file descriptors fit
-	return b.add(rulePath, unsafe.Pointer(&rule))                                      //nolint:gosec // a system call takes no other pointer
+	//nolint:gosec // a system call takes no other pointer
+	return b.add(rulePath, unsafe.Pointer(&rule))
 }
 
 func (b *Box) add(kind uintptr, rule unsafe.Pointer) error {

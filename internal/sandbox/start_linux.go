@@ -104,7 +104,7 @@ func ignoredSignals() (set uint64) {
 
 // blockedSignals returns the signals that are blocked in the calling thread, from the lowest bit on.
 func blockedSignals() (set uint64) {
-	const size = unsafe.Sizeof(set)
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, uintptr(unsafe.Pointer(&set)), size, 0, 0) //nolint:gosec // a system call takes no other pointer
+	//nolint:gosec // a system call takes no other pointer
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, uintptr(unsafe.Pointer(&set)), unsafe.Sizeof(set), 0, 0)
 	return set
 }

@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// shortest is the length of the shortest secret that is looked for in answers, in bytes. A shorter one is found in many texts that don't quote it.
+// shortest is the length of the shortest secret that is looked for in answers, in bytes. Many texts have a shorter one by chance.
 const shortest = 6
 
-// Mask returns the body of an answer in which secrets that the server was sent are made unreadable, also as JSON spells them: some servers quote
-// them in their errors, which clients and logs get.
+// Mask returns the body of an answer in which secrets that the server was sent are made unreadable, also as JSON spells them: some servers
+// quote them in their errors, which clients and logs get.
 func Mask(body io.ReadCloser, secrets ...string) io.ReadCloser {
 	masked := &maskedBody{body: body}
 	for _, secret := range secrets {

@@ -92,21 +92,17 @@ func (h Host) WriteCaddyfile(s Service) (bool, error) {
 	if err := write(path, Caddyfile(h.OS)); err != nil {
 		return false, err
 	}
-	return true, h.giveToUser(path)
-}
-
-// giveToUser gives a file that root has written into a user's home to that user. That is a daemon's of macOS.
-func (h Host) giveToUser(path string) error {
 	if h.OS != "darwin" || h.UID != 0 || h.UserName == "root" {
-		return nil
+		return true, nil
 	}
+	// Root has written it into the home of the user as whom a daemon of macOS runs.
 	who, err := user.Lookup(h.UserName)
 	if err != nil {
-		return err
+		return true, err
 	}
 	var uid, gid int
 	if _, err := fmt.Sscan(who.Uid+" "+who.Gid, &uid, &gid); err != nil {
-		return err
+		return true, err
 	}
-	return os.Lchown(path, uid, gid)
+	return true, os.Lchown(path, uid, gid)
 }

@@ -1,6 +1,5 @@
-// Package service makes lmcaddy a service of the operating system: a unit of systemd, a job of launchd, or a Windows service.
-// It writes their files and runs their programs (systemctl, launchctl, sc.exe), so it needs nothing of the system that it is
-// built on.
+// Package service makes lmcaddy a service of the operating system: a unit of systemd, a job of launchd, or a Windows service. It writes
+// their files and runs their programs (systemctl, launchctl, sc.exe), so it needs nothing of the system that it is built on.
 package service
 
 import (
@@ -118,7 +117,8 @@ func New(h Host, s Service) (Manager, error) {
 func (s Service) checkPaths() error {
 	for _, path := range []string{s.Program, s.Config, s.Home} {
 		if strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path) {
-			return fmt.Errorf("a service can't have the path %q, which has control characters in it, or isn't in UTF-8: choose another", path)
+			return fmt.Errorf("a service can't have the path %q, which has control characters in it, or isn't in UTF-8: choose another",
+				path)
 		}
 	}
 	return nil
@@ -177,7 +177,6 @@ func isBelow(path, folder string) bool {
 // LogFile is where the default Caddyfile puts the log on systems whose services have none.
 func (s Service) LogFile() string { return filepath.Join(s.Home, "logs", "lmcaddy.log") }
 
-// run is the usual [Host.Run].
 func run(ctx context.Context, program string, args ...string) (string, error) {
 	out, err := command(ctx, program, args).CombinedOutput()
 	said := strings.TrimSpace(string(out))
@@ -187,7 +186,6 @@ func run(ctx context.Context, program string, args ...string) (string, error) {
 	return said, nil
 }
 
-// show is the usual [Host.Show].
 func show(ctx context.Context, program string, args ...string) error {
 	cmd := command(ctx, program, args)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -13,7 +13,6 @@ import (
 	"strings"
 )
 
-// systemd is the manager of Linux.
 type systemd struct {
 	host Host
 	of   Service
@@ -32,7 +31,6 @@ func (m *systemd) file() string {
 
 func (m *systemd) sysusers() string { return m.host.Root + "/etc/sysusers.d/lmcaddy.conf" }
 
-// ctl runs systemctl for the scope.
 func (m *systemd) ctl(ctx context.Context, args ...string) (string, error) {
 	if m.of.Scope == User {
 		args = append([]string{"--user"}, args...)
@@ -58,9 +56,12 @@ func (m *systemd) Install(ctx context.Context, force bool) ([]string, error) {
 		return nil, fmt.Errorf("%s is a unit of lmcaddy already, which came with a package: \"%s\" starts it, "+
 			"and --force hides it behind one of your own", s.File, m.change("enable"))
 	}
-	if m.of.Scope == System {
-		if err := m.makeAccount(ctx); err != nil {
+	if _, err := user.Lookup(Name); m.of.Scope == System && (err != nil || m.host.Root != "") { // it has no account yet
+		if err := put(m.sysusers(), Sysusers, false); err != nil {
 			return nil, err
+		}
+		if _, err := m.host.Run(ctx, "systemd-sysusers", m.sysusers()); err != nil {
+			return nil, fmt.Errorf("making the account lmcaddy: %w", err)
 		}
 	}
 	if err := put(m.file(), m.Definition(), force); err != nil {
@@ -144,20 +145,6 @@ func closedTo(program string) string {
 	}
 }
 
-// makeAccount makes the account of the system's service if there is none.
-func (m *systemd) makeAccount(ctx context.Context) error {
-	if _, err := user.Lookup(Name); err == nil && m.host.Root == "" {
-		return nil
-	}
-	if err := put(m.sysusers(), Sysusers, false); err != nil {
-		return err
-	}
-	if _, err := m.host.Run(ctx, "systemd-sysusers", m.sysusers()); err != nil {
-		return fmt.Errorf("making the account lmcaddy: %w", err)
-	}
-	return nil
-}
-
 func (m *systemd) notes(ctx context.Context) []string {
 	if m.of.Scope == System {
 		return []string{
@@ -231,7 +218,6 @@ func (m *systemd) Restart(ctx context.Context) error {
 	return nil
 }
 
-// shown are the properties that Status asks for.
 var shown = []string{"LoadState", "ActiveState", "SubState", "UnitFileState", "FragmentPath", "StatusText", "ExecStart"}
 
 func (m *systemd) Status(ctx context.Context) (Status, error) {

@@ -73,7 +73,6 @@ RemoveIPC=yes
 // program has no such GPUs, or their devices are made by other means.
 const modprobe = "ExecStartPre=-+/usr/bin/nvidia-modprobe -c 0 -u\n"
 
-// unit returns the text of the unit.
 func (s Service) unit(userHome string) string {
 	word := func(path string) string { return strings.ReplaceAll(unitWord(path, s.Scope, userHome), "$", "$$") }
 	env := "Environment=" + unitWord("LMCADDY_HOME="+s.Home, s.Scope, userHome)

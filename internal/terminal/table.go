@@ -19,7 +19,6 @@ type Table struct {
 	text    strings.Builder
 }
 
-// gap is the number of spaces between columns.
 const gap = 2
 
 // leastWidth is the least width of a column that is cut.

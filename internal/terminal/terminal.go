@@ -58,7 +58,6 @@ func IsDumb() bool {
 	return kind == "dumb" || kind == "" && runtime.GOOS != "windows"
 }
 
-// colors matches the escape sequences of colours.
 var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // Width returns how many columns a text takes.

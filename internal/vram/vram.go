@@ -28,7 +28,6 @@ func Read(ctx context.Context) []GPU {
 	return amd(drm)
 }
 
-// drm is the folder of the cards.
 const drm = "/sys/class/drm"
 
 // nvidia asks nvidia-smi, which comes with the driver.
@@ -57,7 +56,6 @@ func nvidia(ctx context.Context, program string) []GPU {
 	return gpus
 }
 
-// amd reads the files that amdgpu has for each card.
 func amd(folder string) []GPU {
 	files, _ := filepath.Glob(filepath.Join(folder, "card*", "device", "mem_info_vram_total")) // the pattern is valid
 	var gpus []GPU
