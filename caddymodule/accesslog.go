@@ -69,7 +69,6 @@ func figuresOf(s *record.Summary) []summaryFigure {
 // loggedSummary is a summary as the field of an access log. What doesn't apply is left out.
 type loggedSummary record.Summary
 
-// MarshalLogObject writes the fields.
 func (s *loggedSummary) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	for _, f := range figuresOf((*record.Summary)(s)) {
 		switch v := f.value.(type) {

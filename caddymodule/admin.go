@@ -18,8 +18,7 @@ func init() { caddy.RegisterModule(Admin{}) }
 // psPath is the path on the admin endpoint of what GET /api/v1/ps says to an administrator.
 const psPath = "/lm/ps"
 
-// Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded or about to be, and how many requests wait. It has no
-// settings.
+// Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded or about to be, and how many requests wait. It has no settings.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -44,7 +43,6 @@ func (Admin) Routes() []caddy.AdminRoute {
 
 var errNotServing = errors.New("no model server is running in this process yet: its configuration has no lm, or it is still starting")
 
-// activeNode returns the node of the active configuration.
 func activeNode() (*node.Node, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
 	if err != nil && !errors.Is(err, caddy.ErrNotConfigured) {

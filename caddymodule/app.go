@@ -72,7 +72,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		return time.Duration(app.(*caddyhttp.App).GracePeriod)
 	}
-	a.started, a.replaced = make(chan struct{}), make(chan struct{})
+	a.started, a.replaced, a.servers = make(chan struct{}), make(chan struct{}), map[*caddyhttp.Server]bool{}
 	replace := caddy.NewReplacer()
 	if err := a.Resolve(replace); err != nil {
 		return err
@@ -107,7 +107,13 @@ func appOf(ctx caddy.Context) (*App, error) {
 
 // Start applies the settings to the home's node.
 func (a *App) Start() error {
-	dir, err := a.openHome()
+	dir, err := home.FromEnvironment()
+	if a.Home != "" {
+		dir, err = home.Abs(a.Home)
+	}
+	if err == nil {
+		dir, err = dir.Real()
+	}
 	if err != nil {
 		return err
 	}
@@ -125,18 +131,6 @@ func (a *App) Start() error {
 	a.pooled.socket.push(a.gen, a.service())
 	a.warnOpen()
 	return nil
-}
-
-// openHome makes the home folder, and returns its path without symbolic links.
-func (a *App) openHome() (home.Dir, error) {
-	dir, err := home.FromEnvironment()
-	if a.Home != "" {
-		dir, err = home.Abs(a.Home)
-	}
-	if err != nil {
-		return "", err
-	}
-	return dir.Real()
 }
 
 // Stop withdraws the settings. The engines keep running: requests may still be in progress.

@@ -56,8 +56,7 @@ func (h *Auth) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// placeholder matches the only form that a user may have: with additional text, an empty placeholder would still name a
-// user.
+// placeholder matches the only form that a user may have: with additional text, an empty placeholder would still name a user.
 var placeholder = regexp.MustCompile(`^\{[^{}]+\}$`)
 
 const noPlaceholder = "is not a placeholder: give one for the user, without other text, such as {http.auth.user.id}"

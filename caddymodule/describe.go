@@ -51,7 +51,6 @@ func Describe(config []byte) (Described, error) {
 	return Described{a.describe(ctx), a.settings.Store.PostgresURL}, nil
 }
 
-// describe returns the configuration with its sites.
 func (a *App) describe(ctx caddy.Context) resource.Configuration {
 	c := a.InForce(a.settings.Hubs)
 	c.File, c.Sites = program().ConfigFile, sitesOf(ctx)

@@ -44,14 +44,21 @@ func beginExit(grace time.Duration) {
 	})
 }
 
-// stopping is called when the app's configuration is about to stop, at the end of the process or after a newer one has
-// started.
+// stopping is called when the app's configuration is about to stop, at the end of the process or after a newer one has started.
 func (a *App) stopping() {
 	if caddy.Exiting() {
 		beginExit(a.grace())
-	} else {
-		a.retire()
+		return
 	}
+	// Clients reconnect to the newer configuration, and get a moment to do so.
+	graceLeft.Store(int64(a.grace()))
+	if !a.retired.Swap(true) {
+		close(a.replaced)
+	}
+	if err := steer(); err != nil {
+		a.log.Debug("new connections aren't kept from the replaced configuration", "error", err)
+	}
+	a.requests.waitQuiet(quietFor, retireFor)
 }
 
 // onEvent calls a function at each event that Caddy emits for a configuration under a name, such as "started" or
@@ -66,7 +73,6 @@ func onEvent(ctx caddy.Context, name string, do func()) error {
 
 type eventFunc func()
 
-// Handle calls the function.
 func (f eventFunc) Handle(context.Context, caddy.Event) error {
 	f()
 	return nil

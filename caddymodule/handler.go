@@ -79,8 +79,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		ServesHost: servesHost, RootCertificate: rootCertificate(ctx), MaxBody: int64(h.MaxBody), CORS: h.CORS, Families: h.Dialects,
 		Root: h.root(),
 	})
-	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		app.countConnections(server)
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && !app.servers[server] {
+		app.servers[server] = true
+		server.RegisterConnState(app.requests.connState)
 	}
 	if program().PlainHTTP1 {
 		leaveOutTLSProtocols(ctx)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -79,30 +78,6 @@ func (p *pooled) Destruct() error {
 		return true
 	})
 	return err
-}
-
-// countConnections counts, among the requests, a server's connections on which a request is being answered.
-func (a *App) countConnections(s *caddyhttp.Server) {
-	if a.servers[s] {
-		return
-	}
-	if a.servers == nil {
-		a.servers = map[*caddyhttp.Server]bool{}
-	}
-	a.servers[s] = true
-	s.RegisterConnState(a.requests.connState)
-}
-
-// retire makes clients reconnect to the newer configuration, and waits a moment for them to do so.
-func (a *App) retire() {
-	graceLeft.Store(int64(a.grace()))
-	if !a.retired.Swap(true) {
-		close(a.replaced)
-	}
-	if err := steer(); err != nil {
-		a.log.Debug("new connections aren't kept from the replaced configuration", "error", err)
-	}
-	a.requests.waitQuiet(quietFor, retireFor)
 }
 
 // leave releases the node when the requests of this configuration have been answered, or their grace period is over. It

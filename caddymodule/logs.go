@@ -15,8 +15,7 @@ import (
 // recent has what was logged last. It is the process's, not a configuration's: a reload begins no new one.
 var recent = logs.New()
 
-// recorded returns a module's logger whose records are kept as well, those at debug level whether or not the configuration
-// logs them.
+// recorded returns a module's logger whose records are kept as well, those at debug level whether or not the configuration logs them.
 func recorded(ctx caddy.Context, name string) *slog.Logger {
 	return slog.New(recent.Handler(name, ctx.Slogger().Handler(), false))
 }

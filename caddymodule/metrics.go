@@ -87,7 +87,6 @@ var (
 // is counted is the node's, which outlives them. Nothing here looks at the disk or wakes a model.
 type collector struct{ app *App }
 
-// Describe sends the series.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, s := range allSeries {
 		ch <- s

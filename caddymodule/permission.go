@@ -70,7 +70,6 @@ func (p *Permission) allows(name string, hello *tls.ClientHelloInfo) bool {
 		machine.IsLocalhost(name) && localAddress(hello).IsLoopback()
 }
 
-// localAddress returns the local address of a connection.
 func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
 	if hello == nil || hello.Conn == nil {
 		return netip.Addr{}
@@ -100,8 +99,7 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return option.Parse(d, "permission lm", p)
 }
 
-// warnOnDemand warns about TLS on demand for arbitrary names: each certificate takes three files, so clients could fill the
-// disk.
+// warnOnDemand warns about TLS on demand for arbitrary names: each certificate takes three files, so clients could fill the disk.
 func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	app, err := ctx.AppIfConfigured("tls")
 	if err != nil {

@@ -53,8 +53,7 @@ func (a *App) service() *service {
 	})}
 }
 
-// DefaultGrace is how long streams may continue when a server without a configuration is told to stop. Caddy's own default
-// is unlimited.
+// DefaultGrace is how long streams may continue when a server without a configuration is told to stop. Caddy's own default is unlimited.
 const DefaultGrace = 15 * time.Second
 
 // openSocket creates the home's socket. It accepts connections at once, and answers them from the first push on. A server

@@ -90,7 +90,6 @@ func collectSwaps(ch chan<- prometheus.Metric, counts map[string]supervisor.Coun
 	}
 }
 
-// serverFigures are those of the server as a whole.
 type serverFigures struct {
 	version   string
 	goVersion string

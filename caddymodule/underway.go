@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// underway counts a configuration's API requests in progress, and the connections on which a request is being answered. A
-// request's handler returns before the end of the response is written, so connections are counted as well. HTTP/3
-// connections can't be counted.
+// underway counts a configuration's API requests in progress, and the connections on which a request is being answered. A request's handler
+// returns before the end of the response is written, so connections are counted as well. HTTP/3 connections can't be counted.
 type underway struct {
 	mu      sync.Mutex
 	count   int                   // of both

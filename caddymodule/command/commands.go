@@ -27,7 +27,10 @@ func commands() []caddycmd.Command {
 		{"backup", "FILE [--models]", "Saves the home folder's state to a file", server.DefineBackup},
 		{"chat", "[MODEL] [--prompt TEXT]", "Asks a model of the running server", chat.Define},
 		{"config", "[--path] [--json]", "Shows the configuration in force", server.DefineConfig},
-		{"conversations", "ls | show ID | rm ID | export ID", "Lists, shows, deletes and exports stored conversations", chat.DefineConversations},
+		{
+			"conversations", "ls | show ID | rm ID | export ID", "Lists, shows, deletes and exports stored conversations",
+			chat.DefineConversations,
+		},
 		{"doctor", "[--json]", "Finds out what is wrong, and says what to do", server.DefineDoctor},
 		{"get", "[MODEL]", "Downloads a model, or lists the downloads", models.DefineGet},
 		{
@@ -95,7 +98,6 @@ State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`,
 	})
 }
 
-// defineLM defines the command lm.
 func defineLM(lm *cobra.Command) {
 	lm.Args = subcommandError
 	lm.DisableFlagsInUseLine = true

@@ -100,20 +100,12 @@ func answerEveryday(cmd *cobra.Command, all []everyday, args []string) error {
 
 // become runs another command, with arguments that haven't been parsed.
 func become(cmd *cobra.Command, name string, args []string) error {
-	find := func(parent *cobra.Command) *cobra.Command {
-		i := slices.IndexFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
-		if i < 0 {
-			return nil
-		}
-		return parent.Commands()[i]
-	}
-	other := find(cmd.Parent())
-	if other == nil {
-		other = find(cmd.Root()) // a command of Caddy's
-	}
-	if other == nil {
+	all := slices.Concat(cmd.Parent().Commands(), cmd.Root().Commands()) // the latter has those of Caddy
+	i := slices.IndexFunc(all, func(c *cobra.Command) bool { return c.Name() == name })
+	if i < 0 {
 		return fmt.Errorf("there is no command %q", name)
 	}
+	other := all[i]
 	other.SetContext(cmd.Context())
 	other.InitDefaultHelpFlag()
 	if err := other.ParseFlags(args); err != nil {

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// wrapLog wraps the core of the default logger.
 func wrapLog(wrap func(zapcore.Core) zapcore.Core) {
 	_, logger, _ := caddy.BufferedLog() // the only way to replace it; what is logged meanwhile isn't lost
 	caddy.UnbufferDefaultLogger(logger.WithOptions(zap.WrapCore(wrap)))

@@ -159,8 +159,8 @@ func TestErrors_OfTheCommandLine(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	t.Parallel()
-	const text = "one two three four\nfive\n\nsix:\n  seven eight nine ten\neleven"
-	if got := wrap(text, 12); got != "one two\nthree four\nfive\n\nsix:\n  seven eight nine ten\neleven" {
+	const text = "one two three four five six seven\neight\n\nsix:\n  seven eight nine ten\neleven"
+	if got := wrap(text, 24); got != "one two three four five\nsix seven eight\n\nsix:\n  seven eight nine ten\neleven" {
 		t.Errorf("%q", got)
 	}
 }

@@ -37,28 +37,19 @@ $SOURCE_DATE_EPOCH, if it is set.`
 		if dir == "" {
 			return errors.New(`the folder for the pages is missing: type "lmcaddy manpage --directory FOLDER"`)
 		}
-		date, err := manDate()
-		if err != nil {
-			return err
+		date := time.Now()
+		if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
+			seconds, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return fmt.Errorf("SOURCE_DATE_EPOCH is the number of seconds since 1970, not %q", text)
+			}
+			date = time.Unix(seconds, 0).UTC()
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // manual pages are public
 			return err
 		}
 		return writeManpages(cmd.Root(), dir, date)
 	}
-}
-
-// manDate returns the date of the pages.
-func manDate() (time.Time, error) {
-	text := os.Getenv("SOURCE_DATE_EPOCH")
-	if text == "" {
-		return time.Now(), nil
-	}
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is the number of seconds since 1970, not %q", text)
-	}
-	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // writeManpages writes the page of a command, and those of the commands below it.

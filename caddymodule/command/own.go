@@ -13,8 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// polish makes a command of ours, and those below it, alike: texts fit 80 columns, and errors about the command line say what to
-// type.
+// polish makes a command of ours, and those below it, alike: texts fit 80 columns, and errors about the command line say what to type.
 func polish(cmd *cobra.Command) {
 	cmd.Long = wrap(cmd.Long, 80)
 	cmd.SetFlagErrorFunc(flagError)
@@ -36,35 +35,25 @@ func polish(cmd *cobra.Command) {
 
 // wrap breaks the lines of a text anew, but neither those that begin with a space nor between paragraphs.
 func wrap(text string, columns int) string {
-	var out []string
-	line := ""
+	var out, paragraph []string
 	end := func() {
-		if line != "" {
-			out = append(out, line)
-			line = ""
+		if len(paragraph) > 0 {
+			out = append(out, terminal.Wrap(strings.Join(paragraph, " "), columns+1, 0))
+			paragraph = nil
 		}
 	}
-	for given := range strings.SplitSeq(text, "\n") {
-		if given == "" || strings.HasPrefix(given, " ") {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
 			end()
-			out = append(out, given)
-			continue
-		}
-		for word := range strings.FieldsSeq(given) {
-			if line != "" && terminal.Width(line)+1+terminal.Width(word) > columns {
-				end()
-			}
-			if line != "" {
-				line += " "
-			}
-			line += word
+			out = append(out, line)
+		} else {
+			paragraph = append(paragraph, line)
 		}
 	}
 	end()
 	return strings.Join(out, "\n")
 }
 
-// flagError says what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var wrong *pflag.InvalidValueError

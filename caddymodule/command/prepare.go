@@ -28,10 +28,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// Prepare makes the process lmcaddy, before Caddy's command line runs. Main calls it once, first of all. It gives the program
-// its name and its commands, makes the home folder known to Caddyfiles, and puts the admin endpoint, which has all rights, on
-// a socket in the home. It refuses what Caddy wouldn't: a second server, commands that would replace this program by another
-// build, and arguments that are ignored.
+// Prepare makes the process lmcaddy, before Caddy's command line runs. Main calls it once, first of all. It gives the program its name and
+// its commands, makes the home folder known to Caddyfiles, and puts the admin endpoint, which has all rights, on a socket in the home. It
+// refuses what Caddy wouldn't: a second server, commands that would replace this program by another build, and arguments that are ignored.
 func Prepare() {
 	caddy.CustomBinaryName, caddy.CustomLongDescription = "lmcaddy", description
 	register(append(commands(), everydayCommands(everydays)...))
@@ -159,7 +158,6 @@ func asksForHelp(args []string) bool {
 	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
-// version returns the versions of this program, Caddy and Go.
 func version() string {
 	own := caddy.CustomVersion
 	caddy.CustomVersion = "" // else Version puts it before Caddy's

@@ -111,19 +111,24 @@ func (s *Settings) NodeSettings(log *slog.Logger, replace *caddy.Replacer) (node
 		Models:  map[string]node.ModelSettings{},
 		Presets: full.Presets,
 	}
-	for _, host := range full.MCPPrivateHosts {
+	full.named(&to, resolve)
+	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace),
+		full.cluster(&to, log, replace))
+}
+
+// named puts what has names of its own into the settings: hosts, engines, models.
+func (s *Settings) named(to *node.Settings, resolve func(string) string) {
+	for _, host := range s.MCPPrivateHosts {
 		to.MCP.PrivateHosts = append(to.MCP.PrivateHosts, resolve(host))
 	}
 	for _, described := range node.BuiltIn() {
-		if e := full.Engines[described.Name]; e != nil {
+		if e := s.Engines[described.Name]; e != nil {
 			to.Engines[described.Name] = e.node(described, resolve)
 		}
 	}
-	for key, m := range full.Models {
+	for key, m := range s.Models {
 		to.Models[strings.ToLower(key)] = m.node()
 	}
-	return to, errors.Join(failed, full.budgets(&to), full.hubs(&to, log, replace), full.remotes(&to, log, replace),
-		full.cluster(&to, log, replace))
 }
 
 // budgets puts the budgets of memory into the settings.
@@ -185,7 +190,6 @@ func (s *Settings) hubs(to *node.Settings, log *slog.Logger, replace *caddy.Repl
 	return nil
 }
 
-// remotes puts the remotes into the settings.
 func (s *Settings) remotes(to *node.Settings, log *slog.Logger, replace *caddy.Replacer) (failed error) {
 	for i := range s.Remotes {
 		r := &s.Remotes[i]
@@ -208,7 +212,6 @@ func (s *Settings) remotes(to *node.Settings, log *slog.Logger, replace *caddy.R
 	return failed
 }
 
-// cluster puts the cluster into the settings.
 func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.Replacer) error {
 	if s.Cluster == nil {
 		return nil

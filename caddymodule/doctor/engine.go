@@ -79,7 +79,6 @@ func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup process.Se
 	return found.ok("%s.", said)
 }
 
-// setupOf returns what an engine is found with.
 func (s *Subject) setupOf(name string) process.Setup {
 	path := home.Expand(s.configured(name, "path"))
 	return process.Setup{

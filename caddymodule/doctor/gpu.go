@@ -21,7 +21,6 @@ import (
 // gpuFiles are the files of GPUs on Linux that an engine opens, below /dev.
 var gpuFiles = []string{"nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "dri/renderD*", "kfd", "dxg"}
 
-// checkGPU checks that the GPUs that there are can be used, and are.
 func checkGPU(ctx context.Context, s *Subject) findings {
 	const noGPU = "There is no GPU that an engine could use: models run on the processor."
 	files, found := tryFiles(cmp.Or(s.dev, "/dev"))

@@ -39,21 +39,14 @@ func checkMemory(ctx context.Context, s *Subject) (found findings) {
 		}
 	}
 	models, _ := s.models(ctx) // the check of models says why there are none
-	return append(found, ofSizes(budget+s.gpuMemory(ctx), models)...)
-}
-
-// gpuMemory returns how much memory the engine's GPUs have of their own, in bytes.
-func (s *Subject) gpuMemory(ctx context.Context) (sum int64) {
-	build, err := node.BuiltIn()[0].New(s.setupOf(node.BuiltIn()[0].Name)).Probe(ctx)
-	if err != nil {
-		return 0
-	}
-	for _, d := range build.Devices {
-		if !d.Unified && !d.IsCPU() {
-			sum += d.Memory
+	if build, err := node.BuiltIn()[0].New(s.setupOf(node.BuiltIn()[0].Name)).Probe(ctx); err == nil {
+		for _, d := range build.Devices {
+			if !d.Unified && !d.IsCPU() { // memory of its own
+				budget += d.Memory
+			}
 		}
 	}
-	return sum
+	return append(found, ofSizes(budget, models)...)
 }
 
 // ofSizes names the models that don't fit into a budget, the GPUs' memory included, and the largest that does.

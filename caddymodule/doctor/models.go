@@ -13,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// model is a model on the disk.
 type model struct {
 	key, path string
 	size      int64
@@ -48,7 +47,6 @@ func (s *Subject) models(ctx context.Context) (all []model, _ error) {
 	return all, err
 }
 
-// folders are the folders of models.
 func (s *Subject) folders() []string {
 	all := []string{s.Home.Models()}
 	if s.Config != nil {
@@ -57,7 +55,6 @@ func (s *Subject) folders() []string {
 	return all
 }
 
-// checkModels checks that the folders of models can be read, and the models in them.
 func checkModels(ctx context.Context, s *Subject) (found findings) {
 	for i, folder := range s.folders() {
 		if _, err := os.ReadDir(folder); err != nil && (i > 0 || !errors.Is(err, fs.ErrNotExist)) {

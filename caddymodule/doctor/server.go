@@ -17,7 +17,8 @@ func checkServer(ctx context.Context, s *Subject) (found findings) {
 	if s.Server != nil {
 		var p caddymodule.Process
 		if err := s.Server.Get(ctx, caddymodule.StatusPath, &p); err != nil {
-			return found.problem(`See "lmcaddy log", and restart it.`, "A server runs on the home, and doesn't answer as it should: %v.", err)
+			return found.problem(`See "lmcaddy log", and restart it.`,
+				"A server runs on the home, and doesn't answer as it should: %v.", err)
 		}
 		return found.ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID,
 			cmp.Or(strings.Join(p.Addresses, ", "), "nothing but its socket"))

@@ -13,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 )
 
-// checkSandbox checks that engines run in a sandbox.
 func checkSandbox(_ context.Context, s *Subject) (found findings) {
 	if s.configured(node.BuiltIn()[0].Name, "sandbox") == "off" {
 		return found.warn("Leave that out, unless an engine doesn't work in it.",

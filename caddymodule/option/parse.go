@@ -24,7 +24,6 @@ type parser struct {
 	open []any // the blocks that are being read, from the outermost
 }
 
-// lines reads the lines of a block.
 func (p *parser) lines(name string, block reflect.Value) error {
 	p.open = append(p.open, block.Interface())
 	defer func() { p.open = p.open[:len(p.open)-1] }()
@@ -178,7 +177,6 @@ func (p *parser) wrap(err error) error {
 	return p.WrapErr(err)
 }
 
-// setText sets one value from its text.
 func (f *Field) setText(to reflect.Value, text string) error {
 	if err := f.checkWord(text); err != nil {
 		return err

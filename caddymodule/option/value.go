@@ -16,7 +16,6 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// read returns the value of a type that a text stands for.
 func (f *Field) read(t reflect.Type, text string) (any, error) {
 	switch t {
 	case reflect.TypeFor[caddy.Duration]():

@@ -141,7 +141,6 @@ func (p *answerPrinter) say(text string) error {
 	return err
 }
 
-// end ends the last line.
 func (p *answerPrinter) end() error {
 	p.endThinking()
 	return p.endMessage()

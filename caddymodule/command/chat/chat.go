@@ -34,7 +34,6 @@ type chat struct {
 // lastConversation is the value of --continue without an id.
 const lastConversation = "last"
 
-// reasonings are the values of --reasoning.
 var reasonings = []string{"off", "low", "medium", "high", "on"}
 
 // chatFlags are the flags whose values need a look.
@@ -195,7 +194,6 @@ func (ch *chat) askOnce(ctx context.Context, c *client.Client, question string, 
 	return kit.WriteJSON(ch.cmd.OutOrStdout(), answer)
 }
 
-// input is what the user says, with the images.
 func (ch *chat) input(question string) any {
 	if len(ch.images) == 0 {
 		return question
@@ -225,7 +223,6 @@ func (ch *chat) prepare(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// ask prints an answer as it comes.
 func (ch *chat) ask(ctx context.Context, c *client.Client, p *answerPrinter) (client.ChatResult, error) {
 	result, err := c.Chat(ctx, ch.request, p.show)
 	if ended := p.end(); err == nil {

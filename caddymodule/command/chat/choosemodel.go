@@ -70,8 +70,7 @@ func lastUsed(ctx context.Context, c *client.Client, models []resource.Model) st
 	return ""
 }
 
-// fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be
-// asked.
+// fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be asked.
 func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string) (string, error) {
 	_, number, _ := strings.Cut(model, ":")
 	if _, err := strconv.Atoi(number); err == nil { // the id of an instance, such as key:2

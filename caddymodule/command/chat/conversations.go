@@ -165,7 +165,6 @@ included; Markdown is for people.`
 	}
 }
 
-// getConversation returns a conversation with its responses.
 func getConversation(cmd *cobra.Command, to *kit.Connection, owner *string, id string) (found resource.Conversation, err error) {
 	if err := checkConversationID(id); err != nil {
 		return found, err

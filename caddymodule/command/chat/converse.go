@@ -18,7 +18,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// conversation is a conversation at a terminal.
 type conversation struct {
 	*chat
 
@@ -30,7 +29,6 @@ type conversation struct {
 	warned     bool           // Ctrl-C was pressed at an empty prompt just now
 }
 
-// errLeave ends a conversation.
 var errLeave = errors.New("the conversation ends")
 
 // converse sends what is typed, until the user leaves. The server stores the conversation.

@@ -111,7 +111,6 @@ func allowsPlugins(ctx context.Context, dir home.Dir) *bool {
 	return &settings.Allow.Plugins
 }
 
-// write shows the list to people.
 func (l *mcpServers) write(out io.Writer) error {
 	text := terminal.NewPage(out)
 	if len(l.Servers) == 0 {
@@ -136,8 +135,7 @@ func (l *mcpServers) write(out io.Writer) error {
 		text.WriteString("\nThe running server allows chats to use them.\n")
 	default:
 		text.WriteString(kit.InWords("\nThe running server doesn't allow chats to use them: " +
-			"put \"allow plugin_mcp\" into the option lm of its Caddyfile, " +
-			"or start it with \"lmcaddy serve --allow plugin_mcp\".\n"))
+			"put \"allow plugin_mcp\" into the option lm of its Caddyfile, or start it with \"lmcaddy serve --allow plugin_mcp\".\n"))
 	}
 	return text.Flush()
 }

@@ -98,7 +98,6 @@ func testMCP(ctx context.Context, label string, log *testLog) (mcpTested, error)
 	return tested, nil
 }
 
-// explainMCP returns an error for the operator.
 func explainMCP(dir home.Dir, label string, err error, log *testLog) error {
 	if unknown, ok := errors.AsType[*servers.UnknownError](err); ok {
 		switch near := kit.Nearest(label, unknown.Known); {
@@ -128,7 +127,6 @@ func explainMCP(dir home.Dir, label string, err error, log *testLog) error {
 // widestDescription bounds the description of a tool, in characters.
 const widestDescription = 120
 
-// write shows the tools to people.
 func (m *mcpTested) write(out io.Writer) error {
 	text := terminal.NewPage(out)
 	terminal.Printf(text, "%s has %s, found in %.2f s.\n", m.Label, kit.Count(len(m.Tools), "tool"), m.Seconds)
@@ -162,7 +160,6 @@ func newTestLog() *testLog {
 	return l
 }
 
-// said returns the lines.
 func (l *testLog) said() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,16 +172,13 @@ type poolHandler struct {
 	isServers bool
 }
 
-// Enabled returns true.
 func (poolHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // WithAttrs returns the handler of what is about the server.
 func (h poolHandler) WithAttrs([]slog.Attr) slog.Handler { return poolHandler{h.testLog, true} }
 
-// WithGroup returns the handler itself.
 func (h poolHandler) WithGroup(string) slog.Handler { return h }
 
-// Handle keeps a record.
 func (h poolHandler) Handle(ctx context.Context, r slog.Record) error {
 	l := h.testLog
 	l.mu.Lock()

@@ -37,7 +37,6 @@ at the beginning and at the end enclose several lines. A pasted text waits for
 Enter. The up arrow and Ctrl-R find earlier questions.
 `
 
-// completeSlash returns the commands that begin so.
 func completeSlash(begun string) []string {
 	var names []string
 	for _, s := range slashes {
@@ -90,7 +89,6 @@ func (s *conversation) help() {
 	fmt.Fprint(s.cmd.ErrOrStderr(), helpOnLines)
 }
 
-// unknownSlash says what to type instead.
 func unknownSlash(name string) string {
 	said := name + " isn't known"
 	if word, ok := otherWords[strings.ToLower(name)]; ok {
@@ -133,7 +131,6 @@ func (s *conversation) switchModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// settings are what /set can set.
 var settings = []string{"temperature", "system", "reasoning", "stats"}
 
 // checkTemperature returns an error unless a temperature, which was typed so, is one that models take.
@@ -233,7 +230,6 @@ func (s *conversation) addImage(argument string) error {
 	return nil
 }
 
-// save writes the conversation to a file.
 func (s *conversation) save(ctx context.Context, argument string) error {
 	path := pathIn(argument)
 	switch {

@@ -17,13 +17,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// transcriptOptions says how a conversation is written.
 type transcriptOptions struct {
 	thinking bool // with what the model thought
 	plain    bool // for a terminal: as it was typed and answered
 }
 
-// writeTranscript writes a conversation as Markdown.
 func writeTranscript(out io.Writer, c *resource.Conversation, o transcriptOptions) error {
 	var text strings.Builder
 	title := c.Title
@@ -41,7 +39,6 @@ func writeTranscript(out io.Writer, c *resource.Conversation, o transcriptOption
 	return err
 }
 
-// writeTurn writes a question and its answer.
 func writeTurn(out io.Writer, r *resource.Response, o transcriptOptions) error {
 	w := turnWriter{options: o}
 	if r.System != nil && *r.System != "" {
@@ -131,7 +128,6 @@ const (
 	formatJSON     = "json"
 )
 
-// formatOf returns the format that a file's name stands for.
 func formatOf(path string) string {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		return formatJSON
@@ -139,7 +135,6 @@ func formatOf(path string) string {
 	return formatMarkdown
 }
 
-// export writes a conversation in a format.
 func export(out io.Writer, c *resource.Conversation, format string) error {
 	if format == formatJSON {
 		return kit.WriteJSON(out, c)
@@ -147,8 +142,7 @@ func export(out io.Writer, c *resource.Conversation, format string) error {
 	return writeTranscript(out, c, transcriptOptions{thinking: true})
 }
 
-// exportTo writes a conversation to a new file that only the user can read, or replaces one. A device or a pipe is written as it
-// is.
+// exportTo writes a conversation to a new file that only the user can read, or replaces one. A device or a pipe is written as it is.
 func exportTo(path string, c *resource.Conversation, format string, replaces bool) error {
 	path = home.Expand(path)
 	info, err := os.Stat(path)

@@ -111,7 +111,6 @@ func withWarm(cmd *cobra.Command, to *kit.Connection, do func(context.Context, s
 		})
 }
 
-// warmAtHome has the states in the home.
 type warmAtHome struct{ store *warm.Store }
 
 func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {

@@ -18,9 +18,8 @@ import (
 // advicePatience bounds how long a server is asked for the names that there are, to find the one that was meant.
 const advicePatience = 5 * time.Second
 
-// advise changes the message of a refusal to the words of the command line: a name that the server doesn't know is compared with
-// those that it has, and endpoints and fields become commands and flags.
-// The message may be about one of the names, besides those on the command line.
+// advise changes the message of a refusal to the words of the command line: a name that the server doesn't know is compared with those that
+// it has, and endpoints and fields become commands and flags. The message may be about one of the names, besides those on the command line.
 func advise(cmd *cobra.Command, to *client.Client, refused *client.Error, names []string) {
 	if refused.IsUnknownEndpoint() {
 		refused.Message = `the server doesn't know what "` + cmd.CommandPath() + `" asks for: it is older than this command, ` +

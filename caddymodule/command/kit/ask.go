@@ -32,7 +32,7 @@ func AskLine(ctx context.Context, cmd *cobra.Command, question string) (string, 
 	}
 }
 
-// AskWhich shows numbered lines, asks for one of them, and returns the name that belongs to it. If the user chooses none, the error says so.
+// AskWhich shows numbered lines, asks for one of them, and returns the name that belongs to it. An error says that none was chosen.
 func AskWhich(ctx context.Context, cmd *cobra.Command, question string, lines, names []string, none string) (string, error) {
 	for i, line := range lines {
 		terminal.Printf(cmd.ErrOrStderr(), "%3d  %s\n", i+1, line)
@@ -94,5 +94,4 @@ func Confirm(ctx context.Context, cmd *cobra.Command, what string) error {
 	return err
 }
 
-// errNoTerminal refuses to delete anything without a question.
 var errNoTerminal = errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")

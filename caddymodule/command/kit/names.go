@@ -10,8 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
-// modelNames returns the names by which models can be called: keys, with and without the publisher, and aliases that are no
-// patterns.
+// modelNames returns the names by which models can be called: keys, with and without the publisher, and aliases that are no patterns.
 func modelNames(ctx context.Context, c *client.Client) []string {
 	models, _ := c.Models(ctx) // without names, there is no suggestion
 	var names []string

@@ -40,7 +40,6 @@ func wordsBelowLM(text, program string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// group is a group of commands in the help.
 type group struct {
 	Title    string
 	Commands []string

@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// isURL reports whether a model is named by its address at a hub.
 func isURL(model string) bool { return strings.Contains(model, "://") }
 
 // isDenied reports whether the hub refused a model, as some hubs refuse those that don't exist.

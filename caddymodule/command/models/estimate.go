@@ -9,7 +9,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
-// writeEstimate shows what a load would take to people.
 func writeEstimate(f *facts, e *resource.LoadEstimate) {
 	f.add("Context", "%d tokens for each request", e.Config.ContextLength)
 	f.add("Parallel", "%s at a time", kit.Count(e.Slots, "request"))
@@ -53,7 +52,6 @@ func memoryParts(m *resource.MemoryEstimate) string {
 	return strings.Join(parts, ", ")
 }
 
-// outlookInWords says what would happen.
 func outlookInWords(e *resource.LoadEstimate) string {
 	if !e.Fits {
 		return "it can't be loaded"

@@ -197,7 +197,6 @@ func reasonOf(j client.Job) string {
 	return "the server doesn't say why; its log may"
 }
 
-// progressOf describes the progress of a job.
 func progressOf(j client.Job, now time.Time) string {
 	text := fmt.Sprintf("%s of %s", kit.Size(j.Bytes), kit.Size(j.TotalBytes))
 	if j.TotalBytes > 0 {

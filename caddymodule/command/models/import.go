@@ -79,7 +79,6 @@ type imported struct {
 	Done  bool    `json:"imported"` // false with --dry-run
 }
 
-// write shows what was done, or would be, to people.
 func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	notes := cmd.ErrOrStderr()
 	if i.Done {
@@ -122,7 +121,6 @@ func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, e
 	return done, err
 }
 
-// bring imports a file.
 func bring(ctx context.Context, what catalog.Import) (imported, error) {
 	models := catalogOf(what.Models)
 	path, err := models.Import(ctx, what)

@@ -108,7 +108,6 @@ func (f *importFrom) run(cmd *cobra.Command, args []string, dry, asJSON bool) er
 	return fmt.Errorf("no model of %s can be taken over, so nothing was written: the notes say why", f.program)
 }
 
-// write shows what was done, or would be.
 func (i *importedFrom) write(cmd *cobra.Command, port int, dry, asJSON bool) error {
 	if asJSON {
 		return kit.WriteJSON(cmd.OutOrStdout(), i)

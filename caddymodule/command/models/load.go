@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -123,42 +126,21 @@ func TTLSeconds(text string) (int, error) {
 }
 
 // loadRequest returns the request, with the fields whose flags were given.
-func loadRequest(cmd *cobra.Command, model string) (map[string]any, error) {
-	request := map[string]any{"model": model, "echo_load_config": true}
-	flags := cmd.Flags()
-	for flag, field := range map[string]string{
-		"context-length": "context_length", "eval-batch-size": "eval_batch_size", "num-experts": "num_experts", "parallel": "parallel",
-	} {
-		if !flags.Changed(flag) {
-			continue
+func loadRequest(cmd *cobra.Command, model string) (request map[string]any, err error) {
+	request = map[string]any{"model": model, "echo_load_config": true}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		field, text := strings.ReplaceAll(f.Name, "-", "_"), f.Value.String()
+		switch {
+		case slices.Contains([]string{"host", "token", "json"}, f.Name):
+		case f.Name == "ttl":
+			request[field], err = TTLSeconds(text)
+		case f.Value.Type() == "bool":
+			request[field] = text == "true"
+		case f.Value.Type() == "int":
+			request[field], _ = strconv.Atoi(text) // it was one
+		default:
+			request[field] = text
 		}
-		n, err := flags.GetInt(flag)
-		if err != nil {
-			return nil, err
-		}
-		request[field] = n
-	}
-	for flag, field := range map[string]string{
-		"flash-attention": "flash_attention", "offload-kv-cache-to-gpu": "offload_kv_cache_to_gpu", "estimate-only": "estimate_only",
-	} {
-		if !flags.Changed(flag) {
-			continue
-		}
-		on, err := flags.GetBool(flag)
-		if err != nil {
-			return nil, err
-		}
-		request[field] = on
-	}
-	if flags.Changed("identifier") {
-		request["identifier"] = flags.Lookup("identifier").Value.String()
-	}
-	if flags.Changed("ttl") {
-		seconds, err := TTLSeconds(flags.Lookup("ttl").Value.String())
-		if err != nil {
-			return nil, err
-		}
-		request["ttl"] = seconds
-	}
-	return request, nil
+	})
+	return request, err
 }

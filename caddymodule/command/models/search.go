@@ -43,7 +43,8 @@ has for models. With --host, the token needs the scope models.manage.`
 				return fmt.Errorf("no model that can be run here is found for %q: try fewer words, or another spelling", words)
 			}
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), kit.InWords("\"lmcaddy get MODEL\" downloads one of them."))
-			return terminal.WriteTable(out, "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE", found.Models, func(m *resource.FoundModel) []string {
+			const head = "MODEL\tQUANT\tSIZE\tFITS\tDOWNLOADS\tNOTE"
+			return terminal.WriteTable(out, head, found.Models, func(m *resource.FoundModel) []string {
 				fits, downloads := "-", "-"
 				if m.Fits != nil {
 					fits = map[bool]string{true: "yes", false: "no"}[*m.Fits]

@@ -66,14 +66,12 @@ type facts struct {
 // factIndent is the column at which the values begin.
 const factIndent = 17
 
-// add adds a line, unless the value is empty.
 func (f *facts) add(name, format string, values ...any) {
 	if text := terminal.Line(fmt.Sprintf(format, values...)); text != "" {
 		fmt.Fprintf(f, "  %-*s %s\n", factIndent-3, name, terminal.Wrap(text, f.columns, factIndent))
 	}
 }
 
-// writeDetails shows a model to people.
 func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	f := facts{columns: terminal.Columns(out)}
 	terminal.Println(&f, m.Key)

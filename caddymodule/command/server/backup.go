@@ -166,7 +166,6 @@ func (s *saved) write(ctx context.Context, cmd *cobra.Command, dir home.Dir, opt
 	return atomicfile.WriteFile(s.File, 0o600, write)
 }
 
-// counter counts what is written.
 type counter struct {
 	to io.Writer
 	n  int64

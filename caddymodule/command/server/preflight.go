@@ -20,10 +20,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// Preflight refuses to start a second server on the same home or on the same port. Caddy itself would replace the
-// admin socket of a running server, and share its port, so that every other request went to the wrong server. So the lock on
-// the home is taken first, and held: of two servers that start at once, only one goes on. A nil configuration is one that
-// isn't known beforehand; then only the home is checked.
+// Preflight refuses to start a second server on the same home or on the same port. Caddy itself would replace the admin socket of a running
+// server, and share its port, so that every other request went to the wrong server. So the lock on the home is taken first, and held: of
+// two servers that start at once, only one goes on. A nil configuration is one that isn't known beforehand; then only the home is checked.
 func Preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {

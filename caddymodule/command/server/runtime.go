@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
-// completeRuntimes completes the name of an installed runtime.
 func completeRuntimes(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if store, err := openRuntimes(cmd); err == nil && len(args) == 0 {
@@ -171,7 +170,6 @@ func gettableEngine(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// variantsOf returns the usual variants of an engine.
 func variantsOf(engine string) []string {
 	if engine == runtimes.MLXLM {
 		return []string{"cpu", "cuda", "metal"}

@@ -150,7 +150,6 @@ func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddy
 	}
 }
 
-// serveConfig returns a configuration with sites that serve the API.
 func serveConfig(app *config.Settings, all sites) *caddy.Config {
 	site := caddyhttp.App{GracePeriod: caddy.Duration(caddymodule.DefaultGrace), Servers: all}
 	noPersist := false

@@ -74,8 +74,7 @@ func (of *serviceFlags) defaults() (service.Host, service.Service, error) {
 	return host, host.Defaults(scope, program, string(dir)), err
 }
 
-// manager returns the manager of the chosen service. Without a choice, it is the user's service if that is installed, or else
-// the system's.
+// manager returns the manager of the chosen service. Without a choice, it is the user's service if that is installed, or else the system's.
 func (of *serviceFlags) manager(ctx context.Context) (service.Manager, error) {
 	host, s, err := of.defaults()
 	if err != nil {
@@ -195,7 +194,8 @@ func installService(ctx context.Context, cmd *cobra.Command, host service.Host, 
 		if host.OS == "linux" && s.Scope == service.System {
 			as = "sudo -u lmcaddy LMCADDY_HOME=" + s.Home + " "
 		}
-		terminal.Printf(cmd.ErrOrStderr(), "Its home has no engine yet, unless one is on PATH. To get one: %slmcaddy runtime get llama.cpp\n", as)
+		terminal.Printf(cmd.ErrOrStderr(),
+			"Its home has no engine yet, unless one is on PATH. To get one: %slmcaddy runtime get llama.cpp\n", as)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "The service is installed and running.")
 	return err

@@ -12,7 +12,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 )
 
-// tokenFlags are the flags that describe a token.
 type tokenFlags struct {
 	name, expires  string
 	scopes, models []string
@@ -45,7 +44,6 @@ func newTokenFlags(cmd *cobra.Command, scoped, models, expires string) *tokenFla
 	return f
 }
 
-// edit returns the changes that the given flags ask for.
 func (f *tokenFlags) edit(cmd *cobra.Command, now time.Time) (client.TokenEdit, error) {
 	var e client.TokenEdit
 	given := cmd.Flags().Changed
