@@ -31,7 +31,7 @@ type App struct {
 	config.Settings
 
 	log        *slog.Logger
-	requestLog *slog.Logger // see recordedRequests
+	requestLog *slog.Logger // of single requests: see recorded
 	settings   node.Settings
 	gen        uint64
 	warnOpen   func()               // warns about unprotected sites
@@ -58,7 +58,7 @@ var generation atomic.Uint64
 
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log, a.requestLog = recorded(ctx, "lm"), recordedRequests(ctx, "lm")
+	a.log, a.requestLog = recorded(ctx, "lm", false), recorded(ctx, "lm", true)
 	a.warnOpen = func() {
 		warnOpen(ctx, a.log)
 		warnOnDemand(ctx, a.log)

@@ -52,7 +52,7 @@ func (h *Auth) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.api = api.New(endpoint.Config{Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_auth"), CORSOf: corsOf, Ended: tellCaddy})
+	h.api = api.New(endpoint.Config{Node: app.Node, Log: recorded(ctx, "http.handlers.lm_auth", true), CORSOf: corsOf, Ended: tellCaddy})
 	return nil
 }
 

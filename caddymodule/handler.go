@@ -74,7 +74,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.app, h.api = app, api.New(endpoint.Config{
-		Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: app.describing, Version: versionOf(),
+		Node: app.Node, Log: recorded(ctx, "http.handlers.lm_api", true), Logs: recent, Describe: app.describing, Version: versionOf(),
 		Exiting: exiting, Replaced: app.replaced, Underway: app.requests.counted, Ended: tellCaddy, Hosts: config.Names(app.Hosts),
 		ServesHost: servesHost, RootCertificate: rootCertificate(ctx), MaxBody: int64(h.MaxBody), CORS: h.CORS, Families: h.Dialects,
 		Root: h.root(),

@@ -27,7 +27,6 @@ var nodes = caddy.NewUsagePool()
 // opening is held while a node is opened or closed, so that a home never has two.
 var opening sync.Mutex
 
-// pooled is a node in the pool, with the home's socket.
 type pooled struct {
 	*node.Node
 	socket *socket

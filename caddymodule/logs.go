@@ -15,15 +15,10 @@ import (
 // recent has what was logged last. It is the process's, not a configuration's: a reload begins no new one.
 var recent = logs.New()
 
-// recorded returns a module's logger whose records are kept as well, those at debug level whether or not the configuration logs them.
-func recorded(ctx caddy.Context, name string) *slog.Logger {
-	return slog.New(recent.Handler(name, ctx.Slogger().Handler(), false))
-}
-
-// recordedRequests is like recorded, for the logger of single requests: what it says at debug level costs time, and is made only while
-// somebody follows it.
-func recordedRequests(ctx caddy.Context, name string) *slog.Logger {
-	return slog.New(recent.Handler(name, ctx.Slogger().Handler(), true))
+// recorded returns a module's logger whose records are kept as well, those at debug level whether or not the configuration logs them. If it
+// is sparing, as for single requests, these are made only while somebody follows them, since they cost time.
+func recorded(ctx caddy.Context, name string, sparing bool) *slog.Logger {
+	return slog.New(recent.Handler(name, ctx.Slogger().Handler(), sparing))
 }
 
 // Recorded returns a core that keeps what Caddy logs above debug level, and passes all of it on to another core. Values that

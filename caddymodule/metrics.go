@@ -68,7 +68,6 @@ var (
 	warmBytesSeries   = series("warm_bytes", "Bytes that the states in lm_warm_states take.", "model")
 )
 
-// allSeries are all that series has made.
 var allSeries []*prometheus.Desc
 
 func series(name, help string, labels ...string) *prometheus.Desc {

@@ -43,7 +43,19 @@ func (p *Permission) Provision(ctx caddy.Context) error {
 		return err
 	}
 	p.hosts = app.Hosts
-	p.sites = func() []string { return siteNames(ctx) }
+	p.sites = func() (names []string) { // which may include wildcards
+		for _, server := range serversOf(ctx) {
+			for _, policy := range server.TLSConnPolicies {
+				names = append(names, machine.Normal(policy.DefaultSNI))
+			}
+			for _, route := range server.Routes {
+				for _, hosts := range hostMatchers(route) {
+					names = append(names, hosts...)
+				}
+			}
+		}
+		return names
+	}
 	return nil
 }
 
@@ -76,21 +88,6 @@ func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
 	}
 	at, _ := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
 	return at.Addr().Unmap()
-}
-
-// siteNames returns the names of the configuration's sites, which may include wildcards.
-func siteNames(ctx caddy.Context) (names []string) {
-	for _, server := range serversOf(ctx) {
-		for _, policy := range server.TLSConnPolicies {
-			names = append(names, machine.Normal(policy.DefaultSNI))
-		}
-		for _, route := range server.Routes {
-			for _, hosts := range hostMatchers(route) {
-				names = append(names, hosts...)
-			}
-		}
-	}
-	return names
 }
 
 // UnmarshalCaddyfile reads the block of on_demand_tls.

@@ -43,7 +43,6 @@ func program() Program {
 // module is the path of the module that this package belongs to.
 const module = "github.com/lmcaddy/lmcaddy"
 
-// versionOf returns the version of the server.
 func versionOf() string { return cmp.Or(program().Version, moduleVersion()) }
 
 // moduleVersion returns the version of our module in another program's build.

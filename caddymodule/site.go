@@ -34,7 +34,6 @@ func servesHost(r *http.Request) bool {
 	return false
 }
 
-// hostMatchers returns the matchers of a route that name hosts.
 func hostMatchers(route caddyhttp.Route) (hosts []caddyhttp.MatchHost) {
 	for _, set := range route.MatcherSets {
 		for _, m := range set {

@@ -57,7 +57,6 @@ func sendValue(ch chan<- prometheus.Metric, s *prometheus.Desc, value float64, l
 	ch <- prometheus.MustNewConstMetric(s, prometheus.GaugeValue, value, labels...)
 }
 
-// collectTraffic sends what became of requests.
 func collectTraffic(ch chan<- prometheus.Metric, t record.Traffic) {
 	for key, n := range t.Requests {
 		sendCount(ch, requestsSeries, n, valid(key.Model), key.Dialect, key.Outcome)
@@ -112,7 +111,6 @@ func (f *serverFigures) collect(ch chan<- prometheus.Metric) {
 	sendCount(ch, storeErrorsSeries, f.latency.FailedWrites, "write")
 }
 
-// collectEngines sends which engines run.
 func collectEngines(ch chan<- prometheus.Metric, all []supervisor.Info) {
 	type label struct{ model, engine, version string }
 	seen := map[label]bool{}

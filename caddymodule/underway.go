@@ -80,7 +80,6 @@ func (u *underway) ended() <-chan struct{} {
 	return u.nothing
 }
 
-// isNothing reports whether nothing is in progress.
 func (u *underway) isNothing() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -74,7 +74,6 @@ func (e *Engine) check(described node.Engine) error {
 	}
 }
 
-// check checks the options of each engine.
 func (all Engines) check() error {
 	for name, e := range all {
 		described, err := findEngine(name)

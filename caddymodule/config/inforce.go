@@ -37,8 +37,7 @@ func (s *Settings) InForce(hubs []hub.Config) resource.Configuration {
 			shown.Path, shown.Command = option.Words(shown.Command), nil
 		}
 		settings := slices.DeleteFunc(option.InForce(&shown), func(o resource.Setting) bool {
-			return o.Name == "sandbox" &&
-				described.NoSandbox != ""
+			return o.Name == "sandbox" && described.NoSandbox != ""
 		})
 		c.Engines = append(c.Engines, resource.Block{Name: described.Name, Settings: settings})
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
@@ -131,7 +130,6 @@ func (s *Settings) named(to *node.Settings, resolve func(string) string) {
 	}
 }
 
-// budgets puts the budgets of memory into the settings.
 func (s *Settings) budgets(to *node.Settings) (failed error) {
 	budget := func(word string, b Budget) node.Budget {
 		read, err := b.Node()
@@ -224,20 +222,10 @@ func (s *Settings) cluster(to *node.Settings, log *slog.Logger, replace *caddy.R
 	if s.Cluster.TLSCA != "" {
 		to.Cluster.CA = home.Absolute(replace.ReplaceAll(s.Cluster.TLSCA, ""))
 	}
-	if isInClear(to.Cluster.URL) {
+	if nodes := (remote.Config{URL: to.Cluster.URL, Key: "a node's"}); nodes.SendsKeyInClear() {
 		log.Warn("the nodes of the cluster reach this one without TLS, so others on the network can read prompts and the nodes' "+
 			"keys: use https, or a tunnel such as WireGuard",
 			"node", to.Cluster.Name())
 	}
 	return nil
-}
-
-// isInClear reports whether others on the network can read what is sent to an address.
-func isInClear(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }

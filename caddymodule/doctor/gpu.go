@@ -104,7 +104,6 @@ func ofVariant(hardware runtimes.Hardware, engine runtimes.Runtime, build proces
 	return found
 }
 
-// tryFiles opens the files of GPUs, and returns those that there are.
 func tryFiles(dev string) (files []string, found findings) {
 	for _, pattern := range gpuFiles {
 		matches, _ := filepath.Glob(filepath.Join(dev, filepath.FromSlash(pattern))) // the patterns are valid

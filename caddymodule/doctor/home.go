@@ -62,7 +62,6 @@ const (
 	littleSpace = 10e9
 )
 
-// checkDisk checks the file system that the home is on.
 func checkDisk(_ context.Context, s *Subject) (found findings) {
 	at := string(s.Home) // or the nearest folder above it that exists
 	for _, err := os.Stat(at); err != nil && at != filepath.Dir(at); _, err = os.Stat(at) {

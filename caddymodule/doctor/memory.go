@@ -12,7 +12,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// size describes a number of bytes.
 func size(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
 
 // checkMemory checks how much memory models may take, and which of them can't be loaded for lack of it.

@@ -21,7 +21,6 @@ func (s *Subject) others(ctx context.Context, found *findings, what string) (o r
 	return o, true
 }
 
-// checkRemotes checks whether the remotes can be reached.
 func checkRemotes(ctx context.Context, s *Subject) (found findings) {
 	if s.Config == nil || len(s.Config.Remotes) == 0 {
 		return nil

@@ -45,7 +45,6 @@ func checkStore(ctx context.Context, s *Subject) (found findings) {
 // soon is when a token that will expire is mentioned.
 const soon = 14 * 24 * time.Hour
 
-// checkTokens looks for tokens that expire.
 func checkTokens(ctx context.Context, s *Subject) (found findings) {
 	if s.Tokens == nil {
 		return nil

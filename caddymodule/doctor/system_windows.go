@@ -10,5 +10,4 @@ func ownedByUs(fs.FileInfo) bool { return true }
 // groupOf isn't known on this system.
 func groupOf(string) string { return "" }
 
-// limits are none on this system.
 func limits() (files, memory uint64) { return 0, 0 }

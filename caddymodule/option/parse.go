@@ -45,7 +45,6 @@ func (p *parser) lines(name string, block reflect.Value) error {
 	return nil
 }
 
-// check checks the blocks that are being read.
 func (p *parser) check() error {
 	for _, block := range slices.Backward(p.open) {
 		if c, ok := block.(Checker); ok {
@@ -121,7 +120,6 @@ func (p *parser) value(f Field, to reflect.Value) error {
 	return nil
 }
 
-// block reads a block within a block.
 func (p *parser) block(f Field, to reflect.Value) error {
 	name := f.Word
 	switch to.Kind() {

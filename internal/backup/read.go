@@ -28,7 +28,6 @@ const (
 	maxTrailer   = 10 << 20 // bytes after the checksums, which tar fills up to a block
 )
 
-// errCut means that an archive's end is missing.
 var errCut = errors.New("it is cut off: its end is missing")
 
 // DamagedError means that a file is no archive that can be restored.
@@ -136,8 +135,11 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 		if strings.HasPrefix(name, "models/") {
 			to = models
 		}
-		if err := checkRoom(to.Name(), entry.Size); err != nil {
-			return nil, err
+		// Others on the machine shouldn't run out of room. A disk that doesn't tell how much is free may have enough.
+		if usage, err := disk.Usage(to.Name()); err == nil && usage.Free <= uint64(max(0, entry.Size)) {
+			return nil, fmt.Errorf("the disk has too little room: a file of the backup has %s, and %s are free: free some, "+
+				"or choose a home on another disk with LMCADDY_HOME. Nothing was changed",
+				humanize.Bytes(uint64(max(0, entry.Size))), humanize.Bytes(usage.Free))
 		}
 		sum, err := a.file(to, name)
 		// Its name is that of another, where case doesn't matter, or that of a folder.
@@ -152,19 +154,6 @@ func (a *archive) extract(rest, models *os.Root) ([]string, error) {
 	}
 }
 
-// checkRoom returns an error if a file doesn't fit the disk, before others on the machine run out of room. Nothing is said of a disk
-// that doesn't tell how much is free.
-func checkRoom(folder string, size int64) error {
-	usage, err := disk.Usage(folder)
-	if err != nil || usage.Free > uint64(max(0, size)) {
-		return nil //nolint:nilerr // writing will tell
-	}
-	return fmt.Errorf("the disk has too little room: a file of the backup has %s, and %s are free: free some, "+
-		"or choose a home on another disk with LMCADDY_HOME. Nothing was changed",
-		humanize.Bytes(uint64(max(0, size))), humanize.Bytes(usage.Free))
-}
-
-// file writes an entry to a file.
 func (a *archive) file(root *os.Root, name string) (Sum, error) {
 	local := filepath.FromSlash(name)
 	if err := root.MkdirAll(filepath.Dir(local), 0o700); err != nil {
@@ -195,10 +184,11 @@ func (a *archive) file(root *os.Root, name string) (Sum, error) {
 	return Sum{name, n, hex.EncodeToString(hash.Sum(nil))}, syncFolder(root, path.Dir(name))
 }
 
-// source remembers the error of reading, which tells a damaged archive from a full disk.
+// source ends with the context, and remembers the error of reading, which tells a damaged archive from a full disk.
 type source struct {
 	ctx  context.Context
 	from io.Reader
+	got  func(bytes int) // called after each read; may be nil
 	err  error
 }
 
@@ -207,6 +197,9 @@ func (s *source) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.from.Read(p)
+	if s.got != nil {
+		s.got(n)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}

@@ -67,6 +67,13 @@ type writer struct {
 	progress func(int64)
 }
 
+// advance notes how many bytes were read.
+func (w *writer) advance(bytes int) {
+	if w.read += int64(bytes); w.progress != nil {
+		w.progress(w.read)
+	}
+}
+
 // json writes an entry of the archive's own.
 func (w *writer) json(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", "\t")
@@ -183,7 +190,8 @@ func (w *writer) file(file, name string) error {
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(w.tar, sum), &reader{w, io.LimitReader(in, info.Size())})
+	from := &source{ctx: w.ctx, from: io.LimitReader(in, info.Size()), got: w.advance}
+	n, err := io.Copy(io.MultiWriter(w.tar, sum), from)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -192,22 +200,4 @@ func (w *writer) file(file, name string) error {
 	}
 	w.said.Files = append(w.said.Files, Sum{name, n, hex.EncodeToString(sum.Sum(nil))})
 	return nil
-}
-
-// reader counts what is read, and ends with the context.
-type reader struct {
-	w    *writer
-	from io.Reader
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := r.from.Read(p)
-	r.w.read += int64(n)
-	if r.w.progress != nil {
-		r.w.progress(r.w.read)
-	}
-	return n, err
 }

@@ -38,7 +38,6 @@ func (g Group) Terminate() error { return syscall.Kill(-int(g), syscall.SIGTERM)
 // Kill kills what is left of the group.
 func (g Group) Kill() { _ = syscall.Kill(-int(g), syscall.SIGKILL) }
 
-// members returns the ids of the processes in the group.
 func (g Group) members(ctx context.Context, _ int) []int32 {
 	all, err := gopsutil.PidsWithContext(ctx)
 	if err != nil {

@@ -88,7 +88,6 @@ func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path stri
 	return err
 }
 
-// get requests a path whose answer is a T.
 func get[T any](ctx context.Context, c *Client, path string) (answer T, err error) {
 	err = c.Get(ctx, path, &answer)
 	return answer, err

@@ -122,19 +122,7 @@ func (e *Entry) take() (doing string, errno syscall.Errno) {
 	if _, _, errno := syscall.RawSyscall(landlockRestrict, uintptr(e.Ruleset), 0, 0); errno != 0 {
 		return "entering the Landlock sandbox", errno
 	}
-	e.setSignals()
-	env := syscall.Environ()
-	for i, v := range env {
-		if strings.HasPrefix(v, variable+"=") {
-			env = append(env[:i], env[i+1:]...)
-			break
-		}
-	}
-	return "", number(syscall.Exec(e.Path, os.Args, env))
-}
-
-// setSignals undoes what Go's runtime has done to signals: it handles those that were ignored, and unblocks some that were blocked.
-func (e *Entry) setSignals() {
+	// Go's runtime handles signals that were ignored, and unblocks some of those that were blocked. This is undone.
 	for sig := range uintptr(64) {
 		if e.Ignored&(1<<sig) != 0 {
 			action := [5]uintptr{ignoreSignal} // struct sigaction begins with the handler, and is no longer than that
@@ -144,6 +132,14 @@ func (e *Entry) setSignals() {
 	}
 	//nolint:gosec // a system call takes no other pointer
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&e.Blocked)), 0, signalSetSize, 0, 0)
+	env := syscall.Environ()
+	for i, v := range env {
+		if strings.HasPrefix(v, variable+"=") {
+			env = append(env[:i], env[i+1:]...)
+			break
+		}
+	}
+	return "", number(syscall.Exec(e.Path, os.Args, env))
 }
 
 func number(err error) syscall.Errno {

@@ -183,15 +183,6 @@ func (c *conn) cause(ctx context.Context, err error) error {
 	return err
 }
 
-// isWritten reports whether the whole request was written. A write that still waits for the server is ended.
-func (c *conn) isWritten() bool {
-	if c.written == nil {
-		return true
-	}
-	_ = c.SetWriteDeadline(time.Unix(1, 0)) // a write that has nothing left to write doesn't notice
-	return <-c.written == nil && c.SetWriteDeadline(time.Time{}) == nil
-}
-
 // body is the body of an answer. At its end the connection is kept for other requests.
 type body struct {
 	from   io.ReadCloser
@@ -231,10 +222,14 @@ func (b *body) Close() error {
 // leave gives the connection away.
 func (b *body) leave(isWhole bool) {
 	c := b.conn
-	isOpen := c.stop()
-	if isWhole && isOpen && c.reader.Buffered() == 0 && c.isWritten() {
-		c.transport.keep(c)
-		return
+	isReusable := c.stop() && isWhole && c.reader.Buffered() == 0
+	if isReusable && c.written != nil { // a write that still waits for the server is ended
+		_ = c.SetWriteDeadline(time.Unix(1, 0)) // one that has nothing left to write doesn't notice
+		isReusable = <-c.written == nil && c.SetWriteDeadline(time.Time{}) == nil
 	}
-	c.close()
+	if isReusable {
+		c.transport.keep(c)
+	} else {
+		c.close()
+	}
 }

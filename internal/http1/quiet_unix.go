@@ -12,7 +12,7 @@ import (
 // answer to the next one.
 type quiet struct {
 	raw  syscall.RawConn       // nil: the connection can't be looked at
-	look func(fd uintptr) bool // peek, which is made a function once
+	look func(fd uintptr) bool // made once
 	seen [1]byte               // the connection isn't used again if there is a byte
 	is   bool
 }
@@ -23,16 +23,13 @@ func (q *quiet) watch(c net.Conn) (err error) {
 	if !ok {
 		return nil
 	}
-	q.look = q.peek
+	q.look = func(fd uintptr) bool {
+		_, err := syscall.Read(int(fd), q.seen[:])
+		q.is = errors.Is(err, syscall.EAGAIN)
+		return true
+	}
 	q.raw, err = s.SyscallConn()
 	return err
-}
-
-// peek tries to read.
-func (q *quiet) peek(fd uintptr) bool {
-	_, err := syscall.Read(int(fd), q.seen[:])
-	q.is = errors.Is(err, syscall.EAGAIN)
-	return true
 }
 
 func (q *quiet) isQuiet() bool {

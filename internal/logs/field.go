@@ -73,7 +73,13 @@ func plain(value any) any {
 	case string:
 		return clip(Redact(v))
 	case time.Duration:
-		return v.Round(roundTo(v)).String()
+		switch long := v.Abs(); { // some digits are enough
+		case long >= time.Second:
+			v = v.Round(time.Millisecond)
+		case long >= time.Millisecond:
+			v = v.Round(time.Microsecond)
+		}
+		return v.String()
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano)
 	case error:
@@ -94,18 +100,6 @@ func plain(value any) any {
 		return list
 	}
 	return plain(fmt.Sprintf("%+v", value))
-}
-
-// roundTo makes a duration of some digits.
-func roundTo(d time.Duration) time.Duration {
-	switch d = d.Abs(); {
-	case d >= time.Second:
-		return time.Millisecond
-	case d >= time.Millisecond:
-		return time.Microsecond
-	default:
-		return 1
-	}
 }
 
 // clip cuts a text that is too long.

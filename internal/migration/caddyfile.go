@@ -88,7 +88,6 @@ func (w *caddyfileWriter) line(words ...string) {
 	}
 }
 
-// block writes a block, and in it what a function writes.
 func (w *caddyfileWriter) block(what func(), head ...string) {
 	if w.refuses(head...) {
 		return

@@ -309,7 +309,6 @@ func (s *swap) repository(id string, cmd *server, m *Model) error {
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// folderName makes a name fit for a folder.
 func folderName(name string) string {
 	name = strings.Trim(unsafe.ReplaceAllString(name, "-"), "-._")
 	if filename.CheckFolder(name) != nil {

@@ -74,7 +74,6 @@ var instead = map[string]string{
 	"messages":              "clients send examples", "draft": "import it as a model, and name its key in the option draft_model",
 }
 
-// lacks notes settings that have no equivalent.
 func (c *Config) lacks(of string, settings []string) {
 	if len(settings) == 0 {
 		return

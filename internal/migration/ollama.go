@@ -108,7 +108,6 @@ var engineFlags = map[string]string{
 	"num_gpu": "--n-gpu-layers", "num_keep": "--keep", "main_gpu": "--main-gpu", "draft_num_predict": "--draft-max",
 }
 
-// ollamaParams takes over the parameters of a model.
 func (c *Config) ollamaParams(file, name string, m *Model) {
 	var params map[string]any
 	if !c.read(file, &params) {

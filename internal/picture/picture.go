@@ -135,7 +135,6 @@ func Normalize(data []byte) ([]byte, Info, error) {
 	return clean, info, nil
 }
 
-// header adapts a decoder of headers to bytes.
 func header(read func(io.Reader) (image.Config, error)) func([]byte) (image.Config, error) {
 	return func(data []byte) (image.Config, error) { return read(bytes.NewReader(data)) }
 }

@@ -92,7 +92,6 @@ func (p *pngFile) add(kind string, content []byte) bool {
 	return false
 }
 
-// checkPixels decompresses and counts the pixels.
 func (p *pngFile) checkPixels(width, height int64) error {
 	readers := make([]io.Reader, len(p.idat))
 	for i, content := range p.idat {

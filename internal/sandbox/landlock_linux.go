@@ -163,7 +163,6 @@ func (b *Box) allow(r *Rules, handled unix.LandlockRulesetAttr) error {
 	return nil
 }
 
-// allowPath allows a path, following links.
 func (b *Box) allowPath(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR) {

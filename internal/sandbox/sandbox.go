@@ -1,8 +1,9 @@
 // Package sandbox confines a program to the files it needs, and to no network.
 //
 // On Linux it uses two features of the kernel. Landlock restricts the files that may be read, executed and written, and TCP ports. A
-// seccomp filter closes what Landlock leaves open: other networks, such as UDP; connections to Unix sockets, among them our own, which grants all
-// rights; attributes of files; other processes; and the system, for an engine that runs as root. Other systems have no sandbox yet.
+// seccomp filter closes what Landlock leaves open: other networks, such as UDP; connections to Unix sockets, among them our own, which
+// grants all rights; attributes of files; other processes; and the system, for an engine that runs as root. Other systems have no
+// sandbox yet.
 //
 // Both apply to a thread and to the processes that it starts afterwards, so a [Box] is entered by a thread that starts the program and
 // does nothing else. Only with [Rules.Self] this program is started again in between, which costs some milliseconds.

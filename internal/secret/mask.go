@@ -17,29 +17,25 @@ const shortest = 6
 func Mask(body io.ReadCloser, secrets ...string) io.ReadCloser {
 	masked := &maskedBody{body: body}
 	for _, secret := range secrets {
-		if len(secret) >= shortest {
-			masked.secrets = append(masked.secrets, spellings(secret)...)
+		if len(secret) < shortest {
+			continue
+		}
+		escaped, _ := json.Marshal(secret) // a string
+		var plain bytes.Buffer
+		encoder := json.NewEncoder(&plain)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(secret)
+		for _, spelt := range [][]byte{[]byte(secret), escaped[1 : len(escaped)-1], bytes.Trim(plain.Bytes(), "\"\n")} {
+			isKnown := slices.ContainsFunc(masked.secrets, func(other []byte) bool { return bytes.Equal(other, spelt) })
+			if masked.longest = max(masked.longest, len(spelt)); !isKnown {
+				masked.secrets = append(masked.secrets, spelt)
+			}
 		}
 	}
 	if masked.secrets == nil {
 		return body
 	}
-	for _, secret := range masked.secrets {
-		masked.longest = max(masked.longest, len(secret))
-	}
 	return &bufferedBody{bufio.NewReaderSize(masked, 4*masked.longest), body}
-}
-
-// spellings returns a text as it may be written in JSON, and as it is.
-func spellings(text string) [][]byte {
-	escaped, _ := json.Marshal(text) // of a string
-	var plain bytes.Buffer
-	encoder := json.NewEncoder(&plain)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text)
-	all := [][]byte{[]byte(text), escaped[1 : len(escaped)-1], bytes.Trim(plain.Bytes(), "\"\n")}
-	slices.SortFunc(all, bytes.Compare)
-	return slices.CompactFunc(all, bytes.Equal)
 }
 
 // maskedBody is a body in which each byte of a secret is an asterisk. Its reader must have room for more than a secret.

@@ -21,7 +21,6 @@ type Table struct {
 
 const gap = 2
 
-// leastWidth is the least width of a column that is cut.
 const leastWidth = 8
 
 // NewTable returns an empty table for a stream. Nothing is written before [Table.Flush].

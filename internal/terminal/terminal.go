@@ -79,7 +79,6 @@ func Cut(line string, columns int) string {
 	return short
 }
 
-// leastRoom is the least width of text that is wrapped.
 const leastRoom = 20
 
 // Wrap breaks a text at its spaces into lines that fit a terminal with a number of columns. It begins at the column indent, and so do

@@ -66,7 +66,6 @@ func (p *answerPrinter) faint(text string) string {
 	return terminal.Dim + text + terminal.Plain
 }
 
-// wait shows the progress of something that the answer waits for.
 func (p *answerPrinter) wait(forWhat string, progress float64) {
 	if p.terminal {
 		p.waiting.Update(forWhat, p.faint("%s %.0f%%"), forWhat, 100*progress)

@@ -209,8 +209,14 @@ time, or all.`
 			}
 		}
 		return to.Talk(cmd, func(ctx context.Context, c *client.Client) error {
+			for _, id := range args {
+				if err := c.DeleteConversation(ctx, owner(), id); err != nil {
+					return explainConversation(err)
+				}
+				terminal.Println(cmd.OutOrStdout(), id+" is deleted.")
+			}
 			if len(args) > 0 {
-				return deleteNamed(ctx, cmd, c, owner(), args)
+				return nil
 			}
 			if !*yes {
 				if err := kit.Confirm(ctx, cmd, which); err != nil {
@@ -225,16 +231,6 @@ time, or all.`
 			return err
 		})
 	}
-}
-
-func deleteNamed(ctx context.Context, cmd *cobra.Command, c *client.Client, owner *string, ids []string) error {
-	for _, id := range ids {
-		if err := c.DeleteConversation(ctx, owner, id); err != nil {
-			return explainConversation(err)
-		}
-		terminal.Println(cmd.OutOrStdout(), id+" is deleted.")
-	}
-	return nil
 }
 
 // explainConversation says where the ids are listed, if there is no such conversation.

@@ -18,7 +18,6 @@ import (
 // maxImage bounds an image's file in bytes, as the server does.
 const maxImage = picture.MaxBytes
 
-// readImage reads an image for a question.
 func readImage(path string) (client.ChatInput, error) {
 	none := client.ChatInput{}
 	if kit.IsBlank(path) {

@@ -140,7 +140,6 @@ func (l *mcpServers) write(out io.Writer) error {
 	return text.Flush()
 }
 
-// completeMCP completes the names of MCP servers.
 func completeMCP(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	dir, err := home.FromEnvironment()
 	if err != nil {

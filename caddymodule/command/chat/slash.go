@@ -47,7 +47,6 @@ func completeSlash(begun string) []string {
 	return names
 }
 
-// command does what a line that begins with a slash says.
 func (s *conversation) command(ctx context.Context, line string) error {
 	name, argument, _ := strings.Cut(line, " ")
 	argument = strings.TrimSpace(argument)

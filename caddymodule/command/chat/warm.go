@@ -127,37 +127,25 @@ func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCle
 
 // writeWarm shows states to people, and says of which models none are kept because that doesn't pay.
 func writeWarm(out io.Writer, list *resource.Warm) error {
-	if err := writeStates(out, list.States); err != nil {
-		return err
+	text := terminal.NewPage(out)
+	if len(list.States) == 0 {
+		text.WriteString("No states of conversations are saved.\n")
+	} else {
+		const head = "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED"
+		var total int64
+		_ = terminal.WriteTable(text, head, list.States, func(s *resource.WarmState) []string { // to memory
+			total += s.SizeBytes
+			size, created := kit.Size(s.SizeBytes), kit.Moment(s.Created)
+			return []string{s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), size, created, kit.Moment(s.LastUsed)}
+		})
+		terminal.Printf(text, "Together: %s.\n", kit.Size(total))
 	}
 	for _, r := range list.Rates {
-		if r.PaysFrom != nil {
-			continue
-		}
-		_, err := terminal.Printf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, "+
-			"is faster than to restore states of %s for a token at %s in a second.\n",
-			r.Model, r.PromptRate, kit.Size(int64(r.BytesPerToken)), kit.Size(int64(r.RestoreRate)))
-		if err != nil {
-			return err
+		if r.PaysFrom == nil {
+			terminal.Printf(text, "None are kept of %s: to process its prompts again, %.0f tokens in a second, "+
+				"is faster than to restore states of %s for a token at %s in a second.\n",
+				r.Model, r.PromptRate, kit.Size(int64(r.BytesPerToken)), kit.Size(int64(r.RestoreRate)))
 		}
 	}
-	return nil
-}
-
-func writeStates(out io.Writer, all []resource.WarmState) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "No states of conversations are saved.")
-		return err
-	}
-	var total int64
-	err := terminal.WriteTable(out, "MODEL\tOWNER\tTOKENS\tSIZE\tCREATED\tLAST USED", all, func(s *resource.WarmState) []string {
-		total += s.SizeBytes
-		size, created := kit.Size(s.SizeBytes), kit.Moment(s.Created)
-		return []string{s.Model, kit.OrDash(s.Owner), strconv.Itoa(s.Tokens), size, created, kit.Moment(s.LastUsed)}
-	})
-	if err != nil {
-		return err
-	}
-	_, err = terminal.Printf(out, "Together: %s.\n", kit.Size(total))
-	return err
+	return text.Flush()
 }

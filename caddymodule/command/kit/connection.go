@@ -22,7 +22,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// apiTokenVariable is the environment variable that has the token for other servers.
 const apiTokenVariable = "LM_API_TOKEN" //nolint:gosec // the name of a variable
 
 // Connection is how a command reaches its server: over the home's socket, or at a URL with a token.

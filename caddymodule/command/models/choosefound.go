@@ -2,10 +2,8 @@ package models
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -18,12 +16,6 @@ import (
 )
 
 func isURL(model string) bool { return strings.Contains(model, "://") }
-
-// isDenied reports whether the hub refused a model, as some hubs refuse those that don't exist.
-func isDenied(err error) bool {
-	var refused *client.Error
-	return errors.As(err, &refused) && refused.Status == http.StatusForbidden && refused.Code == "hub_denied"
-}
 
 // chooseFound searches for a model that doesn't exist under a name, and asks which of those found is meant. Where it can't ask, the
 // error lists them. If none is found, it returns the first error.

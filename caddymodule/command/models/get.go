@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,6 @@ type get struct {
 	follow, pause, resume, cancel string // ids of jobs
 }
 
-// jobFlags are the flags that name a job.
 var jobFlags = []string{"follow", "pause", "resume", "cancel"}
 
 // DefineGet defines `lmcaddy get`.
@@ -87,7 +87,9 @@ func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, m
 		model, quantization = model+"@"+quantization, ""
 	}
 	plan, err := c.Preview(ctx, model, quantization)
-	if isUnknown(err) || isDenied(err) {
+	// Some hubs refuse what doesn't exist.
+	refused, _ := errors.AsType[*client.Error](err)
+	if isUnknown(err) || refused != nil && refused.Status == http.StatusForbidden && refused.Code == "hub_denied" {
 		if model, err = chooseFound(ctx, cmd, c, model, err); err == nil {
 			plan, err = c.Preview(ctx, model, quantization)
 		}
@@ -241,23 +243,20 @@ func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 		_, err := fmt.Fprintln(out, kit.InWords("There are no downloads yet. \"lmcaddy get MODEL\" downloads a model."))
 		return err
 	}
-	table := terminal.NewTable(out)
 	head := "JOB\tMODEL\tSTATUS\tPROGRESS"
 	isOfNodes := slices.ContainsFunc(jobs, func(j client.Job) bool { return j.Node != "" })
 	if isOfNodes {
 		head += "\tNODE"
 	}
-	fmt.Fprintln(table, head)
-	for _, j := range jobs {
-		progress := progressOf(j, now)
+	return terminal.WriteTable(out, head, jobs, func(j *client.Job) []string {
+		progress := progressOf(*j, now)
 		if j.Status == client.JobFailed {
-			progress = reasonOf(j)
+			progress = reasonOf(*j)
 		}
-		terminal.Printf(table, "%s\t%s\t%s\t%s", j.ID, kit.OrDash(j.Model), j.Status, strings.TrimSpace(progress))
+		cells := []string{j.ID, kit.OrDash(j.Model), j.Status, strings.TrimSpace(progress)}
 		if isOfNodes {
-			terminal.Printf(table, "\t%s", j.Node)
+			cells = append(cells, j.Node)
 		}
-		fmt.Fprintln(table)
-	}
-	return table.Flush()
+		return cells
+	})
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// importFrom is `lmcaddy import --from`, with its flags.
 type importFrom struct{ program, output string }
 
 // otherPrograms are those whose settings can be taken over.
@@ -60,7 +59,6 @@ type importedFrom struct {
 	Notes     []string     `json:"notes"`     // what has no equivalent
 }
 
-// linkedFile is a file that is linked into the models folder.
 type linkedFile struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`

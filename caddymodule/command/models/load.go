@@ -90,7 +90,6 @@ func noteLess(notes io.Writer, request map[string]any, got *resource.LoadConfig)
 	}
 }
 
-// showEstimate shows an estimate. The error says that the load is impossible.
 func showEstimate(cmd *cobra.Command, request map[string]any, answer json.RawMessage, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	var e resource.LoadEstimate
@@ -125,7 +124,6 @@ func TTLSeconds(text string) (int, error) {
 	return int(after.Seconds()), nil
 }
 
-// loadRequest returns the request, with the fields whose flags were given.
 func loadRequest(cmd *cobra.Command, model string) (request map[string]any, err error) {
 	request = map[string]any{"model": model, "echo_load_config": true}
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -224,14 +224,9 @@ func writeModelSettings(f *facts, s *resource.ModelSettings) {
 	if s.Draft != nil {
 		f.add("Draft model", "%s", *s.Draft)
 	}
-	for _, flag := range []struct {
-		name string
-		on   bool
-	}{{"Preload", s.Preload}, {"Pinned", s.Pinned}} {
-		if flag.on {
-			f.add(flag.name, "yes")
-		}
-	}
+	yes := map[bool]string{true: "yes"}
+	f.add("Preload", "%s", yes[s.Preload])
+	f.add("Pinned", "%s", yes[s.Pinned])
 	f.add("Arguments", "%s", strings.Join(s.Args, " "))
 }
 

@@ -145,7 +145,6 @@ func defaultConfig() *caddy.Config {
 	return serveConfig(new(config.Settings), sites{"lmcaddy": newSite(defaultListen, caddymodule.Handler{}, false)})
 }
 
-// writeConfiguration shows a configuration to people.
 func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 	text := terminal.NewPage(out)
 	terminal.Printf(text, "Caddyfile  %s\nHome       %s\n", cmp.Or(c.File, "none: the defaults and the flags are in force"), c.Home)

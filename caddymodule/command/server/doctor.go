@@ -95,7 +95,6 @@ func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), e
 	return s, c.Close, nil
 }
 
-// writeExamined shows a report to people.
 func writeExamined(out io.Writer, r doctor.Report, onlyBad bool) error {
 	colour, columns := terminal.HasColors(out), terminal.Columns(out)
 	var text strings.Builder

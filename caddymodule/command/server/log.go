@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// logLevels are the values of --level.
 var logLevels = []string{"debug", "info", "warn", "error"}
 
 // logStream is the argument with which lms follows the log.

@@ -42,8 +42,13 @@ func Preflight(config []byte) error {
 
 // checkAddresses returns an error if an address on which a configuration listens can't be used, or is in use.
 func checkAddresses(config []byte) error {
-	if err := checkSocket(cmp.Or(gjson.GetBytes(config, "admin.listen").Str, caddy.DefaultAdminListen)); err != nil {
-		return err
+	// Of a path that is too long for a socket, the system says that it is an invalid argument.
+	admin := cmp.Or(gjson.GetBytes(config, "admin.listen").Str, caddy.DefaultAdminListen)
+	if parsed, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(admin, "")); err == nil && parsed.IsUnixNetwork() {
+		if path, _, _ := strings.Cut(parsed.Host, "|"); len(path) > home.MaxSocketPath {
+			return fmt.Errorf("the path %s is too long for a socket, which may have %d bytes: choose a shorter LMCADDY_HOME, "+
+				"or another admin address", path, home.MaxSocketPath)
+		}
 	}
 	var addresses []string
 	gjson.GetBytes(config, "apps.http.servers").ForEach(func(_, server gjson.Result) bool {
@@ -56,20 +61,6 @@ func checkAddresses(config []byte) error {
 		if err := checkUnused(address); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkSocket returns an error if the path is too long for a socket, which the system calls an invalid argument.
-func checkSocket(address string) error {
-	parsed, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(address, ""))
-	if err != nil || !parsed.IsUnixNetwork() {
-		return nil
-	}
-	path, _, _ := strings.Cut(parsed.Host, "|")
-	if len(path) > home.MaxSocketPath {
-		return fmt.Errorf("the path %s is too long for a socket, which may have %d bytes: choose a shorter LMCADDY_HOME, "+
-			"or another admin address", path, home.MaxSocketPath)
 	}
 	return nil
 }

@@ -140,7 +140,6 @@ func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 	})
 }
 
-// nodeInWords describes a node of the cluster in a sentence.
 func nodeInWords(n *resource.OverviewNode) string {
 	name := n.Name
 	if n.Self {
@@ -159,7 +158,6 @@ func nodeInWords(n *resource.OverviewNode) string {
 	}
 }
 
-// remoteInWords describes a remote in a sentence.
 func remoteInWords(r *resource.OverviewRemote, now time.Time) string {
 	kind := strings.TrimSpace(r.Kind + " " + r.Version)
 	if kind != "" {

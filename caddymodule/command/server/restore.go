@@ -88,7 +88,6 @@ func restore(ctx context.Context, cmd *cobra.Command, dir home.Dir, file string,
 	return backup.Restore(ctx, dir, bufio.NewReaderSize(in, 1<<20), backup.How{Check: checkDatabase, Replaces: force})
 }
 
-// openBackup opens a file, or standard input.
 func openBackup(ctx context.Context, cmd *cobra.Command, file string) (io.ReadCloser, error) {
 	if file == standardStream {
 		if terminal.Is(cmd.InOrStdin()) {

@@ -107,7 +107,6 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 	return table.Flush()
 }
 
-// commandOf returns the words that start a runtime.
 func commandOf(r runtimes.Runtime) string {
 	return strings.Join(append([]string{r.Path}, r.Args...), " ")
 }
@@ -292,7 +291,6 @@ func runtimeChange(cmd *cobra.Command, done string, do func(*runtimes.Store, *ru
 	return cmd
 }
 
-// showProgress shows the progress of an installation.
 func showProgress(line *terminal.Progress, p runtimes.Progress) {
 	text := p.Doing
 	done := humanize.Bytes(uint64(max(0, p.Done)))

@@ -85,7 +85,6 @@ func WriteServeConfig(dir home.Dir) (string, error) {
 	return file, os.WriteFile(file, caddyconfig.JSON(defaultConfig(), nil), 0o600)
 }
 
-// appFlags returns the app that the flags ask for.
 func appFlags(flags caddycmd.Flags) (*config.Settings, error) {
 	var hosts []string
 	app := &config.Settings{ListModels: flags.String("list-models")}
@@ -111,7 +110,6 @@ func appFlags(flags caddycmd.Flags) (*config.Settings, error) {
 	return app, nil
 }
 
-// siteFlags returns the sites that the flags ask for.
 func siteFlags(flags caddycmd.Flags) (sites, error) {
 	origins, err := flags.GetStringArray("cors")
 	if err != nil {
@@ -136,7 +134,6 @@ func siteFlags(flags caddycmd.Flags) (sites, error) {
 // sites are plain HTTP servers, by name.
 type sites map[string]*caddyhttp.Server
 
-// newSite returns a site that serves the API.
 func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddyhttp.Server {
 	var handlers []json.RawMessage
 	if needsToken {

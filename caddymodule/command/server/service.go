@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// serviceFlags choose the service that a command is about.
 type serviceFlags struct{ system, user bool }
 
 // DefineService defines `lmcaddy service` with its sub-commands.
@@ -257,7 +256,6 @@ func serviceRestart(of *serviceFlags) *cobra.Command {
 	}
 }
 
-// do calls a function with the manager of the chosen service.
 func (of *serviceFlags) do(cmd *cobra.Command, what func(context.Context, service.Manager) error) error {
 	ctx, stop := kit.Interruptible(cmd)
 	defer stop()

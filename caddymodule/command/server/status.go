@@ -84,7 +84,6 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 	return nil
 }
 
-// write shows the status to people.
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	text := terminal.NewPage(out)
 	if p := s.Process; p != nil {

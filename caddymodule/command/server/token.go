@@ -134,13 +134,13 @@ func tokenRevoke() *cobra.Command {
 	return cmd
 }
 
-// writeTokens shows tokens to people.
 func writeTokens(out io.Writer, all []resource.Token) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, kit.InWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
 		return err
 	}
-	return terminal.WriteTable(out, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED", all, func(t *resource.Token) []string {
+	const head = "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED"
+	return terminal.WriteTable(out, head, all, func(t *resource.Token) []string {
 		models, limits := cmp.Or(strings.Join(t.Models, ","), "all"), kit.OrDash(limitsInWords(t.Limits))
 		return []string{t.ID, t.Name, strings.Join(t.Scopes, ","), models, limits, kit.Moment(t.Expires), kit.Moment(t.LastUsed)}
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// usageWays are the values of --by.
 var usageWays = []string{"model", "token", "day"}
 
 // DefineUsage defines `lmcaddy usage`.
@@ -53,7 +52,6 @@ usage. "lmcaddy token edit" limits the tokens that a token may use in a day.`
 	}
 }
 
-// writeUsage shows usage to people.
 func writeUsage(out io.Writer, used *resource.Usage) error {
 	period := "from " + used.From + " to " + used.To
 	if used.From == used.To {
