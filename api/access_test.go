@@ -108,7 +108,7 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 		if body.Get("type").Str != "error" || body.Get("request_id").Str == "" || got.header.Get("Request-Id") == "" {
 			t.Errorf("not the Messages API's: %s", got.body)
 		}
-	case strings.HasPrefix(path, "/v1"), isBareRerank(path):
+	case strings.HasPrefix(path, "/v1"), path == "/rerank", path == "/v2/rerank":
 		kind, words = "invalid_request_error", "message type param code"
 	}
 	var keys []string

@@ -1,5 +1,5 @@
-// Package api has the HTTP endpoints of a node: a dialect for each kind of client, with its routes, and which of them a request takes. It knows
-// net/http, but not the server that it runs in.
+// Package api has the HTTP endpoints of a node: a dialect for each kind of client, with its routes, and which of them a request takes. It
+// knows net/http, but not the server that it runs in.
 package api
 
 import (
@@ -113,7 +113,8 @@ func inspect(c *endpoint.Call) {
 		return
 	}
 	c.Inspected = c.Node.Record.Inspections.Begin(record.Summary{
-		ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect.Name, Method: c.Request.Method, Path: endpoint.ShownPath(c.Request), Owner: c.Identity.ID(),
+		ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect.Name, Method: c.Request.Method, Path: endpoint.ShownPath(c.Request),
+		Owner: c.Identity.ID(),
 	}, endpoint.ShownHeader(c.Request.Header))
 	c.Writer = endpoint.Inspecting(c, c.Writer)
 }
@@ -153,22 +154,19 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *access.Iden
 	return r.WithContext(endpoint.WithIdentity(r.Context(), who)), true
 }
 
-// identify sets the request's identity. On a site without authentication, an administrator's endpoints take a token, and all take the key of
-// another node.
-func identify(c *endpoint.Call, needed access.Scope) error {
-	if c.Identity = endpoint.IdentityOf(c.Request.Context()); c.Identity != nil || needed != access.ScopeAdmin && !cluster.IsKey(endpoint.Bearer(c.Request)) {
-		return c.Authorize(c.Identity, needed)
+// identify sets the request's identity. Without authentication, administrators' endpoints take a token, and all take the key of a node.
+func identify(c *endpoint.Call, needed access.Scope) (err error) {
+	c.Identity = endpoint.IdentityOf(c.Request.Context())
+	if c.Identity == nil && (needed == access.ScopeAdmin || cluster.IsKey(endpoint.Bearer(c.Request))) {
+		c.Identity, err = c.Authenticate(nil, c.Request.RemoteAddr)
 	}
-	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
-	if err == nil {
-		err = c.Authorize(who, needed)
+	if err != nil {
+		return err
 	}
-	c.Identity = who
-	return err
+	return c.Authorize(c.Identity, needed)
 }
 
-// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes. Only servers like this one
-// say where a request has been.
+// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes, which say so.
 func refuseLoop(c *endpoint.Call) *translate.Error {
 	if c.Request.UserAgent() != outbound.UserAgent {
 		return nil
@@ -181,8 +179,6 @@ func refuseLoop(c *endpoint.Call) *translate.Error {
 	if c.Request.Method == http.MethodGet || len(via) <= supervisor.MostHops && !slices.Contains(via, c.Node.ID()) {
 		return nil
 	}
-	return &translate.Error{
-		Kind: translate.KindUnavailable, Code: remotewire.CodeLoop,
-		Message: "This request has been here before, or has passed too many servers: their remotes lead in a circle. The administrator has to remove one of them.",
-	}
+	return translate.NewError(translate.KindUnavailable, remotewire.CodeLoop, "", "This request has been here before, or has passed too "+
+		"many servers: their remotes lead in a circle. The administrator has to remove one of them.")
 }

@@ -76,8 +76,8 @@ func refuseForeign(c *endpoint.Call) *translate.Error {
 		return nil
 	}
 	if c.Identity == nil && !isForThisMachine(c) {
-		return foreign("the host name " + endpoint.Quoted(c.Request.Host) + " is not one of this machine's. If it should be, add it to hosts in the " +
-			"Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
+		return foreign("the host name " + endpoint.Quoted(c.Request.Host) + " is not one of this machine's. If it should be, add it to " +
+			"hosts in the Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
 	}
 	origin := c.Request.Header.Get("Origin")
 	u, err := url.Parse(origin)
@@ -87,8 +87,8 @@ func refuseForeign(c *endpoint.Call) *translate.Error {
 		return nil
 	}
 	if origin != "" && !isWeb {
-		return foreign("its origin is " + endpoint.Quoted(origin) + ", so it is from a file, an extension or a desktop app that runs in a browser's " +
-			"engine. If it is to use the API, name this origin in the Caddyfile's cors, or use a token with lm_auth")
+		return foreign("its origin is " + endpoint.Quoted(origin) + ", so it is from a file, an extension or a desktop app that runs in " +
+			"a browser's engine. If it is to use the API, name this origin in the Caddyfile's cors, or use a token with lm_auth")
 	}
 	if isSameOrigin(c, u) {
 		return nil

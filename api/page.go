@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-// Root is what a site answers at the path /, and at those of the page's parts. It is the same for everybody, so it needs no token and no node.
+// Root is what a site answers at the path /, and at those of the page's parts: the same for everybody, so without a token and a node.
 type Root struct {
 	Page   bool // the page for people
 	Ollama bool // what Ollama answers there, by which its clients recognize it. Browsers get the page nevertheless, if there is one

@@ -39,7 +39,7 @@ func dialectOf(r *http.Request) *endpoint.Dialect {
 
 // routes are all endpoints.
 var routes = func() []endpoint.Route {
-	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, openAPIDocument)}, manage.Routes...)
+	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, endpoint.Fixed(openAPI))}, manage.Routes...)
 	for _, d := range dialects {
 		all = append(all, d.Routes...)
 	}
@@ -73,7 +73,8 @@ func literalLength(r *endpoint.Route) int {
 
 // closestRoutes are the routes, beginning with those that leave the least of a path open.
 var closestRoutes = sync.OnceValue(func() []endpoint.Route {
-	return slices.SortedStableFunc(slices.Values(routes), func(a, b endpoint.Route) int { return cmp.Compare(literalLength(&b), literalLength(&a)) })
+	fewestOpen := func(a, b endpoint.Route) int { return cmp.Compare(literalLength(&b), literalLength(&a)) }
+	return slices.SortedStableFunc(slices.Values(routes), fewestOpen)
 })
 
 // literalRoutes are the routes that leave nothing open, by path.
@@ -87,8 +88,7 @@ var literalRoutes = sync.OnceValue(func() map[string][]endpoint.Route {
 	return by
 })
 
-// lookUp finds the route of a request, and the part of the path that it leaves open. If there is none, allowed are the methods of the
-// path; none if there is no such path. HEAD is allowed where GET is.
+// lookUp finds a request's route, and the part of the path that it leaves open. If there is none, allowed are the path's methods.
 func lookUp(method, path string) (found *endpoint.Route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -135,8 +135,7 @@ func route(c *endpoint.Call) (*endpoint.Route, error) {
 	case found == nil:
 		slices.Sort(allowed)
 		c.Writer.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
-		message := "Unexpected endpoint or method. (" + c.Request.Method + " " + c.Request.URL.Path + ")"
-		return nil, &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
+		return nil, &translate.Error{Kind: translate.KindMethodNotAllowed, Message: unexpected(c.Request)}
 	}
 	c.Param = param
 	for i := range c.Dialect.Routes { // the list of models is in two dialects
@@ -147,19 +146,20 @@ func route(c *endpoint.Call) (*endpoint.Route, error) {
 	return found, nil
 }
 
-// checkQuery returns an error if the query of a request to an endpoint with parameters can't be read, has a name that isn't one of
-// theirs, or has one twice.
+// checkQuery refuses a query that can't be read, or that has a parameter which the endpoint hasn't, or one twice.
 func checkQuery(c *endpoint.Call, r *endpoint.Route) error {
 	if r.Query == nil || c.Request.URL.RawQuery == "" {
 		return nil
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
-		return translate.Invalid("invalid_query", "", "The query of the URL can't be read. Write special characters in percent-encoding, such as %3B for a semicolon.")
+		return translate.Invalid("invalid_query", "",
+			"The query of the URL can't be read. Write special characters in percent-encoding, such as %3B for a semicolon.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(r.Query, name) {
-			return translate.Invalid("unknown_parameter", name, "This endpoint has no parameter "+endpoint.Quoted(name)+". It has: "+strings.Join(r.Query, ", ")+".")
+			return translate.Invalid("unknown_parameter", name,
+				"This endpoint has no parameter "+endpoint.Quoted(name)+". It has: "+strings.Join(r.Query, ", ")+".")
 		}
 		if len(query[name]) > 1 {
 			return translate.Invalid("duplicate_parameter", name, `"`+name+`" is in the URL more than once. Give it once.`)
@@ -173,15 +173,9 @@ func checkQuery(c *endpoint.Call, r *endpoint.Route) error {
 //go:embed openapi.json
 var openAPI []byte
 
-// openAPIDocument is GET /api/v1/openapi.json.
-func openAPIDocument(c *endpoint.Call) error {
-	c.WriteJSON(http.StatusOK, openAPI)
-	return nil
-}
-
 // meant returns a request with the path of the endpoint that its client means, see [meantPath]. It is the first step of whatever looks at a
-// path: which route a request takes, and with it the rights that it needs, is decided once, by the path that is returned. It is no redirect, after
-// which many clients would send a GET.
+// path: the route, and with it the rights that it needs, is decided once, by the path that is returned. It is no redirect, after which many
+// clients would send a GET.
 func meant(r *http.Request) *http.Request {
 	path := meantPath(r.Method, r.URL.Path)
 	if path == r.URL.Path {
@@ -194,11 +188,10 @@ func meant(r *http.Request) *http.Request {
 	return &other
 }
 
-// meantPath returns the path that is meant by one with a slash too many, which a base URL with a slash at its end leads to, or with a version
-// too many. A path of none of our endpoints is returned as it is, but without those slashes if it is below the API's.
-//
-// What is outside /v1/ is never reached by a path below it, nor what is below /api/ by another path there: proxies and matchers in front of us allow
-// some paths and not others.
+// meantPath returns the path that is meant by one with a slash too many, which a base URL with a slash at its end leads to, or with a
+// version too many. A path of none of our endpoints is returned as it is, but without those slashes if it is below the API's. What is
+// outside /v1/ is never reached by a path below it, nor what is below /api/ by another path there: proxies and matchers in front of us
+// allow some paths and not others.
 func meantPath(method, path string) string {
 	if hasRoute(method, path) {
 		return path
@@ -238,8 +231,7 @@ func withoutExtraSlashes(path string) string {
 	return plain.String()
 }
 
-// deletesThat reports whether a request to delete what a plain path names may have come with another path. An empty segment where an id
-// belongs is that of a client whose variable is empty: without it, the path could be that of all conversations.
+// deletesThat reports whether a request to delete may mean a plain path. An empty id isn't to delete all conversations.
 func deletesThat(path, plain string) bool {
 	_, param, _ := lookUp(http.MethodDelete, plain)
 	before, ok := strings.CutSuffix(path, "/"+param)
@@ -273,8 +265,7 @@ func openAIPath(method, path string) (string, bool) {
 	return path, true
 }
 
-// nearest returns the path of the endpoint that an unknown path probably means; empty if there is none. Clients add a path to a base URL that
-// has parts of it already, or lacks some.
+// nearest returns the path of the endpoint that an unknown path, of a client with a wrong base URL, probably means, or "".
 func nearest(path string) string {
 	for rest := withoutExtraSlashes(path); rest != ""; {
 		for _, prefix := range []string{"", "/v1", "/api/v1", "/api"} {
@@ -291,8 +282,7 @@ func nearest(path string) string {
 	return ""
 }
 
-// familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
-// to none.
+// familyOf is the family that a path of the API belongs to; none for the server's health and its certificate.
 func familyOf(r *http.Request) endpoint.Family {
 	if path := r.URL.Path; path == manage.HealthPath || path == "/api/v1/root.crt" {
 		return ""
@@ -300,34 +290,30 @@ func familyOf(r *http.Request) endpoint.Family {
 	return dialectOf(r).Family
 }
 
-// Owns reports whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the site
-// serves.
+// Owns reports whether a request is for the API, known endpoint or not, and for a family that the site serves.
 func (a *API) Owns(r *http.Request) bool {
 	r = meant(r)
 	return ownsPath(r.URL.Path) && serves(a.Site, r)
 }
 
 func ownsPath(path string) bool {
-	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting" ||
-		isBareRerank(path)
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") ||
+		path == "/lmstudio-greeting" || path == "/rerank" || path == "/v2/rerank" // where clients of other servers ask for ranks
 }
-
-// isBareRerank reports whether a path is one of those outside /v1 at which clients of other servers ask for ranks.
-func isBareRerank(path string) bool { return path == "/rerank" || path == "/v2/rerank" }
 
 func serves(a *endpoint.Site, r *http.Request) bool {
-	if len(a.Families) == 0 {
-		return true
-	}
 	family := familyOf(r)
-	return family == "" || slices.Contains(a.Families, family)
+	return len(a.Families) == 0 || family == "" || slices.Contains(a.Families, family)
 }
 
-// unknownPath says that there is no such endpoint. If the path has a wrong beginning, which a wrong base URL leads to, it
-// also says which path is right. The first sentence is LM Studio's, which its users know.
+// unexpected is LM Studio's sentence about a request for what there isn't, which its users know.
+func unexpected(r *http.Request) string {
+	return "Unexpected endpoint or method. (" + r.Method + " " + r.URL.Path + ")"
+}
+
+// unknownPath says that there is no such endpoint, and which is right if the path has the beginning of a wrong base URL.
 func unknownPath(a *endpoint.Site, r *http.Request) *translate.Error {
-	path := r.URL.Path
-	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
+	path, message := r.URL.Path, unexpected(r)
 	without, hasPrefix := strings.CutPrefix(path, "/v1")
 	switch {
 	case !serves(a, r) && ownsPath(path):

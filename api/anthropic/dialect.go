@@ -14,29 +14,26 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 )
 
-// Dialect is the Messages API. Some of its clients count only events, so it has one that breaks a silence.
+// Dialect is the Messages API. Some of its clients count only events, so it has one that breaks a silence. A request is in it by its path,
+// also with a wrong base URL; of those for the list of models, by its version.
 var Dialect = &endpoint.Dialect{
-	Name: "anthropic", Family: endpoint.FamilyAnthropic, Errors: anthropic.Errors{}, Owns: isAnthropic,
+	Name: "anthropic", Family: endpoint.FamilyAnthropic, Errors: anthropic.Errors{},
+	Owns: func(r *http.Request) bool {
+		path := r.URL.Path
+		isList := path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")
+		return isMessages(path) || isMessages(strings.TrimPrefix(path, "/v1")) || isMessages("/v1"+path) ||
+			isList && r.Header.Get("Anthropic-Version") != ""
+	},
 	Stream: endpoint.StreamFormat{
 		ContentType: endpoint.TypeEvents, KeepAlive: anthropic.Ping,
 		AppendFault: func(dst, fault []byte) []byte { return anthropic.AppendNamedFrame(dst, "error", fault) },
 	},
 	Routes: []endpoint.Route{
 		endpoint.Get("/v1/models", access.ScopeModelsList, listModels),
-		endpoint.Get("/v1/models/", access.ScopeModelsList, getModel),
+		endpoint.Get("/v1/models/", access.ScopeModelsList, endpoint.ShowEntry(describe)),
 		endpoint.Post("/v1/messages", access.ScopeInference, createMessage),
 		endpoint.Post("/v1/messages/count_tokens", access.ScopeInference, countTokens),
 	},
-}
-
-// isAnthropic reports whether a request is Anthropic-style: by its path, also with a wrong base URL. The list of models has the same path in
-// two dialects; clients of this one send its version.
-func isAnthropic(r *http.Request) bool {
-	path := r.URL.Path
-	if isMessages(path) || isMessages(strings.TrimPrefix(path, "/v1")) || isMessages("/v1"+path) {
-		return true
-	}
-	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && r.Header.Get("Anthropic-Version") != ""
 }
 
 func isMessages(path string) bool {
@@ -63,13 +60,9 @@ type (
 
 // listModels is GET /v1/models for Anthropic-style clients: a page of the same models.
 func listModels(c *endpoint.Call) error {
-	entries, err := endpoint.Entries(c)
+	all, err := endpoint.Entries(c, describe)
 	if err != nil {
 		return err
-	}
-	all := make([]modelObject, len(entries))
-	for i := range entries {
-		all[i] = describe(&entries[i])
 	}
 	page, err := pageOf(c, all)
 	if err != nil {
@@ -78,23 +71,13 @@ func listModels(c *endpoint.Call) error {
 	return c.Answer(page)
 }
 
-// getModel is GET /v1/models/{id} for Anthropic-style clients.
-func getModel(c *endpoint.Call) error {
-	e, err := endpoint.Entry(c)
-	if err != nil {
-		return err
-	}
-	return c.Answer(describe(e))
-}
-
 // Anthropic's limits of a page.
 const (
 	defaultPage = 20
 	maxPage     = 1000
 )
 
-// pageOf is the page of the list that limit, after_id and before_id select. There is nothing before or after an id that isn't in the
-// list.
+// pageOf is the page of the list that the query selects. There is nothing before or after an id that isn't in the list.
 func pageOf(c *endpoint.Call, all []modelObject) (*modelPage, error) {
 	query := c.Request.URL.Query()
 	limit := defaultPage

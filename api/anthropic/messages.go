@@ -25,7 +25,7 @@ func createMessage(c *endpoint.Call) error {
 	r := &run{Run: text.NewRun(rq), messages: messages, id: endpoint.NewID("msg_")}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.Close()
-	if err := r.Generate(c.Request.Context(), r.ChatPart(text.Part{Reply: r}, body, &messages.Chat)); err != nil {
+	if err := r.Generate(c.Request.Context(), text.Part{Reply: r, Task: &text.ChatTask{Body: body, Chat: &messages.Chat}}); err != nil {
 		return text.Refined(err, fieldNames.Refine)
 	}
 	if r.Stream == nil {
@@ -34,8 +34,11 @@ func createMessage(c *endpoint.Call) error {
 	return nil
 }
 
+// parser reads a request of the Messages API.
+type parser func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)
+
 // messagesRequest reads a request of the Messages API, and makes the OpenAI-style body of it that an engine's package takes.
-func messagesRequest(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*text.Request, *jsonbody.Body, *anthropic.Messages, error) {
+func messagesRequest(c *endpoint.Call, parse parser) (*text.Request, *jsonbody.Body, *anthropic.Messages, error) {
 	rq, err := text.Read(c, anthropic.WithDefaults, nil)
 	if err != nil {
 		return nil, nil, nil, err
@@ -61,8 +64,7 @@ type run struct {
 	out    anthropic.Stream
 }
 
-// Begin begins the answer. A stream's header isn't sent before the engine has said how long the prompt is. Until then a refusal
-// has a status of its own, unless a ping has been sent to keep the connection alive.
+// Begin begins the answer. Until the engine has said how long the prompt is, no header is sent, so that a refusal has a status.
 func (r *run) Begin(_ context.Context, resp *text.Response, recorder *wire.Recorder) (wire.Rewriter, error) {
 	in, chat := resp.Lease.Instance, &r.messages.Chat
 	decoder := wire.DecoderOf(resp.Engine, chat, recorder)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/cluster"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -48,8 +47,8 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(value)
 }
 
-// Authenticate finds the identity of the request: that of its token, or else trusted, which another authentication has found. address is the
-// client's: guesses at tokens from one address are slowed down.
+// Authenticate finds the identity of the request: that of its token, or else trusted, which another authentication has found. address is
+// the client's: guesses at tokens from one address are slowed down.
 func (c *Call) Authenticate(trusted *access.Identity, address string) (*access.Identity, error) {
 	ctx := c.Request.Context()
 	given := Secret(c.Request)
@@ -71,28 +70,34 @@ func (c *Call) Authenticate(trusted *access.Identity, address string) (*access.I
 		return nil, Unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 	}
 	who, err := n.Access.Tokens.Verify(ctx, given)
-	var expired *access.ExpiredError
+	_, isExpired := errors.AsType[*access.ExpiredError](err)
 	switch {
 	case err == nil:
 		return who, nil
-	case errors.As(err, &expired):
+	case isExpired:
 		return nil, Unauthorized("The API token has expired: ask for another one.")
-	case errors.Is(err, access.ErrNoToken):
-		return nil, slowedDown(c, n, address)
-	default:
+	case !errors.Is(err, access.ErrNoToken):
 		return nil, err
 	}
-}
-
-// slowedDown is the error of a wrong token. It is returned late if many came from the same address.
-func slowedDown(c *Call, n *node.Node, address string) error {
-	if !n.Access.Failures.Add(c.Request.Context(), address) {
-		return &translate.Error{
+	if !n.Access.Failures.Add(ctx, address) { // which takes the longer the more have failed
+		return nil, &translate.Error{
 			Kind: translate.KindRateLimited, RetryAfter: access.FailureRest,
 			Message: "Too many wrong API tokens came from this address. Wait, and check the token.",
 		}
 	}
-	return Unauthorized("The API token is not valid: it was mistyped, or has been revoked.")
+	return nil, Unauthorized("The API token is not valid: it was mistyped, or has been revoked.")
+}
+
+// AuthenticateFor finds the identity of the request's token, which needs a scope, and cancels the request once it loses that.
+func (c *Call) AuthenticateFor(needed access.Scope) (*access.Identity, error) {
+	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
+	if err == nil {
+		err = c.Authorize(who, needed)
+	}
+	if err == nil {
+		c.Follow(who, needed)
+	}
+	return who, err
 }
 
 // Unauthorized is the error of a request whose token is missing or wrong.
@@ -110,10 +115,8 @@ func (c *Call) Authorize(who *access.Identity, needed access.Scope) error {
 		named = access.ScopeInference // the header's list would mean both
 	}
 	c.Writer.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(named)+`"`)
-	return &translate.Error{
-		Kind: translate.KindForbidden, Code: "missing_scope",
-		Message: "This API token may not do that: it lacks the scope " + string(needed) + ".",
-	}
+	return translate.NewError(translate.KindForbidden, "missing_scope", "",
+		"This API token may not do that: it lacks the scope "+string(needed)+".")
 }
 
 // Follow cancels the request once a token no longer allows it. It may be called for several scopes.
@@ -148,10 +151,8 @@ func (c *Call) IsAdmin() bool { return c.Identity != nil && c.Identity.May(acces
 
 // ModelNotAllowed is the error of a download of a model that the identity may not use, by the name that the client gave.
 func ModelNotAllowed(name string) *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindForbidden, Code: "model_not_allowed", Param: "model",
-		Message: "This API token may not use the model " + Quoted(name) + ".",
-	}
+	return translate.NewError(translate.KindForbidden, "model_not_allowed", "model",
+		"This API token may not use the model "+Quoted(name)+".")
 }
 
 // FetchRequest is the request for a download of a model, by the name that the client gave and the one that hubs know.
@@ -163,6 +164,15 @@ func FetchRequest(c *Call, name, model, quantization string) fetch.Request {
 			return CheckChangesJob(c, j) == nil || j.State == fetch.Failed && MaySeeJob(c, j)
 		},
 	}
+}
+
+// StartDownload starts a download, or joins the one that there is.
+func StartDownload(c *Call, jobs *fetch.Jobs, name string, request fetch.Request) (fetch.Job, error) {
+	job, err := jobs.Start(c.Request.Context(), request)
+	if err == nil && !MaySeeJob(c, job) { // another identity began it, under another name for the same files
+		err = ModelNotAllowed(name)
+	}
+	return job, err
 }
 
 // MaySeeJob reports whether the request's identity may know of a job, or of files that need none.
@@ -189,10 +199,8 @@ func CheckChangesJob(c *Call, j fetch.Job) error {
 
 // NotYourJob is the error of a change of another's download.
 func NotYourJob(id string) *translate.Error {
-	return &translate.Error{
-		Kind: translate.KindForbidden, Code: "not_your_download",
-		Message: "The download " + id + " is another's: only who began it, or an administrator, may change it.",
-	}
+	return translate.NewError(translate.KindForbidden, "not_your_download", "",
+		"The download "+id+" is another's: only who began it, or an administrator, may change it.")
 }
 
 // MayFetch returns a function that says whether the identity may download a model, which it names so, in a quantization.
@@ -203,4 +211,14 @@ func MayFetch(c *Call, name string) func(folder, quantization string, isChosen b
 		}
 		return nil
 	}
+}
+
+// Remove deletes the files of a model, which the client names so, and returns its key.
+func Remove(c *Call, key, name string) (string, error) {
+	return c.Node.Downloads.Remove(c.Request.Context(), key, func(key string) error {
+		if !c.Identity.MayUse(key) {
+			return c.UnknownModel(name)
+		}
+		return nil
+	})
 }

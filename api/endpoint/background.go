@@ -11,8 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/runs"
 )
 
-// Detach returns a call that goes on when the request has been answered. It takes over the memory of the body, and the request's
-// place among those of its token. It has no writer and no context before attach, and has to be ended.
+// Detach returns a call that goes on when the request has been answered. It takes over what the request holds, and has to be ended.
 func (c *Call) Detach() *Call {
 	d := &Call{
 		Site: c.Site, Node: c.Node, ID: c.ID, Arrived: c.Arrived, Dialect: c.Dialect, Identity: c.Identity,
@@ -59,8 +58,7 @@ func (c *Call) Attach(ctx context.Context, run *runs.Run) {
 	c.Request = c.Request.WithContext(ctx)
 }
 
-// logWriter writes a stream of events to the log of a run, event by event: so the number of an event is its place in the log. Comments,
-// which keep connections alive, are for each reader's connection.
+// logWriter writes a stream to the log of a run, event by event, so that an event's number is its place there. Comments are left out.
 type logWriter struct {
 	run    *runs.Run
 	header http.Header

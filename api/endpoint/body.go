@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,7 @@ import (
 // maxKept is the largest buffer that is reused by other requests, in bytes.
 const maxKept = 4 << 20
 
-// How a body's buffer grows. If the client has sent a Content-Length, the buffer grows to at most four times of what has arrived;
-// otherwise by a quarter.
+// How a body's buffer grows: with a Content-Length, to at most four times of what has arrived; otherwise by a quarter.
 const (
 	firstPart = 64 << 10
 	growth    = 4
@@ -41,8 +41,7 @@ const (
 	zstdMemory    = maxZstdWindow + 256<<10
 )
 
-// heldBuffer has a request's body. It is reused once neither the endpoint nor an upstream request holds it; the body of an upstream
-// request may still be read for a while after the request has failed.
+// heldBuffer has a request's body. It is reused once neither the endpoint nor an upstream request, which may have failed, holds it.
 type heldBuffer struct {
 	data    []byte
 	holders atomic.Int32
@@ -84,8 +83,8 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	c.Claim = c.Node.Access.Bodies.Claim(Payer(c))
 	incoming := &c.incoming
 	*incoming = timely{
-		Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit), ctx: c.Request.Context(), deadlines: *http.NewResponseController(c.Writer),
-		patience: c.Site.BodyPatience, from: time.Now(),
+		Reader: http.MaxBytesReader(c.Writer, c.Request.Body, limit), ctx: c.Request.Context(),
+		deadlines: *http.NewResponseController(c.Writer), patience: c.Site.BodyPatience, from: time.Now(),
 	}
 	if c.Running != nil { // its token may be revoked
 		incoming.stop = context.AfterFunc(incoming.ctx, func() { _ = incoming.deadlines.SetReadDeadline(time.Unix(1, 0)) })
@@ -125,12 +124,12 @@ var byteOrderMark = []byte("\ufeff")
 
 // unreadable is the error of a body that can't be read.
 func unreadable(c *Call, err error) error {
-	var beyond *http.MaxBytesError
+	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	_, isBusy := errors.AsType[*access.BusyError](err)
 	_, isLimit := errors.AsType[*access.LimitError](err)
 	_, isKnown := errors.AsType[*translate.Error](err)
 	switch {
-	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+	case isTooLarge, errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return tooLarge(c.Site.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.Writer.Header().Set("Connection", "close")
@@ -161,8 +160,7 @@ func Payer(c *Call) string {
 	return "address " + host
 }
 
-// readAll reads the body into the buffer. Each part is counted before it is allocated. A body with a Content-Length is read into one
-// buffer; otherwise there are several, so that a body whose end is withheld leaves no garbage.
+// readAll reads the body, each part of which is counted before. A body without a Content-Length, whose end may be withheld, has several.
 func readAll(c *Call, from io.Reader, limit int64, isEncoded bool) error {
 	told := int(max(c.Request.ContentLength, 0)) + endOfBody
 	size := min(told, firstPart+endOfBody)
@@ -173,7 +171,11 @@ func readAll(c *Call, from io.Reader, limit int64, isEncoded bool) error {
 	var parts [][]byte // those that are full
 	full := 0          // their bytes
 	for {
-		read, err := fill(from, c.Held.data, size)
+		read := c.Held.data
+		var err error
+		for n := 0; len(read) < size && err == nil; read = read[:len(read)+n] { // the capacity may be larger if it was used before
+			n, err = from.Read(read[len(read):size])
+		}
 		c.Held.data = read
 		switch total := full + len(read); {
 		case int64(total) > limit:
@@ -200,17 +202,6 @@ func readAll(c *Call, from io.Reader, limit int64, isEncoded bool) error {
 	}
 }
 
-// fill reads into a buffer until it has size bytes. The capacity may be larger if the buffer was used before.
-func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
-	for len(buf) < size {
-		n, err := from.Read(buf[len(buf):size])
-		if buf = buf[:len(buf)+n]; err != nil {
-			return buf, err
-		}
-	}
-	return buf, nil
-}
-
 // join makes one buffer of the parts and the buffer, for which size bytes are counted.
 func join(c *Call, parts [][]byte, total, size int) error {
 	if len(parts) == 0 {
@@ -219,14 +210,9 @@ func join(c *Call, parts [][]byte, total, size int) error {
 	if err := c.Claim.Grow(int64(total)); err != nil {
 		return err
 	}
-	whole := make([]byte, 0, total)
-	counted := size
-	for _, part := range parts {
-		whole = append(whole, part...)
-		counted += len(part)
-	}
-	c.Held.data = append(whole, c.Held.data...)
-	c.Claim.Shrink(int64(counted))
+	before := slices.Concat(parts...)
+	c.Held.data = append(append(make([]byte, 0, total), before...), c.Held.data...)
+	c.Claim.Shrink(int64(size + len(before)))
 	return nil
 }
 
@@ -264,20 +250,22 @@ func decoded(c *Call, body io.Reader) (_ io.Reader, memory int64, _ error) {
 	}
 }
 
-// ModelName is the name of the model in a body.
-func ModelName(body *jsonbody.Body) (string, error) {
-	name, bad := body.String("model")
-	if bad != nil {
-		return "", bad
+// ModelName is the name of the model in a body: in the first of some fields that has one; none: in "model".
+func ModelName(body *jsonbody.Body, fields ...string) (string, error) {
+	if fields == nil {
+		fields = []string{"model"}
 	}
-	if name == "" {
-		return "", translate.Missing("model")
+	for _, field := range fields {
+		if name, bad := body.String(field); bad != nil {
+			return "", bad
+		} else if name != "" {
+			return name, nil
+		}
 	}
-	return name, nil
+	return "", translate.Missing("model")
 }
 
-// How slowly a request's body may come: after bodyPatience, it must have come at bodyRate bytes a second. A slower client only
-// occupies a connection and a buffer.
+// How slowly a request's body may come: after bodyPatience, it must have come at bodyRate bytes a second.
 const (
 	bodyPatience = time.Minute
 	bodyRate     = 1 << 10
@@ -314,6 +302,5 @@ func (t *timely) end() {
 	}
 }
 
-// leave keeps the end of the request's context from the connection, which other requests may use. It is false if the context has
-// already ended.
+// leave keeps the end of the request's context from the connection, which others may use; false: it has already ended.
 func (t *timely) leave() bool { return t.stop == nil || t.stop() }

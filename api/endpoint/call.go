@@ -76,8 +76,9 @@ func (c *Call) End() {
 // Panicked logs what made the server panic. It has to be called on the stack of the panic.
 func (c *Call) Panicked(fault any) *translate.Error {
 	p := AsPanic(fault)
-	c.Site.Log.Error("a request made the server panic", "request", c.ID, "path", c.Request.URL.Path, "fault", p.Fault, "stack", string(p.stack))
-	e := &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
+	c.Site.Log.Error("a request made the server panic",
+		"request", c.ID, "path", c.Request.URL.Path, "fault", p.Fault, "stack", string(p.stack))
+	e := ourFault(c)
 	c.Ledger.Failed(e)
 	return e
 }
@@ -107,8 +108,7 @@ func UntilExit(c *Call) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// requestID is the id that the request was given before, or the one that the client sent, if it is fit to be logged, and otherwise a
-// new one.
+// requestID is the id that the request was given before, or that the client sent, if it is fit to be logged, or else a new one.
 func requestID(r *http.Request) string {
 	if id := logs.RequestOf(r.Context()); id != "" {
 		return id
@@ -121,8 +121,7 @@ func requestID(r *http.Request) string {
 	return NewID("req_")
 }
 
-// Panic is a panic in one of a request's goroutines, on its way to the one that answers, where it ends one request and not the
-// process. It has the stack of the panic.
+// Panic is a panic, with its stack, on the way to the goroutine that answers, where it ends one request and not the process.
 type Panic struct {
 	Fault any
 	stack []byte

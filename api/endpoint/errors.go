@@ -116,7 +116,7 @@ func translated(c *Call, err error) *translate.Error {
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &kept):
-		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.Node.HidePaths(kept.Error())}
+		return translate.NewError(translate.KindForbidden, "not_removable", "model", c.Node.HidePaths(kept.Error()))
 	case errors.As(err, &broken):
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
@@ -124,14 +124,13 @@ func translated(c *Call, err error) *translate.Error {
 	case errors.As(err, &fetched):
 		return FetchError(c, fetched)
 	case errors.As(err, &unknown):
-		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
+		message := "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."
+		return &translate.Error{Kind: translate.KindResponseNotFound, Message: message}
 	case errors.As(err, &none) && none.IsAmbiguous:
 		return translate.Invalid("ambiguous_id", "", "The ids of several conversations begin with "+none.ID+": give more of it.")
 	case errors.As(err, &none):
-		return &translate.Error{
-			Kind: translate.KindResponseNotFound, Code: "conversation_not_found",
-			Message: "There is no stored conversation " + none.ID + ": it was never stored, or has been deleted.",
-		}
+		return translate.NewError(translate.KindResponseNotFound, "conversation_not_found", "",
+			"There is no stored conversation "+none.ID+": it was never stored, or has been deleted.")
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	}
@@ -140,32 +139,40 @@ func translated(c *Call, err error) *translate.Error {
 
 // asRefusedBySystem is the error of what the system or the database refused, or of what is nobody's fault but ours.
 func asRefusedBySystem(c *Call, err error) *translate.Error {
+	log := c.Site.Log.With("request", c.ID, "path", c.Request.URL.Path, "error", err)
 	switch {
 	case openfiles.AreExhausted(err):
 		return NoFiles(c, err)
 	case errors.Is(err, store.ErrBusy):
-		c.Site.Log.Error("the store is busy", "request", c.ID, "path", c.Request.URL.Path, "error", err)
-		return &translate.Error{
-			Kind: translate.KindUnavailable, Code: "store_busy", RetryAfter: 5 * time.Second,
-			Message: "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell or a backup, or too much waits to be written. Try again in a moment.",
-		}
+		log.Error("the store is busy")
+		return unavailable("store_busy", "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell "+
+			"or a backup, or too much waits to be written. Try again in a moment.")
 	case IsDiskFull(err):
-		c.Site.Log.Error("the disk is full", "request", c.ID, "path", c.Request.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
+		log.Error("the disk is full")
+		const message = "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."
+		return &translate.Error{Kind: translate.KindDiskFull, Message: message}
 	case errors.Is(err, store.ErrUnavailable):
-		c.Site.Log.Error("the store is unavailable", "request", c.ID, "path", c.Request.URL.Path, "error", err)
-		return &translate.Error{
-			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
-			Message: "The server's store of tokens and conversations can't be used at the moment. Try again soon; its administrator finds the reason in the server's log and health.",
-		}
+		log.Error("the store is unavailable")
+		return unavailable("store_unavailable", "The server's store of tokens and conversations can't be used at the moment. Try again "+
+			"soon; its administrator finds the reason in the server's log and health.")
 	case errors.Is(err, runs.ErrShutDown):
 		return ShuttingDown("The server is shutting down.")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
+		return translate.NewError(translate.KindUnavailable, "cancelled", "", "The request ended before it could be answered.")
 	default:
-		c.Site.Log.Error("a request failed", "request", c.ID, "path", c.Request.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.ID}
+		log.Error("a request failed")
+		return ourFault(c)
 	}
+}
+
+func ourFault(c *Call) *translate.Error {
+	message := "The server made a mistake. Its log says more, under this request's id: " + c.ID
+	return &translate.Error{Kind: translate.KindInternal, Message: message}
+}
+
+// unavailable is the error of what may work again in a few seconds.
+func unavailable(code, message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindUnavailable, Code: code, Message: message, RetryAfter: 5 * time.Second}
 }
 
 // tooManyFiles is the code of such errors.
@@ -181,22 +188,25 @@ func NoFiles(c *Call, err error) *translate.Error {
 
 // IsDiskFull reports whether an error says that a disk, or a quota on it, is full.
 func IsDiskFull(err error) bool {
-	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	isFull := func(reason error) bool { return errors.Is(err, reason) }
+	return slices.ContainsFunc([]error{store.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}, isFull)
 }
 
 // asRefused is the error of a request that the supervisor refused, as err tells.
 func asRefused(c *Call, e schedule.Error, err error) *translate.Error {
 	switch e.Kind {
 	case schedule.NotLoaded:
-		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
+		return translate.NewError(translate.KindModelNotFound, "model_not_loaded", "model", e.Message)
 	case schedule.NoInstance:
-		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
+		return translate.NewError(translate.KindModelNotFound, "", "instance_id", e.Message)
 	case schedule.NotOurs:
 		return translate.Invalid("not_supported", "instance_id", e.Message)
 	case schedule.RemoteAway:
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unreachable", Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
+		away := translate.NewError(translate.KindUnavailable, "remote_unreachable", "model", e.Message)
+		away.RetryAfter = e.RetryAfter
+		return away
 	case schedule.IDTaken:
-		return &translate.Error{Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier", Message: e.Message}
+		return translate.NewError(translate.KindConflict, "identifier_in_use", "identifier", e.Message)
 	case schedule.Closing:
 		return ShuttingDown(e.Message)
 	case schedule.NoFiles:
@@ -204,7 +214,7 @@ func asRefused(c *Call, e schedule.Error, err error) *translate.Error {
 	case schedule.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case schedule.NeverFits:
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
+		return translate.NewError(translate.KindUnavailable, "model_too_large", "model", e.Message)
 	default:
 		key := ""
 		if about, ok := errors.AsType[*NotLeased](err); ok {
@@ -213,7 +223,8 @@ func asRefused(c *Call, e schedule.Error, err error) *translate.Error {
 		if skipped, ok := c.Site.loadErrors.tell(key); ok {
 			c.Site.Log.Error("a model could not be loaded", "request", c.ID, "model", key, "error", e.Message, "not_logged", skipped)
 		}
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
+		why := c.Node.HidePaths(e.Message)
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: why, RetryAfter: e.RetryAfter}
 	}
 }
 
@@ -265,9 +276,7 @@ func beginJSON(c *Call, status int, size string) {
 }
 
 // ShuttingDown is the error of a request for which the server has no time left.
-func ShuttingDown(message string) *translate.Error {
-	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
-}
+func ShuttingDown(message string) *translate.Error { return unavailable("shutting_down", message) }
 
 // NotLeased is the reason why a request got no instance of a model.
 type NotLeased struct {

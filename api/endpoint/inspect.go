@@ -44,8 +44,9 @@ func (w *inspectedWriter) Write(p []byte) (int, error) {
 
 // harmless are the headers whose values are shown. Any other may be a secret, or carry one.
 var harmless = []string{
-	"Accept", "Accept-Encoding", "Accept-Language", "Allow", "Anthropic-Beta", "Anthropic-Version", "Cache-Control", "Connection", "Content-Encoding",
-	"Content-Length", "Content-Type", "Origin", "Request-Id", "Retry-After", "User-Agent", "Vary", "X-Accel-Buffering", "X-Request-Id", "X-Should-Retry",
+	"Accept", "Accept-Encoding", "Accept-Language", "Allow", "Anthropic-Beta", "Anthropic-Version", "Cache-Control", "Connection",
+	"Content-Encoding", "Content-Length", "Content-Type", "Origin", "Request-Id", "Retry-After", "User-Agent", "Vary", "X-Accel-Buffering",
+	"X-Request-Id", "X-Should-Retry",
 }
 
 // mostOfHeader bounds what is shown of a header, in bytes, and mostOfPath what is shown of a path: both are the client's.
@@ -85,8 +86,8 @@ const mask = "***"
 // mostSecrets is how many secrets of a body are masked, since each takes a pass over the body. One with more is masked as a whole.
 const mostSecrets = 64
 
-// withoutSecrets is the body of a request without the secrets of the MCP servers that it names: their headers and tokens, and of their URLs all
-// but the host. It may be a request that is refused, with secrets in other places, and under misspelled names, than they belong.
+// withoutSecrets is the body of a request without the secrets of the MCP servers that it names: their headers and tokens, and of their URLs
+// all but the host. It may be a request that is refused, with secrets in other places, and under misspelled names, than they belong.
 func withoutSecrets(body []byte) []byte {
 	parsed, m := gjson.ParseBytes(body), masker{body: body}
 	for _, list := range []string{"tools", "integrations", "mcp_servers"} {

@@ -17,8 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// ledger notes what becomes of a request, for metrics, the access log and traces. It is a part of the call, and told once, when the
-// request has ended.
+// ledger notes what becomes of a call, for metrics, the access log and traces, which are told once, at the end.
 type ledger struct {
 	Mu         sync.Mutex // upstream requests of one call may run at a time
 	Summary    record.Summary
@@ -33,8 +32,7 @@ type ledger struct {
 	begunBy trace.SpanContext // of a response in the background: the span of the request that began it
 }
 
-// Leased notes the wait for a lease that began at a time and ends now. lease is nil if there was none. Of waits at the same time, each
-// moment counts once.
+// Leased notes a wait for a lease, nil if there was none, that ends now. Of waits at the same time, each moment counts once.
 func (l *ledger) Leased(ctx context.Context, begun time.Time, lease *supervisor.Lease) {
 	now := time.Now()
 	l.Mu.Lock()
@@ -55,7 +53,16 @@ func (l *ledger) Leased(ctx context.Context, begun time.Time, lease *supervisor.
 	l.Summary.Queue += queue
 	l.Summary.Load += load
 	l.Summary.Restore += restore
-	l.traceWaits(ctx, from, queue, load, restore)
+	for _, part := range []struct { // in the order in which it has to go, whatever was first
+		name string
+		took time.Duration
+	}{{"queue", queue}, {"load", load}, {"restore", restore}} {
+		to := from.Add(part.took)
+		if part.took > 0 {
+			l.Span(ctx, part.name, from, to)
+		}
+		from = to
+	}
 }
 
 // Measured notes the speed of an upstream answer.
@@ -140,8 +147,7 @@ func (c *Call) Settle() {
 	}
 }
 
-// logEnd keeps what is known of a request to a model among the records at debug level, where it is found by the request's id. It
-// isn't logged elsewhere: access logs are for that. It returns the copy of the summary that it keeps.
+// logEnd adds a request's summary to the records at debug level, where it is found by the request's id, and returns the copy.
 func logEnd(c *Call, s *record.Summary) *record.Summary {
 	kept := &struct { // one allocation
 		record logs.Record
@@ -163,9 +169,9 @@ func (s *endedRequest) Attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("request", s.ID), slog.String("model", s.Model), slog.String("instance", s.Instance), slog.String("token", s.Token),
 		slog.String("path", s.Path), slog.Int("status", s.Status), slog.String("outcome", s.Outcome), slog.Duration("duration", s.Duration),
-		slog.Duration("queue", s.Queue), slog.Duration("load", s.Load), slog.Duration("restore", s.Restore), slog.Duration("first_token", s.FirstToken),
-		slog.Int("input_tokens", s.Usage.Prompt), slog.Int("cached_tokens", s.Usage.Cached), slog.Int("output_tokens", s.Usage.Completion),
-		slog.Int("tool_calls", s.Tools),
+		slog.Duration("queue", s.Queue), slog.Duration("load", s.Load), slog.Duration("restore", s.Restore),
+		slog.Duration("first_token", s.FirstToken), slog.Int("input_tokens", s.Usage.Prompt), slog.Int("cached_tokens", s.Usage.Cached),
+		slog.Int("output_tokens", s.Usage.Completion), slog.Int("tool_calls", s.Tools),
 	}
 	return slices.DeleteFunc(attrs, func(a slog.Attr) bool {
 		return a.Value.Equal(slog.StringValue("")) || a.Value.Equal(slog.IntValue(0)) || a.Value.Equal(slog.DurationValue(0))
@@ -175,16 +181,14 @@ func (s *endedRequest) Attrs() []slog.Attr {
 // tracerName names the spans' origin.
 const tracerName = "github.com/lmcaddy/lmcaddy"
 
-// BeginTrace finds out whether the request is traced: whether its context has a span that is recorded. The spans below that one are
-// made here. Nothing of the trace is passed on to an engine or an MCP server.
+// BeginTrace finds out whether the context has a span that is recorded. No engine or MCP server is told of the trace.
 func BeginTrace(c *Call) {
 	if span := trace.SpanFromContext(c.Request.Context()); span.IsRecording() {
 		c.Ledger.Tracer = span.TracerProvider().Tracer(tracerName)
 	}
 }
 
-// traceRun begins the span of a response in the background, and returns a context with it. It is a trace of its own, with a link to
-// the request: that has ended long before, and with it its span.
+// traceRun begins the trace of a response in the background, with a link to the request, whose span has ended by then.
 func (l *ledger) traceRun(ctx context.Context, id string) context.Context {
 	if l.Tracer == nil {
 		return ctx
@@ -201,23 +205,6 @@ func (l *ledger) Span(ctx context.Context, name string, from, to time.Time, attr
 	}
 	_, span := l.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(to))
-}
-
-// traceWaits adds the spans of a wait for a lease: in the order in which it has to go, whatever was first.
-func (l *ledger) traceWaits(ctx context.Context, from time.Time, queue, load, restore time.Duration) {
-	if l.Tracer == nil {
-		return
-	}
-	for _, part := range []struct {
-		name string
-		took time.Duration
-	}{{"queue", queue}, {"load", load}, {"restore", restore}} {
-		to := from.Add(part.took)
-		if part.took > 0 {
-			l.Span(ctx, part.name, from, to)
-		}
-		from = to
-	}
 }
 
 // traceEnd adds what is known in the end to the span that the request came with.

@@ -14,8 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Find finds the model with a name, if the request's identity may use it. One that it may not use is as unknown as one that isn't
-// there: neither the error nor its time tells the difference.
+// Find finds a model that the request's identity may use. Neither the error nor its time tells whether there are others.
 func (c *Call) Find(name string) (node.Target, error) {
 	target, err := c.Node.Names.Find(c.Request.Context(), name)
 	return permitted(c, name, target, err)
@@ -29,34 +28,25 @@ func (c *Call) FindDraft(model, name string) (node.Target, error) {
 
 // permitted returns a target that was found by its name, or the error, if the identity may know about it.
 func permitted(c *Call, name string, target node.Target, err error) (node.Target, error) {
-	if err != nil {
-		return node.Target{}, notFound(c, name, err)
-	}
-	if c.Identity == nil {
-		return target, nil
-	}
+	broken, isBroken := errors.AsType[*node.BrokenModelError](err)
+	_, isUnknown := errors.AsType[*catalog.NotFoundError](err)
 	key := target.Model.FullKey()
+	if isBroken {
+		key = broken.Key
+	}
 	switch {
-	case !c.Identity.MayUse(key):
+	case (err == nil || isBroken) && !c.Identity.MayUse(key):
 		c.Node.Names.FindNothing(c.Request.Context(), name)
 		return node.Target{}, c.UnknownModel(name)
+	case isUnknown && c.IsRestricted():
+		return node.Target{}, c.UnknownModel(name)
+	case err != nil:
+		return node.Target{}, err
 	case target.Model.IsRemote && c.Identity.IsNode():
 		return node.Target{}, &catalog.NotFoundError{Name: name}
 	}
 	c.Running.Uses(key)
 	return target, nil
-}
-
-// notFound is the error of a name, as far as the request's identity may know about it.
-func notFound(c *Call, name string, err error) error {
-	if broken, ok := errors.AsType[*node.BrokenModelError](err); ok && !c.Identity.MayUse(broken.Key) {
-		c.Node.Names.FindNothing(c.Request.Context(), name)
-		return c.UnknownModel(name)
-	}
-	if _, ok := errors.AsType[*catalog.NotFoundError](err); ok && c.IsRestricted() {
-		return c.UnknownModel(name)
-	}
-	return err
 }
 
 // IsRestricted reports whether there may be models that the request's identity may not use.
@@ -75,20 +65,22 @@ func (c *Call) UnknownModel(name string) error {
 	return &catalog.NotFoundError{Name: name, Known: keys, Limited: true}
 }
 
-// Models are the models that the request's identity may use.
+// Models are the models that the request's identity may use. Another node gets those of this machine, without their places elsewhere.
 func (c *Call) Models() ([]node.ModelState, error) {
 	all, err := c.Node.Models(c.Request.Context())
-	if err == nil && c.Identity.IsNode() {
-		all = ofThisMachine(all)
-	}
-	if err != nil || !c.IsRestricted() {
+	if err != nil || !c.IsRestricted() && !c.Identity.IsNode() {
 		return all, err
 	}
 	var may []node.ModelState
 	for _, m := range all {
-		if c.Identity.MayUse(m.FullKey()) {
-			may = append(may, m)
+		if !c.Identity.MayUse(m.FullKey()) || m.IsRemote && c.Identity.IsNode() {
+			continue
 		}
+		if c.Identity.IsNode() {
+			m.Places = nil
+			m.Instances = slices.DeleteFunc(slices.Clone(m.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
+		}
+		may = append(may, m)
 	}
 	return may, nil
 }
@@ -102,20 +94,6 @@ func (c *Call) ModelsToList() ([]node.ModelState, error) {
 	models = slices.Clone(models)
 	c.Node.Loads.SetContexts(c.Request.Context(), models)
 	return models, nil
-}
-
-// ofThisMachine returns the models that are on this machine, without their places elsewhere.
-func ofThisMachine(all []node.ModelState) []node.ModelState {
-	var here []node.ModelState
-	for _, m := range all {
-		if m.IsRemote {
-			continue
-		}
-		m.Places = nil
-		m.Instances = slices.DeleteFunc(slices.Clone(m.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
-		here = append(here, m)
-	}
-	return here
 }
 
 // MayUseInstance reports whether the request's identity may use the model of an instance, if there is such an instance.
@@ -149,15 +127,15 @@ const (
 	StateNotLoaded = "not-loaded"
 )
 
-// Entries are the loaded instances, followed by the other models if the settings say so. Instances of remotes are listed once, by the
-// model's key: clients ask for what is listed, and a name of one place would keep them from the others.
-func Entries(c *Call) ([]ListEntry, error) {
+// Entries are the loaded instances, as a dialect describes them, followed by the other models if the settings say so. Instances of remotes
+// are listed once, by the model's key: clients ask for what is listed, and a name of one place would keep them from the others.
+func Entries[T any](c *Call, describe func(*ListEntry) T) ([]T, error) {
 	models, err := c.ModelsToList()
 	if err != nil {
 		return nil, err
 	}
 	instances := c.Node.Instances()
-	entries, others := []ListEntry{}, []ListEntry{}
+	var entries, others []ListEntry
 	for i := range models {
 		m := &models[i]
 		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
@@ -179,7 +157,11 @@ func Entries(c *Call) ([]ListEntry, error) {
 	if c.Node.Settings().ListAll {
 		entries = append(entries, others...)
 	}
-	return entries, nil
+	described := make([]T, len(entries))
+	for i := range entries {
+		described[i] = describe(&entries[i])
+	}
+	return described, nil
 }
 
 // StateOf is the state of the model with a key.
@@ -197,16 +179,18 @@ func StateOf(key string, instances []supervisor.Info) string {
 	return state
 }
 
-// Entry is the one that the path names: an instance, or a model whether it is loaded or not.
-func Entry(c *Call) (*ListEntry, error) {
-	target, err := c.Find(c.Param)
-	if err != nil {
-		return nil, err
+// ShowEntry is an endpoint for what the path names, as a dialect describes it: an instance, or a model whether it is loaded or not.
+func ShowEntry[T any](describe func(*ListEntry) T) func(*Call) error {
+	return func(c *Call) error {
+		target, err := c.Find(c.Param)
+		if err != nil {
+			return err
+		}
+		return c.Answer(describe(&ListEntry{
+			ID: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model,
+			Context: c.Node.Loads.ContextLength(c.Request.Context(), target), State: StateOf(target.Model.Key, c.Node.Instances()),
+		}))
 	}
-	return &ListEntry{
-		ID: cmp.Or(target.Instance, target.Model.Key), Model: &target.Model, Context: c.Node.Loads.ContextLength(c.Request.Context(), target),
-		State: StateOf(target.Model.Key, c.Node.Instances()),
-	}, nil
 }
 
 // encodedModels caches the JSON of models: with thousands of models, encoding them would be most of the cost of a listing. A model in the
@@ -222,9 +206,10 @@ type encodedModel struct {
 	context int    // the length in it
 }
 
-// Of returns the elements of a JSON array of the models, in pieces, which must not be modified. The first is left
-// empty, for what comes before. Models that are plain are cached.
-func (e *encodedModels) Of(models []node.ModelState, isPlain func(*node.ModelState) bool, describe func(*node.ModelState) any) ([][]byte, error) {
+// Of returns the elements of a JSON array of models, not to be modified, after an empty first piece. Plain models are cached.
+func (e *encodedModels) Of(
+	models []node.ModelState, isPlain func(*node.ModelState) bool, describe func(*node.ModelState) any,
+) ([][]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.most = max(e.most, len(models))

@@ -1,8 +1,9 @@
-// Package endpoint has what all endpoints need of a request, in every dialect: a [Call]. Its body is read once, up to a limit, and scanned once.
-// An endpoint returns its error, and [Call.Fail] writes it in the client's dialect: with a status, or as an event if a stream has begun.
+// Package endpoint has what all endpoints need of a request, in every dialect: a [Call]. Its body is read once, up to a limit, and scanned
+// once. An endpoint returns its error, and [Call.Fail] writes it in the client's dialect: with a status, or as an event of a stream.
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -31,12 +32,10 @@ type Config struct {
 	Describe func() resource.Configuration
 	// Version is the server's; empty: unknown.
 	Version string
-	// Exiting is closed when the server begins to shut down. Streams of events that would not end by themselves then end; nil:
-	// they go on.
+	// Exiting is closed when the server begins to shut down, which ends endless streams of events; nil: they go on.
 	Exiting <-chan struct{}
 
-	// Replaced is closed when a newer configuration takes the place of this one. Connections that outlive their requests then end; nil:
-	// they go on.
+	// Replaced is closed when a newer configuration takes over, which ends connections that outlive their requests; nil: they go on.
 	Replaced <-chan struct{}
 
 	// Families are the API families that the site serves; none: all of them.
@@ -58,11 +57,9 @@ type Config struct {
 	ServesHost func(*http.Request) bool
 	// RootCertificate returns the certificate of the server's own authority, in PEM; nil, or an error: there is none.
 	RootCertificate func() ([]byte, error)
-	// Underway is called when a response begins that outlives its request, and the function that it returns when that has ended; nil:
-	// neither is.
+	// Underway is called when a response begins that outlives its request, and what it returns at its end; nil: neither is.
 	Underway func() (end func())
-	// Ended is called with the summary of each request when it has ended, before its handler returns; nil: nothing is. ctx is the
-	// request's. It may keep the summary.
+	// Ended is called with the summary of each request, which it may keep, and its context, before its handler returns; nil: nothing is.
 	Ended func(ctx context.Context, s *record.Summary)
 
 	HeaderAfter  time.Duration // see headerAfter
@@ -81,35 +78,19 @@ type Site struct {
 
 // NewSite returns a site, whose configuration is completed.
 func NewSite(c Config) *Site {
-	if c.MaxBody == 0 {
-		c.MaxBody = DefaultMaxBody
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = defaultKeepAlive
-	}
 	if c.Logs == nil {
 		c.Logs = logs.New()
 	}
-	if c.HeaderAfter == 0 {
-		c.HeaderAfter = headerAfter
-	}
-	if c.BodyPatience == 0 {
-		c.BodyPatience = bodyPatience
-	}
-	if c.MaxBrought == 0 {
-		c.MaxBrought = maxBrought
-	}
-	if c.MaxGathered == 0 {
-		c.MaxGathered = maxGathered
-	}
+	c.MaxBody, c.KeepAlive = cmp.Or(c.MaxBody, DefaultMaxBody), cmp.Or(c.KeepAlive, defaultKeepAlive)
+	c.HeaderAfter, c.BodyPatience = cmp.Or(c.HeaderAfter, headerAfter), cmp.Or(c.BodyPatience, bodyPatience)
+	c.MaxBrought, c.MaxGathered = cmp.Or(c.MaxBrought, maxBrought), cmp.Or(c.MaxGathered, maxGathered)
 	return &Site{Config: c}
 }
 
 // maxBrought bounds how much a request brings in from the store, in bytes: a few bytes of references can stand for a lot.
 const maxBrought = 256 << 20
 
-// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices
-// together, with the results of tools.
+// maxGathered bounds how many bytes of one request's answers, with the results of tools, are gathered until they are whole.
 const maxGathered = 64 << 20
 
 // RunningNode returns the node, or nil if there is none yet.

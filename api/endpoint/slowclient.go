@@ -18,15 +18,13 @@ const slowClientTimeout = time.Minute
 // bodyPiece is the number of bytes of an answer in one piece that a client has to read within that time.
 const bodyPiece = 64 << 10
 
-// buffered is the number of bytes after a flush that net/http's server takes from a handler without waiting for the client. That of HTTP/3
-// takes none.
+// buffered is how many bytes after a flush net/http's server takes without waiting for the client; over HTTP/3, it takes none.
 const buffered = 2 << 10
 
 // errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
-// client is who a call writes to. It limits the time of writes. If a write takes too long, the request is cancelled. The timer runs on between two
-// writes, since most are over at once.
+// client is who a call writes to. A write that takes too long cancels the request. The timer runs on between two quick writes.
 type client struct {
 	call   *Call
 	mu     sync.Mutex
@@ -43,8 +41,7 @@ type client struct {
 // errUnwritable cancels the request of a client that can't be written to.
 var errUnwritable = errors.New("the client can't be written to")
 
-// write writes to the client, and flushes if flush is set. Only one goroutine may call it at a time. An error has cancelled the
-// request. If the writer can't flush, the server sends the bytes later.
+// write writes to the client, and flushes if flush is set, one call at a time. An error has cancelled the request.
 func (w *client) write(p []byte, flush bool) error {
 	if !flush && len(p) <= buffered && w.call.Request.ProtoMajor < 3 {
 		return w.writeNow(p, false)

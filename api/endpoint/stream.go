@@ -8,29 +8,25 @@ import (
 )
 
 const (
-	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun to answer. Until it is sent, an
-	// error can have a status.
+	// headerAfter is how long a stream's header, after which an error has no status, waits for the engine's first chunk.
 	headerAfter = 2 * time.Second
 	// endAfter is how long the end of an answer waits for the end of the call, which sends it.
 	endAfter = time.Millisecond
-	// defaultKeepAlive is how long a stream may be silent, also in the queue, during a load and a long prompt. Proxies give up after
-	// 30 to 60 seconds.
+	// defaultKeepAlive is how long a stream may be silent, also before the engine answers. Proxies give up after 30 to 60 seconds.
 	defaultKeepAlive = 15 * time.Second
 )
 
 // Buffers are used to copy streams.
 var Buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// PutBuffer gives a buffer back that was written to the client. If a write failed, it isn't used for other requests: over HTTP/2, the server may
-// still be sending it when a write has failed.
+// PutBuffer gives back a buffer that was written. If a write failed, it isn't used again: over HTTP/2, it may still be being sent.
 func (w *client) PutBuffer(buf *[]byte) {
 	if !w.failed.Load() {
 		Buffers.Put(buf)
 	}
 }
 
-// Stream is an answer of server-sent events, or of lines of JSON. Its header is sent with the first event, with the first comment, or some time after
-// the engine has begun to answer, whichever comes first.
+// Stream is an answer of server-sent events, or of lines of JSON. Its header comes with them, or some time after the engine's beginning.
 type Stream struct {
 	call   *Call
 	mu     sync.Mutex  // the header may be sent by the timer
@@ -120,8 +116,7 @@ func (s *Stream) header() {
 	s.call.Writer.WriteHeader(http.StatusOK)
 }
 
-// Send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't. That the
-// client has disconnected shows elsewhere.
+// Send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't.
 func (s *Stream) Send(events []byte) (isAnswer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -52,11 +51,9 @@ func conversationOwner(c *endpoint.Call) (string, error) {
 	if !query.Has("owner") || owner == c.Owner() {
 		return c.Owner(), nil
 	}
-	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
-		return "", &translate.Error{
-			Kind: translate.KindForbidden, Code: "missing_scope", Param: "owner",
-			Message: "Only a token with the scope admin may see the conversations of others.",
-		}
+	if !c.IsAdmin() {
+		return "", translate.NewError(translate.KindForbidden, "missing_scope", "owner",
+			"Only a token with the scope admin may see the conversations of others.")
 	}
 	return owner, nil
 }
@@ -77,8 +74,9 @@ func (p *parameters) position() (at store.Position) {
 
 func describeConversation(stored *store.Conversation) resource.Conversation {
 	return resource.Conversation{
-		ID: stored.ID, Title: stored.Title, Pinned: stored.Pinned, Dialect: stored.Dialect, Model: stored.Model, Status: string(stored.Status), Turns: stored.Turns,
-		Last: stored.Last, Owner: stored.Owner, Created: resource.At(stored.Created), Updated: resource.At(stored.Updated),
+		ID: stored.ID, Title: stored.Title, Pinned: stored.Pinned, Dialect: stored.Dialect, Model: stored.Model,
+		Status: string(stored.Status), Turns: stored.Turns, Last: stored.Last, Owner: stored.Owner,
+		Created: resource.At(stored.Created), Updated: resource.At(stored.Updated),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
@@ -71,12 +70,9 @@ func download(c *endpoint.Call) error {
 	if estimate {
 		return previewDownload(c, jobs, request)
 	}
-	job, err := jobs.Start(c.Request.Context(), request)
+	job, err := endpoint.StartDownload(c, jobs, name, request)
 	if err != nil {
 		return err
-	}
-	if !endpoint.MaySeeJob(c, job) { // another identity began it, under another name for the same files
-		return endpoint.ModelNotAllowed(name)
 	}
 	answer := startedJob{ID: job.ID, Status: job.State}
 	if job.ID != "" {
@@ -95,8 +91,9 @@ func previewDownload(c *endpoint.Call, jobs *fetch.Jobs, request fetch.Request) 
 		return endpoint.ModelNotAllowed(request.Model)
 	}
 	answer := resource.Preview{
-		Job: p.ID, Status: string(p.State), Model: c.Node.Downloads.Key(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
-		Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others, FitsDisk: p.FitsDisk,
+		Job: p.ID, Status: string(p.State), Model: c.Node.Downloads.Key(c.Request.Context(), p.Job), Repository: p.Repo, URL: p.Page(),
+		Quantization: p.Quantization, Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others,
+		FitsDisk: p.FitsDisk,
 	}
 	if p.ID == "" && p.State == fetch.Downloading {
 		answer.Status = "estimated"
@@ -118,10 +115,9 @@ func listDownloads(c *endpoint.Call) error {
 	}
 	list := jobList{Jobs: []downloadJob{}}
 	for _, job := range slices.Backward(jobs.List()) {
-		if !endpoint.MaySeeJob(c, job) {
-			continue
+		if endpoint.MaySeeJob(c, job) {
+			list.Jobs = append(list.Jobs, describeJob(c, job))
 		}
-		list.Jobs = append(list.Jobs, describeJob(c, job))
 	}
 	if others, silent := peerJobs(c); len(others)+len(silent) > 0 {
 		for _, job := range others {
@@ -138,8 +134,7 @@ func listDownloads(c *endpoint.Call) error {
 // downloadStatus is GET /api/v1/models/download/status/{job_id}.
 func downloadStatus(c *endpoint.Call) error { return withJob(c, "", endpoint.CheckSeesJob) }
 
-// changeDownload is POST /api/v1/models/download/{job_id}/pause, which answers once the download has stopped, resume, or cancel, which
-// deletes what was fetched, unless the job is completed.
+// changeDownload is POST …/{job_id}/pause, which answers once it has stopped, resume, or cancel, which deletes what was fetched.
 func changeDownload(change string) func(*endpoint.Call) error {
 	return func(c *endpoint.Call) error { return withJob(c, change, endpoint.CheckChangesJob) }
 }
@@ -189,7 +184,7 @@ func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	if c.Identity.IsNode() {
 		n.Owner, n.Keys = j.Owner, c.Node.Downloads.JobKeys(c.Request.Context(), j)
 	}
-	if c.Identity != nil && c.Identity.May(access.ScopeAdmin) {
+	if c.IsAdmin() {
 		n.Owner = j.Owner
 	}
 	switch j.State {

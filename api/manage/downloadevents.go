@@ -21,8 +21,7 @@ type downloadEvent struct {
 	Job  downloadJob `json:"job"`
 }
 
-// downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the current job, and one for each change, up to the
-// state that ends the job. A paused job hasn't ended. The stream ends early if the server shuts down, since it would delay that.
+// downloadEvents is GET /api/v1/models/download/{job_id}/events: the current job and each change, until it ends or the server does.
 func downloadEvents(c *endpoint.Call) error {
 	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {

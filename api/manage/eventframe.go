@@ -1,14 +1,13 @@
 package manage
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -19,17 +18,6 @@ import (
 type eventRights struct {
 	everything bool // everybody's requests, the log, and this machine's folders
 	requests   bool // its own
-}
-
-// lacks returns the scope without which events of a type are never seen; empty: they may be.
-func (r eventRights) lacks(kind string) access.Scope {
-	switch {
-	case kind == logEvent && !r.everything:
-		return access.ScopeAdmin
-	case strings.HasPrefix(kind, "request.") && !r.requests:
-		return access.ScopeInference
-	}
-	return ""
 }
 
 // typedEvent is what is sent: a type of package resource.
@@ -73,19 +61,15 @@ func (f *eventFollower) describe(e *record.Event) typedEvent {
 	}
 }
 
-// unexpectedEnd is the reason of an unload that nobody wanted.
-const unexpectedEnd = "crashed"
-
 func (f *eventFollower) describeChange(of resource.Event, e *record.Event) typedEvent {
 	change := e.Change
 	if strings.HasPrefix(e.Type, "model_unload.") {
-		reason := string(change.Reason)
-		if reason == "" {
-			reason = unexpectedEnd
-		}
+		reason := cmp.Or(string(change.Reason), "crashed") // nobody wanted it
 		return resource.ModelUnloadEvent{Event: of, Model: e.Model, Instance: change.Instance, Reason: reason}
 	}
-	load := resource.ModelLoadEvent{Event: of, Model: e.Model, Instance: change.Instance, Seconds: change.LoadTime.Seconds(), Placement: change.Placed}
+	load := resource.ModelLoadEvent{
+		Event: of, Model: e.Model, Instance: change.Instance, Seconds: change.LoadTime.Seconds(), Placement: change.Placed,
+	}
 	switch change.Kind {
 	case supervisor.ChangeProgress:
 		load.Progress = &change.Progress
@@ -94,7 +78,8 @@ func (f *eventFollower) describeChange(of resource.Event, e *record.Event) typed
 		if !f.sees.everything {
 			why = f.call.Node.HidePaths(why)
 		}
-		load.Error = native.AppendErrorObject(nil, &translate.Error{Kind: translate.KindUnavailable, Code: "model_load_failed", Message: endpoint.Presentable(why, endpoint.MaxMessage)})
+		message := endpoint.Presentable(why, endpoint.MaxMessage)
+		load.Error = native.AppendErrorObject(nil, translate.NewError(translate.KindUnavailable, "model_load_failed", "", message))
 	default:
 	}
 	return load
@@ -113,9 +98,4 @@ func (f *eventFollower) frame(after uint64, event typedEvent) {
 	}
 	f.frames = append(append(append(f.frames, "\nevent: "...), event.Kind()...), "\ndata: "...)
 	f.frames = append(append(f.frames, data...), "\n\n"...)
-}
-
-// record adds an event with a record of the log.
-func (f *eventFollower) record(r *logs.Record) {
-	f.frame(f.at, resource.LogEvent{Event: eventOf(logEvent, r.Time), Record: appendRecord(f.call, nil, r)})
 }

@@ -35,7 +35,8 @@ type eventFollower struct {
 // events is GET /api/v1/events: what happens on the server, as events, until the client disconnects or the server shuts down.
 func events(c *endpoint.Call) error {
 	recognizeAdmin(c)
-	f := &eventFollower{call: c, log: c.Node.Record.Events, sees: eventRights{everything: c.IsAdmin(), requests: c.Identity.May(access.ScopeInference)}}
+	f := &eventFollower{call: c, log: c.Node.Record.Events}
+	f.sees = eventRights{everything: c.IsAdmin(), requests: c.Identity.May(access.ScopeInference)}
 	query := parametersOf(c)
 	level := query.level(slog.LevelInfo)
 	if query.err != nil {
@@ -72,12 +73,16 @@ func events(c *endpoint.Call) error {
 	if f.at = position; !resumed {
 		f.at = f.log.Next()
 	}
-	f.start(resumed, !isOurs)
+	now := time.Now()
+	f.frame(f.at, resource.EventsStart{Event: eventOf("events.start", now), Resumed: resumed})
+	if !isOurs {
+		f.frame(f.at, eventsMissed(now, nil))
+	}
+	f.flush(0)
 	return f.follow()
 }
 
-// position returns the positions that the header Last-Event-ID names. isOurs is false if an earlier process has named them; it is true
-// without the header.
+// position returns what the header Last-Event-ID names. isOurs is false if an earlier process has named it.
 func (f *eventFollower) position() (position uint64, records string, isOurs bool, _ *translate.Error) {
 	id := f.call.Request.Header.Get("Last-Event-ID")
 	if id == "" {
@@ -86,22 +91,13 @@ func (f *eventFollower) position() (position uint64, records string, isOurs bool
 	id, records, _ = strings.Cut(id, ".")
 	position, isOurs, ok := f.log.Position(id)
 	if !ok {
-		return 0, "", false, translate.Invalid("invalid_value", "Last-Event-ID", `The header Last-Event-ID must be the "id" of an event. Leave it out to begin now.`)
+		return 0, "", false, translate.Invalid("invalid_value", "Last-Event-ID",
+			`The header Last-Event-ID must be the "id" of an event. Leave it out to begin now.`)
 	}
 	if !isOurs {
 		records = ""
 	}
 	return position, records, isOurs, nil
-}
-
-// start sends the first event.
-func (f *eventFollower) start(resumed, isEarlier bool) {
-	now := time.Now()
-	f.frame(f.at, resource.EventsStart{Event: eventOf("events.start", now), Resumed: resumed})
-	if isEarlier {
-		f.frame(f.at, eventsMissed(now, nil))
-	}
-	f.flush(0)
 }
 
 // eventPortion is how many events are taken at a time: until they are sent, they are kept for the client.
@@ -161,7 +157,7 @@ func (f *eventFollower) portion() (isMore bool) {
 	if f.records != nil {
 		records = f.records.Some()
 		for _, r := range records {
-			f.record(r)
+			f.frame(f.at, resource.LogEvent{Event: eventOf(logEvent, r.Time), Record: appendRecord(f.call, nil, r)})
 		}
 	}
 	f.took = f.took || len(events) > 0 || len(records) > 0
@@ -176,44 +172,40 @@ func (f *eventFollower) flush(most int) {
 	}
 }
 
-// wants adds the types of events that a list of patterns names; empty: all but records.
+// wants adds the types of events that match one of a list of patterns; empty: all but records. What the identity may not see is left out; a
+// type that is named exactly, and never seen, is an error.
 func (f *eventFollower) wants(patterns string) *translate.Error {
 	f.types = map[string]bool{}
+	all := append(slices.Clone(record.EventTypes), logEvent)
 	if patterns == "" {
-		for _, t := range record.EventTypes {
-			f.types[t] = true
-		}
-		return nil
+		patterns = strings.Join(record.EventTypes, "*,") + "*"
 	}
 	for pattern := range strings.SplitSeq(patterns, ",") {
-		if bad := f.want(strings.TrimSpace(pattern)); bad != nil {
-			return bad
-		}
-	}
-	return nil
-}
-
-// want adds the types that match a pattern. What the identity may not see is left out; a type that is named exactly, and never seen, is an
-// error.
-func (f *eventFollower) want(pattern string) *translate.Error {
-	prefix, isOpen := strings.CutSuffix(pattern, "*")
-	all := append(slices.Clone(record.EventTypes), logEvent)
-	matched := false
-	for _, t := range all {
-		if t != pattern && (!isOpen || !strings.HasPrefix(t, prefix)) {
-			continue
-		}
-		matched = true
-		if scope := f.sees.lacks(t); scope != "" {
-			if isOpen {
+		pattern = strings.TrimSpace(pattern)
+		prefix, isOpen := strings.CutSuffix(pattern, "*")
+		matched := false
+		for _, t := range all {
+			if t != pattern && (!isOpen || !strings.HasPrefix(t, prefix)) {
 				continue
 			}
-			return &translate.Error{Kind: translate.KindForbidden, Code: "missing_scope", Param: "types", Message: "Events of the type " + t + " need the scope " + string(scope) + "."}
+			matched = true
+			var lacks access.Scope // without which the type is never seen
+			switch {
+			case t == logEvent && !f.sees.everything:
+				lacks = access.ScopeAdmin
+			case strings.HasPrefix(t, "request.") && !f.sees.requests:
+				lacks = access.ScopeInference
+			}
+			f.types[t] = f.types[t] || lacks == ""
+			if lacks != "" && !isOpen {
+				return translate.NewError(translate.KindForbidden, "missing_scope", "types",
+					"Events of the type "+t+" need the scope "+string(lacks)+".")
+			}
 		}
-		f.types[t] = true
-	}
-	if !matched {
-		return translate.Invalid("invalid_value", "types", endpoint.Quoted(pattern)+` is no type of event. "types" is a list of types with commas, in which a type may end in *. There are: `+strings.Join(all, ", ")+".")
+		if !matched {
+			return translate.Invalid("invalid_value", "types", endpoint.Quoted(pattern)+` is no type of event. "types" is a list of types `+
+				`with commas, in which a type may end in *. There are: `+strings.Join(all, ", ")+".")
+		}
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ func health(c *endpoint.Call) error {
 	troubles := c.Node.Health(ready)
 	select {
 	case <-c.Site.Exiting:
-		troubles = slices.Insert(troubles, 0, node.Trouble{Code: node.TroubleShuttingDown, Message: "The server is shutting down.", Fatal: true})
+		stops := node.Trouble{Code: node.TroubleShuttingDown, Message: "The server is shutting down.", Fatal: true}
+		troubles = slices.Insert(troubles, 0, stops)
 	default:
 	}
 	answerHealth(c, troubles, mayKnowDetails(c))
@@ -37,8 +38,7 @@ func Starting(c *endpoint.Call) {
 	answerHealth(c, []node.Trouble{{Code: node.TroubleStarting, Fatal: true}}, false)
 }
 
-// mayKnowDetails reports whether the request is an administrator's, or anybody's on a site without authentication. The endpoint is
-// public, so a token hasn't been looked at yet, and one that isn't valid does no harm.
+// mayKnowDetails reports whether a request for the public health is an administrator's, or without authentication anybody's.
 func mayKnowDetails(c *endpoint.Call) bool {
 	if c.Identity != access.Nobody {
 		return c.Identity.May(access.ScopeAdmin)

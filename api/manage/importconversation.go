@@ -17,8 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-// importConversation is POST /api/v1/conversations: it stores responses as GET describes them, with new ids. The first one may continue a response
-// that is stored already.
+// importConversation is POST /api/v1/conversations: it stores responses as GET describes them, with new ids. The first one may continue a
+// response that is stored already.
 func importConversation(c *endpoint.Call) error {
 	body, err := c.Body()
 	if err != nil {
@@ -30,7 +30,7 @@ func importConversation(c *endpoint.Call) error {
 	}
 	all := body.Get("responses").Array()
 	if len(all) == 0 || len(all) > store.MaxDepth {
-		return translate.Invalid("invalid_value", "responses", `"responses" must hold 1 to `+strconv.Itoa(store.MaxDepth)+` responses, as GET /api/v1/conversations/{id} returns them.`)
+		return translate.BadValue("responses", "must hold 1 to %d responses, as GET /api/v1/conversations/{id} returns them.", store.MaxDepth)
 	}
 	turns, ids := make([]*store.Turn, len(all)), map[string]string{}
 	for i, v := range all {
@@ -42,7 +42,7 @@ func importConversation(c *endpoint.Call) error {
 		turn.ID, turn.Owner = text.NewResponseID(), c.Owner()
 		if i > 0 {
 			if turn.Parent = ids[turn.Parent]; turn.Parent == "" {
-				return translate.Invalid("invalid_value", where+".previous_response_id", `"`+where+`.previous_response_id" must be the id of one before it.`)
+				return translate.BadValue(where+".previous_response_id", "must be the id of one before it.")
 			}
 		}
 		ids[v.Get("response_id").Str], turns[i] = turn.ID, turn
@@ -75,12 +75,15 @@ func turnOf(where string, v gjson.Result) (*store.Turn, *translate.Error) {
 	usage := v.Get("usage")
 	number := func(name string) int { return int(usage.Get(name).Int()) }
 	turn := &store.Turn{
-		Parent: v.Get("previous_response_id").Str, Model: v.Get("model").Str, Status: store.Status(v.Get("status").Str), Dialect: resource.DialectNative,
+		Parent: v.Get("previous_response_id").Str, Model: v.Get("model").Str, Dialect: resource.DialectNative,
+		Status: store.Status(v.Get("status").Str),
 		Usage: translate.Usage{
-			Prompt: number("input_tokens"), Cached: number("cached_input_tokens"), Completion: number("output_tokens"), Reasoning: number("reasoning_output_tokens"),
+			Prompt: number("input_tokens"), Cached: number("cached_input_tokens"), Completion: number("output_tokens"),
+			Reasoning: number("reasoning_output_tokens"),
 		},
 		Figures: translate.Figures{
-			Rate: usage.Get("tokens_per_second").Num, FirstToken: usage.Get("time_to_first_token_seconds").Num, Context: number("context_length"),
+			Rate: usage.Get("tokens_per_second").Num, FirstToken: usage.Get("time_to_first_token_seconds").Num,
+			Context: number("context_length"),
 		},
 	}
 	switch turn.Status {

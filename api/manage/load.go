@@ -3,6 +3,7 @@ package manage
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -74,7 +75,9 @@ func load(c *endpoint.Call) error {
 		if err != nil {
 			return nil, err
 		}
-		answer := &resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+		answer := &resource.Loaded{
+			Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded",
+		}
 		if loaded.IsSplit() {
 			answer.Placement = loaded.Placed()
 		}
@@ -83,7 +86,8 @@ func load(c *endpoint.Call) error {
 		}
 		return answer, nil
 	}
-	if kinds := strings.Join(c.Request.Header.Values("Accept"), ","); strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",") {
+	if kinds := strings.Join(c.Request.Header.Values("Accept"), ","); strings.Contains(kinds, "text/event-stream") &&
+		!strings.Contains(kinds, ",") {
 		return streamLoad(c, load)
 	}
 	answer, err := load(nil)
@@ -107,11 +111,8 @@ func unload(c *endpoint.Call) error {
 		return translate.Missing("instance_id")
 	}
 	name := id
-	if c.IsRestricted() {
-		_, err := c.Find(name)
-		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-			return schedule.UnknownInstance(name)
-		}
+	if hidesInstance(c, name) {
+		return schedule.UnknownInstance(name)
 	}
 	if id = c.Node.Names.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
 		return schedule.UnknownInstance(name)
@@ -122,32 +123,28 @@ func unload(c *endpoint.Call) error {
 	return c.Answer(map[string]string{"instance_id": id})
 }
 
+// hidesInstance reports whether a name of an instance is one that the request's identity may not use.
+func hidesInstance(c *endpoint.Call, name string) bool {
+	if !c.IsRestricted() {
+		return false
+	}
+	_, err := c.Find(name)
+	_, isMissing := errors.AsType[*catalog.NotFoundError](err)
+	return isMissing
+}
+
 // streamLoad answers a load by its progress. A load that fails before anything was sent is answered by a status.
 func streamLoad(c *endpoint.Call, load func(*supervisor.Notifier) (*resource.Loaded, error)) error {
 	s := c.NewStream()
 	defer s.Close()
 	var events native.LoadStream
-	notifier, loaded, told := supervisor.NewNotifier(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(told)
-		for {
-			select {
-			case p := <-notifier.C():
-				if p.Instance != "" {
-					s.Send(events.Append(nil, translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded}))
-				}
-			case <-loaded:
-				return
-			}
-		}
-	}()
-	result, err := func() (*resource.Loaded, error) {
-		defer func() {
-			close(loaded)
-			<-told
-		}()
-		return load(notifier)
-	}()
+	notifier := supervisor.NewNotifier()
+	end := text.TellProgress(c.Request.Context(), notifier.C(), func(p supervisor.Progress) {
+		s.Send(events.Append(nil, translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded}))
+	})
+	defer end()
+	result, err := load(notifier)
+	end()
 	s.Close() // from here on nobody else writes
 	switch {
 	case err == nil:
@@ -168,12 +165,7 @@ func remove(c *endpoint.Call) error {
 	if _, err := c.Find(c.Param); err != nil && c.IsRestricted() {
 		return err // which doesn't reveal whether there is such a model
 	}
-	key, err := c.Node.Downloads.Remove(c.Request.Context(), c.Param, func(key string) error {
-		if !c.Identity.MayUse(key) {
-			return c.UnknownModel(c.Param)
-		}
-		return nil
-	})
+	key, err := endpoint.Remove(c, c.Param, c.Param)
 	if err != nil {
 		return err
 	}
@@ -206,7 +198,8 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 			return o, bad
 		}
 		if given && (n < 1 || n > field.most) {
-			return o, translate.Invalid("invalid_value", field.name, fmt.Sprintf(`"%s" must be from 1 to %d, and no more than the model can have.`, field.name, field.most))
+			return o, translate.Invalid("invalid_value", field.name,
+				fmt.Sprintf(`"%s" must be from 1 to %d, and no more than the model can have.`, field.name, field.most))
 		}
 		*field.to = n
 	}
@@ -245,13 +238,11 @@ func instanceID(body *jsonbody.Body) (string, *translate.Error) {
 	if bad != nil || !jsonbody.IsGiven(body.Value("identifier")) {
 		return "", bad
 	}
-	if id == "" || len(id) > maxInstanceID || strings.ContainsFunc(id, isNotOfID) {
-		return "", translate.Invalid("invalid_value", "identifier", fmt.Sprintf(`"identifier" must have 1 to %d characters: letters and digits of English, and - _ . : / + @.`, maxInstanceID))
+	if len(id) > maxInstanceID || !isInstanceID(id) {
+		return "", translate.Invalid("invalid_value", "identifier",
+			fmt.Sprintf(`"identifier" must have 1 to %d characters: letters and digits of English, and - _ . : / + @.`, maxInstanceID))
 	}
 	return id, nil
 }
 
-func isNotOfID(r rune) bool {
-	isWord := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-	return !isWord && !strings.ContainsRune("-_.:/+@", r)
-}
+var isInstanceID = regexp.MustCompile(`^[A-Za-z0-9._:/+@-]+$`).MatchString

@@ -29,7 +29,8 @@ type logQuery struct {
 func listLogs(c *endpoint.Call) error {
 	query := parametersOf(c)
 	q := logQuery{limit: query.limit(0, mostLogLimit, logLimit), follow: query.bool("follow", false), filter: logs.Filter{
-		Instance: query.Get("instance"), Request: query.Get("request"), Level: query.level(0), Since: query.time("since"), Output: query.bool("engine", false),
+		Instance: query.Get("instance"), Request: query.Get("request"), Level: query.level(0), Since: query.time("since"),
+		Output: query.bool("engine", false),
 	}}
 	if model := query.Get("model"); model != "" {
 		q.filter.Models = namesOf(c, model)
@@ -52,21 +53,20 @@ func listLogs(c *endpoint.Call) error {
 	return nil
 }
 
-// logPause is the least time between two sendings of events to a follower. An engine writes its lines in bursts, and many may follow: each line
-// by itself would cost the server more than the request that it is about.
+// logPause is the least time between two sendings to a follower: each line of a burst by itself would cost more than its request.
 const logPause = 200 * time.Millisecond
 
 // logPiece is how many bytes of events are sent at a time, at least. A client that stops reading holds no more than that.
 const logPiece = 32 << 10
 
-// followLogs sends an event for each record, until the client disconnects or the server shuts down. With Last-Event-ID, it
-// begins after that record.
+// followLogs sends an event for each record, after the one of Last-Event-ID, until the client disconnects or the server shuts down.
 func followLogs(c *endpoint.Call, q logQuery) error {
 	var from logs.Position
 	if id := c.Request.Header.Get("Last-Event-ID"); id != "" {
 		at, ok := c.Site.Logs.After(id)
 		if !ok {
-			return translate.Invalid("invalid_value", "Last-Event-ID", `The header Last-Event-ID must be the "id" of a record. Leave it out to begin with the newest.`)
+			return translate.Invalid("invalid_value", "Last-Event-ID",
+				`The header Last-Event-ID must be the "id" of a record. Leave it out to begin with the newest.`)
 		}
 		from = at
 	} else {

@@ -36,7 +36,12 @@ func getMCP(c *endpoint.Call) error {
 	if err := mayListMCP(c); err != nil {
 		return err
 	}
-	tools, failed := toolsOf(c, c.Param)
+	var tools []mcploop.Tool
+	session, failed := c.Node.MCP.Plugin(c.Request.Context(), c.Param)
+	if failed == nil {
+		defer session.Release()
+		tools, failed = session.Tools(c.Request.Context())
+	}
 	if unknown, ok := errors.AsType[*servers.UnknownError](failed); ok {
 		e := text.ServerError(c, &request.MCPServer{Plugin: c.Param}, unknown)
 		return &translate.Error{Kind: translate.KindPathNotFound, Code: "unknown_plugin", Message: e.Message}
@@ -53,7 +58,8 @@ func getMCP(c *endpoint.Call) error {
 		i = slices.IndexFunc(all, func(s servers.Status) bool { return servers.Config{Label: s.Label}.ID() == c.Param })
 	}
 	if i < 0 { // it has just been removed
-		return &translate.Error{Kind: translate.KindPathNotFound, Code: "unknown_plugin", Message: "There is no MCP server " + endpoint.Quoted(c.Param) + " in mcp.json."}
+		return translate.NewError(translate.KindPathNotFound, "unknown_plugin", "",
+			"There is no MCP server "+endpoint.Quoted(c.Param)+" in mcp.json.")
 	}
 	answer := resource.MCPServerTools{MCPServer: describeMCPServer(c, &all[i]), Tools: []resource.MCPTool{}}
 	if failed != nil {
@@ -68,28 +74,14 @@ func getMCP(c *endpoint.Call) error {
 	return c.Answer(answer)
 }
 
-// toolsOf connects to a server of mcp.json, and lists its tools.
-func toolsOf(c *endpoint.Call, label string) ([]mcploop.Tool, error) {
-	session, err := c.Node.MCP.Plugin(c.Request.Context(), label)
-	if err != nil {
-		return nil, err
-	}
-	defer session.Release()
-	return session.Tools(c.Request.Context())
-}
-
 // mayListMCP refuses a request that may not use the servers of mcp.json. On a site without authentication, too, it needs a token.
 func mayListMCP(c *endpoint.Call) error {
 	if err := text.CheckGates(c, text.NativeGates.Plugin, ""); err != nil || c.Identity != nil {
 		return err
 	}
-	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
-	if err == nil {
-		err = c.Authorize(who, access.ScopeMCPPlugin)
-	}
+	who, err := c.AuthenticateFor(access.ScopeMCPPlugin)
 	if err == nil {
 		c.Identity = who
-		c.Follow(who, access.ScopeMCPPlugin)
 	}
 	return err
 }

@@ -40,9 +40,10 @@ func brokenMember(c *endpoint.Call) ([]byte, error) {
 		return nil, err
 	}
 	var broken []resource.Broken
+	hide := c.Node.HidePaths
 	for _, m := range all {
 		if c.Identity.MayUse(m.FullKey()) {
-			broken = append(broken, resource.Broken{Key: m.Key, Path: c.Node.HidePaths(c.Node.ShortPath(m.Path)), Error: c.Node.HidePaths(m.Err.Error())})
+			broken = append(broken, resource.Broken{Key: m.Key, Path: hide(c.Node.ShortPath(m.Path)), Error: hide(m.Err.Error())})
 		}
 	}
 	if len(broken) == 0 {
@@ -54,7 +55,11 @@ func brokenMember(c *endpoint.Call) ([]byte, error) {
 
 func describeModel(m *node.ModelState) resource.Model {
 	d := DescribeModel(m.Model)
-	d.Aliases, d.Places, d.Via, d.EngineProblem, d.ContextLength = m.Aliases, placesOf(m), viaOf(m), m.Lacks, m.ContextLength
+	d.Aliases, d.Via, d.EngineProblem, d.ContextLength = m.Aliases, viaOf(m), m.Lacks, m.ContextLength
+	for _, in := range m.Places {
+		on := in.Spec.Remote
+		d.Places = append(d.Places, resource.Place{Remote: on.Name, Instance: in.ID, Loaded: on.Loaded, Reachable: in.Away == ""})
+	}
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}
@@ -95,8 +100,7 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// viaOf returns the ids of the servers that every request to a model passes after this one. They are told to those whose remote this server
-// is, so that a model which leads back to them isn't listed there.
+// viaOf returns the ids of the servers that every request to a model passes after this one, so that they don't list it, too.
 func viaOf(m *node.ModelState) (via []string) {
 	if !m.IsRemote || len(m.Places) == 0 {
 		return nil
@@ -107,13 +111,4 @@ func viaOf(m *node.ModelState) (via []string) {
 		via = slices.DeleteFunc(via, func(id string) bool { return !slices.Contains(other, id) })
 	}
 	return via
-}
-
-// placesOf describes the remotes that have a model.
-func placesOf(m *node.ModelState) []resource.Place {
-	var places []resource.Place
-	for _, in := range m.Places {
-		places = append(places, resource.Place{Remote: in.Spec.Remote.Name, Instance: in.ID, Loaded: in.Spec.Remote.Loaded, Reachable: in.Away == ""})
-	}
-	return places
 }

@@ -3,7 +3,6 @@ package manage
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -11,18 +10,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
-// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node sends another more of its
-// jobs than clients, by which that one decides who may see and change them.
+// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node sends another more of
+// its jobs than clients, by which that one decides who may see and change them.
 
-// asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
-func asksPeers(c *endpoint.Call) bool { return c.Node.Cluster.Is() && !c.Identity.IsNode() }
-
-// peerJobs returns the jobs of the other nodes that the request's identity may see, and which nodes haven't told theirs.
+// peerJobs returns the jobs of the other nodes that the request's identity may see, and which nodes haven't told theirs. A node that asks
+// for another is told of this one alone.
 func peerJobs(c *endpoint.Call) (jobs []downloadJob, silent []string) {
-	if !asksPeers(c) {
+	if !c.Node.Cluster.Is() || c.Identity.IsNode() {
 		return nil, nil
 	}
 	for _, answer := range c.Node.Remotes.AskPeers(c.Request.Context(), "/api/v1/models/download") {
@@ -53,7 +49,7 @@ func peerJob(c *endpoint.Call, id string) (j downloadJob, ok bool) {
 // asShown returns a job of another node as the client sees it.
 func asShown(c *endpoint.Call, j downloadJob) downloadJob {
 	j.Keys = nil
-	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
+	if !c.IsAdmin() {
 		j.Owner = ""
 	}
 	return j
@@ -75,7 +71,9 @@ func changePeers(c *endpoint.Call, change string) (isKnown bool, _ error) {
 	var changed downloadJob
 	switch {
 	case answer.Status == 0:
-		return true, &hub.Error{Kind: hub.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
+		return true, &hub.Error{
+			Kind: hub.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later.",
+		}
 	case answer.Status != http.StatusOK:
 		c.WriteJSON(answer.Status, answer.Body) // an error in the same words
 		return true, nil
@@ -94,20 +92,13 @@ func peerEvents(c *endpoint.Call) (isKnown bool, _ error) {
 	if c.IsRestricted() {
 		c.Running.Uses(j.Keys[slices.IndexFunc(j.Keys, c.Identity.MayUse)])
 	}
-	ctx, cancel := context.WithCancel(c.Request.Context())
+	ctx, cancel := endpoint.UntilExit(c) // the stream would delay the end of the server
 	defer cancel()
 	events, err := c.Node.Remotes.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
 	if err != nil {
 		return true, err
 	}
 	defer events.Close()
-	go func() { // the stream would delay the end of the server
-		select {
-		case <-c.Site.Exiting:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	s := c.NewStream()
 	defer s.Close()
 	if c.Request.Method == http.MethodHead {

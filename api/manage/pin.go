@@ -1,10 +1,7 @@
 package manage
 
 import (
-	"errors"
-
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
-	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -52,9 +49,14 @@ func instancesToPin(c *endpoint.Call, body *jsonbody.Body) ([]supervisor.Info, e
 	case name == "" && id == "":
 		return nil, translate.Missing("model")
 	case name != "" && id != "":
-		return nil, translate.Invalid("invalid_value", "instance_id", `Give either "model", which means all its instances, or "instance_id".`)
+		return nil, translate.Invalid("invalid_value", "instance_id",
+			`Give either "model", which means all its instances, or "instance_id".`)
 	case id != "":
-		return instanceToPin(c, id)
+		in := endpoint.Instance(c, c.Node.Names.InstanceID(c.Request.Context(), id)) // an id, a number, or another name of this one alone
+		if hidesInstance(c, id) || in.ID == "" || !c.Identity.MayUse(in.Spec.Model.FullKey()) {
+			return nil, schedule.UnknownInstance(id)
+		}
+		return []supervisor.Info{in}, nil
 	}
 	target, err := c.Find(name)
 	if err != nil {
@@ -69,25 +71,8 @@ func instancesToPin(c *endpoint.Call, body *jsonbody.Body) ([]supervisor.Info, e
 		}
 	}
 	if len(found) == 0 {
-		return nil, &translate.Error{
-			Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model",
-			Message: "The model " + target.Model.Key + ` isn't loaded, so it can't be pinned. Load it with POST /api/v1/models/load, which takes "pinned", too.`,
-		}
+		return nil, translate.NewError(translate.KindModelNotFound, "model_not_loaded", "model", "The model "+target.Model.Key+
+			` isn't loaded, so it can't be pinned. Load it with POST /api/v1/models/load, which takes "pinned", too.`)
 	}
 	return found, nil
-}
-
-// instanceToPin is the instance with an id, a number, or another name that means only this one.
-func instanceToPin(c *endpoint.Call, name string) ([]supervisor.Info, error) {
-	if c.IsRestricted() {
-		_, err := c.Find(name)
-		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-			return nil, schedule.UnknownInstance(name)
-		}
-	}
-	in := endpoint.Instance(c, c.Node.Names.InstanceID(c.Request.Context(), name))
-	if in.ID == "" || !c.Identity.MayUse(in.Spec.Model.FullKey()) {
-		return nil, schedule.UnknownInstance(name)
-	}
-	return []supervisor.Info{in}, nil
 }

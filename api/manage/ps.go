@@ -8,7 +8,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -36,20 +35,7 @@ func DescribeNodes(n *node.Node) []resource.OverviewNode {
 	return described
 }
 
-// nodes describes the nodes. A restricted token doesn't see how busy they are, which tells of the models of others.
-func nodes(c *endpoint.Call) []resource.OverviewNode {
-	all := DescribeNodes(c.Node)
-	if c.IsRestricted() {
-		for i := range all {
-			n := &all[i]
-			n.Loaded, n.InUse, n.Waiting, n.Memory, n.Budget = 0, 0, 0, 0, 0
-		}
-	}
-	return all
-}
-
-// ps is GET /api/v1/ps. A token sees the models that it may use. Only an administrator sees the engines' processes and versions,
-// the owners of others' instances, and paths in the reasons of failures.
+// ps is GET /api/v1/ps: the models that the token may use. Only an administrator sees processes, versions, owners and paths.
 func ps(c *endpoint.Call) error {
 	o := c.Node.Overview()
 	if c.IsRestricted() {
@@ -59,20 +45,13 @@ func ps(c *endpoint.Call) error {
 		o.Instances = slices.DeleteFunc(slices.Clone(o.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
 	}
 	devices := c.Node.Devices.List()
-	if c.IsRestricted() { // what is free tells of the models of others
-		for i := range devices {
-			devices[i].Free = 0
-		}
-		for i := range o.GPUs {
-			o.GPUs[i].Held = 0
-		}
-	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes, described.Faults = DescribeRemotes(c.Node.Remotes.List(), c.Identity.MayUse), nodes(c), c.Node.Devices.Faults()
+	described.Remotes, described.Nodes = DescribeRemotes(c.Node.Remotes.List(), c.Identity.MayUse), DescribeNodes(c.Node)
+	described.Faults = c.Node.Devices.Faults()
 	if c.IsRestricted() {
-		described.Remotes = slices.DeleteFunc(described.Remotes, func(r resource.OverviewRemote) bool { return r.Models == 0 })
+		hideOthers(&described)
 	}
-	if c.Identity == nil || !c.Identity.May(access.ScopeAdmin) {
+	if !c.IsAdmin() {
 		narrow(c, &described)
 	}
 	return c.Answer(described)
@@ -86,6 +65,18 @@ func ofModels(o supervisor.Overview, may func(key string) bool) supervisor.Overv
 	o.Waiting = maps.Clone(o.Waiting)
 	maps.DeleteFunc(o.Waiting, func(key string, _ int) bool { return !may(key) })
 	return o
+}
+
+// hideOthers removes what a restricted token isn't to know, since it tells of the models of others: what is free, and how busy nodes are.
+func hideOthers(o *resource.Overview) {
+	o.Remotes = slices.DeleteFunc(o.Remotes, func(r resource.OverviewRemote) bool { return r.Models == 0 })
+	for i := range o.Devices {
+		o.Devices[i].Free, o.Devices[i].Held = 0, 0
+	}
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		n.Loaded, n.InUse, n.Waiting, n.Memory, n.Budget = 0, 0, 0, 0, 0
+	}
 }
 
 // narrow removes what only an administrator may see.
@@ -169,15 +160,17 @@ func overviewDevices(devices []node.Device, instances []resource.OverviewInstanc
 		if d.IsGPU {
 			kind = "gpu"
 		}
-		all = append(all, resource.OverviewDevice{Name: d.Name, Kind: kind, Unified: d.Unified, Total: d.Total, Free: d.Free, Claimed: claimed[d.Name]})
+		all = append(all, resource.OverviewDevice{
+			Name: d.Name, Kind: kind, Unified: d.Unified, Total: d.Total, Free: d.Free, Claimed: claimed[d.Name],
+		})
 	}
 	return all
 }
 
 func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	r := resource.OverviewInstance{
-		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: string(in.Leaving), Renewing: in.Next != nil, Smaller: in.Full != nil,
-		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
+		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: string(in.Leaving), Renewing: in.Next != nil,
+		Smaller: in.Full != nil, Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
 		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,
 		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
@@ -196,13 +189,10 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 		r.Devices = append(r.Devices, resource.DeviceMemory{Name: d.Device, Memory: d.Bytes})
 	}
 	if !in.LoadedAt.IsZero() {
-		r.Placement, r.Split = in.Placed(), in.IsSplit()
+		r.Placement, r.Split, r.LastUsed = in.Placed(), in.IsSplit(), in.LastUsed
 	}
 	if in.Status.IsLoading() {
 		r.Progress = &in.Progress
-	}
-	if !in.LoadedAt.IsZero() {
-		r.LastUsed = in.LastUsed
 	}
 	return r
 }
@@ -216,7 +206,8 @@ func DescribeRemotes(all []remotes.State, may func(key string) bool) []resource.
 			continue // it is among the nodes
 		}
 		d := resource.OverviewRemote{
-			Name: r.Name, Status: resource.RemoteConnected, Error: r.Away, Since: r.Since, Kind: r.Kind, Version: r.Version, Prefer: r.Prefer, URL: r.Address,
+			Name: r.Name, Status: resource.RemoteConnected, Error: r.Away, Since: r.Since, Kind: r.Kind, Version: r.Version,
+			Prefer: r.Prefer, URL: r.Address,
 		}
 		switch {
 		case !r.IsAsked:

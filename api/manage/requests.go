@@ -2,13 +2,16 @@ package manage
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/record"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // requestLimit is how many requests are listed if the client doesn't say.
@@ -80,8 +83,7 @@ func seesRequest(c *endpoint.Call, s *record.Summary) bool {
 	return (c.IsAdmin() || s.Owner == c.Owner()) && (s.Model == "" || c.Identity.MayUseSome(s.Model))
 }
 
-// recognizeAdmin takes an administrator's token on a site without authentication, where others are ignored, as the endpoints that only
-// administrators may use do. With it, more is seen.
+// recognizeAdmin takes an administrator's token on a site without authentication, where others are ignored.
 func recognizeAdmin(c *endpoint.Call) {
 	if c.Identity != nil {
 		return
@@ -103,10 +105,40 @@ func namesOf(c *endpoint.Call, model string) []string {
 
 func describeRequest(s *record.Summary) resource.Request {
 	return resource.Request{
-		ID: s.ID, ArrivedAt: s.Arrived.UTC(), Seconds: s.Duration.Seconds(), Outcome: s.Outcome, Method: s.Method, Path: s.Path, Dialect: s.Dialect,
-		Status: s.Status, Stream: s.Streamed, Model: s.Model, Instance: s.Instance, Owner: s.Owner, TokenName: s.TokenName,
+		ID: s.ID, ArrivedAt: s.Arrived.UTC(), Seconds: s.Duration.Seconds(), Outcome: s.Outcome, Method: s.Method, Path: s.Path,
+		Dialect: s.Dialect, Status: s.Status, Stream: s.Streamed, Model: s.Model, Instance: s.Instance,
+		Owner: s.Owner, TokenName: s.TokenName,
 		TokensIn: s.Usage.Prompt, TokensCached: s.Usage.Cached, TokensOut: s.Usage.Completion, ToolCalls: s.Tools,
 		Queue: s.Queue.Seconds(), Load: s.Load.Seconds(), Restore: s.Restore.Seconds(),
 		FirstToken: s.FirstToken.Seconds(), PerToken: s.PerToken.Seconds(),
 	}
+}
+
+// getRequest is GET /api/v1/requests/{id}.
+func getRequest(c *endpoint.Call) error {
+	in, ok := c.Node.Record.Inspections.Get(c.Param)
+	switch {
+	case !ok && !c.Node.Record.Inspections.IsOn():
+		return translate.NewError(translate.KindPathNotFound, "inspection_off", "", "No requests are kept on this server: write "+
+			"`inspect 100` among the options of lm in its Caddyfile, and reload it. From then on the last 100 are kept in memory.")
+	case !ok:
+		return translate.NewError(translate.KindPathNotFound, "request_not_found", "", "There is no request "+endpoint.Quoted(c.Param)+
+			" among those that are kept: `inspect` in the Caddyfile says how many are.")
+	}
+	whole := resource.WholeRequest{
+		Request: describeRequest(&in.Summary), Upstream: []resource.UpstreamExchange{},
+		Client: message(in.Header, in.Body), Response: message(in.ResponseHeader, in.Answer),
+	}
+	for _, u := range in.Upstream {
+		whole.Upstream = append(whole.Upstream, resource.UpstreamExchange{
+			Instance: u.Instance, Path: u.Path, BeganAt: u.Began, Seconds: u.Duration.Seconds(), Status: u.Status,
+			Request: message(nil, u.Body), Response: message(nil, u.Answer),
+		})
+	}
+	whole.Status = cmp.Or(in.Status, whole.Status)
+	return c.Answer(whole)
+}
+
+func message(header http.Header, body record.Text) resource.Message {
+	return resource.Message{Header: header, Body: strings.ToValidUTF8(string(body.Beginning), "\uFFFD"), BodyBytes: body.Size}
 }

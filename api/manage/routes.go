@@ -1,4 +1,4 @@
-// Package manage has the endpoints of the native API by which a server is managed: models, downloads, conversations, tokens, usage, logs and events.
+// Package manage has the endpoints of the native API by which a server is managed: models, downloads, conversations, tokens and so on.
 package manage
 
 import (
@@ -8,7 +8,7 @@ import (
 
 // Routes are the endpoints of the native API by which the server is managed.
 var Routes = []endpoint.Route{
-	endpoint.Get("/lmstudio-greeting", endpoint.Public, greet),
+	endpoint.Get("/lmstudio-greeting", endpoint.Public, endpoint.Fixed(`{"lmstudio":true}`)), // by which LM Studio's clients recognize it
 	endpoint.Get(HealthPath, endpoint.Public, health),
 	endpoint.Get("/api/v1/root.crt", endpoint.Public, rootCertificate),
 	endpoint.Get("/api/v1/settings", endpoint.Anyone, settings),
@@ -16,7 +16,8 @@ var Routes = []endpoint.Route{
 	endpoint.Get("/api/v1/requests", access.ScopeInference, listRequests, "limit", "model", "outcome"),
 	endpoint.Get("/api/v1/requests/", access.ScopeAdmin, getRequest),
 	endpoint.Get("/api/v1/events", access.ScopeModelsRead, events, "types", "level"),
-	endpoint.Get("/api/v1/logs", access.ScopeAdmin, listLogs, "limit", "level", "engine", "model", "instance", "request", "since", "follow"),
+	endpoint.Get("/api/v1/logs", access.ScopeAdmin, listLogs,
+		"limit", "level", "engine", "model", "instance", "request", "since", "follow"),
 	endpoint.Get("/api/v1/tokens", access.ScopeAdmin, listTokens),
 	endpoint.Post("/api/v1/tokens", access.ScopeAdmin, createToken),
 	endpoint.Patch("/api/v1/tokens/*", access.ScopeAdmin, patchToken),

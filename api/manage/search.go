@@ -10,8 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// search is GET /api/v1/models/search?query=qwen3+4b&limit=10. It takes the right to download: each search makes the server send a
-// dozen requests to its hubs.
+// search is GET /api/v1/models/search?query=qwen3+4b&limit=10, which makes the server send a dozen requests to its hubs.
 func search(c *endpoint.Call) error {
 	query := parametersOf(c)
 	limit := query.limit(1, hub.MaxResults, 0)
@@ -40,8 +39,8 @@ func search(c *endpoint.Call) error {
 
 func foundModel(c *endpoint.Call, r *hub.Result) resource.FoundModel {
 	m := resource.FoundModel{
-		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated), Gated: r.Gated,
-		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Names.HasFolder(r.Folder),
+		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated),
+		Gated: r.Gated, Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.Node.Names.HasFolder(r.Folder),
 	}
 	for _, n := range []struct {
 		from int64
@@ -57,7 +56,7 @@ func foundModel(c *endpoint.Call, r *hub.Result) resource.FoundModel {
 	return m
 }
 
-// variants is GET /api/v1/models/variants?model=publisher/repository: what there is to download of a model, and what of it fits this machine.
+// variants is GET /api/v1/models/variants?model=publisher/repository: what there is to download of a model, and what of it fits here.
 func variants(c *endpoint.Call) error {
 	name := c.Request.URL.Query().Get("model")
 	if strings.TrimSpace(name) == "" {

@@ -15,12 +15,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
-func greet(c *endpoint.Call) error {
-	c.WriteJSON(http.StatusOK, []byte(`{"lmstudio":true}`))
-	return nil
-}
-
 type (
 	// settingsAnswer is the part of the configuration that clients may want to know.
 	settingsAnswer struct {
@@ -105,8 +99,7 @@ func settings(c *endpoint.Call) error {
 	return c.Answer(a)
 }
 
-// presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
-// counts for the endpoints of administrators; nil if it has none that is valid.
+// presented is the request's identity, or on a site without authentication that of its token; nil if it has none that is valid.
 func presented(c *endpoint.Call) (*access.Identity, error) {
 	if c.Identity != nil || endpoint.Secret(c.Request) == "" {
 		return c.Identity, nil
@@ -128,10 +121,8 @@ func rootCertificate(c *endpoint.Call) error {
 		}
 	}
 	if len(pem) == 0 {
-		return &translate.Error{
-			Kind: translate.KindPathNotFound, Code: "no_root_certificate",
-			Message: "This server has no certificate authority of its own: its certificates are another's, or it doesn't use TLS.",
-		}
+		return translate.NewError(translate.KindPathNotFound, "no_root_certificate", "",
+			"This server has no certificate authority of its own: its certificates are another's, or it doesn't use TLS.")
 	}
 	h := c.Writer.Header()
 	h.Set("Content-Type", "application/x-x509-ca-cert")

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -92,15 +93,12 @@ func addDetails(c *endpoint.Call, d *resource.ModelDetails, m *catalog.Model, mo
 		d.License = &resource.License{ID: l.ID, Name: l.Name, URL: l.URL}
 	}
 	d.Author, d.QuantizedBy, d.BaseModel = orNull(more.Author), orNull(more.QuantizedBy), orNull(more.BaseModel)
-	d.Source, d.Revision = orNull(more.Page), orNull(more.Revision)
-	if d.Source == nil {
-		d.Source = orNull(more.Source)
-	}
+	d.Source, d.Revision = orNull(cmp.Or(more.Page, more.Source)), orNull(more.Revision)
 	s := more.Settings
 	d.Engine = more.Engine
 	d.Settings = resource.ModelSettings{
-		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel), TTL: c.Node.Loads.LongestTTL(m.Key).Seconds(),
-		Preload: s.Preload, Pinned: s.Pinned, Warm: more.IsWarm,
+		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel),
+		TTL: c.Node.Loads.LongestTTL(m.Key).Seconds(), Preload: s.Preload, Pinned: s.Pinned, Warm: more.IsWarm,
 	}
 	if _, err := c.FindDraft(m.Key, s.Draft); s.Draft != "" && (err == nil || !c.IsRestricted()) {
 		d.Settings.Draft = &s.Draft

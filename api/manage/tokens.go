@@ -23,8 +23,9 @@ import (
 // DescribeToken returns what the native API says of a token, without its secret.
 func DescribeToken(t *access.Token) resource.Token {
 	d := resource.Token{
-		ID: t.ID, Name: t.Name, Scopes: make([]string, len(t.Scopes)), Models: append([]string{}, t.Models...), Limits: resource.TokenLimits(t.Limits),
-		Created: resource.At(t.Created), Expires: resource.At(t.Expires), LastUsed: resource.At(t.LastUsed),
+		ID: t.ID, Name: t.Name, Scopes: make([]string, len(t.Scopes)), Models: append([]string{}, t.Models...),
+		Limits: resource.TokenLimits(t.Limits), Created: resource.At(t.Created), Expires: resource.At(t.Expires),
+		LastUsed: resource.At(t.LastUsed),
 	}
 	for i, s := range t.Scopes {
 		d.Scopes[i] = string(s)
@@ -102,7 +103,8 @@ func revokeToken(c *endpoint.Call) error {
 
 func noToken(err error) error {
 	if missing, ok := errors.AsType[*store.NotFound](err); ok {
-		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + endpoint.Quoted(missing.ID) + "."}
+		return translate.NewError(translate.KindResponseNotFound, "token_not_found", "",
+			"There is no token with the id "+endpoint.Quoted(missing.ID)+".")
 	}
 	return err
 }
@@ -166,7 +168,8 @@ func editExpiry(t *access.Token, v gjson.Result) error {
 	}
 	at, err := time.Parse(time.RFC3339, v.Str)
 	if v.Type != gjson.String || err != nil {
-		return translate.Invalid("invalid_value", "expires_at", `"expires_at" must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
+		return translate.Invalid("invalid_value", "expires_at",
+			`"expires_at" must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
 	}
 	t.Expires = at
 	return nil
@@ -184,12 +187,13 @@ func editLimits(t *access.Token, v gjson.Result) error {
 		return translate.Invalid("invalid_type", "limits", `"limits" must be an object.`)
 	}
 	for name, to := range map[string]*int{
-		"requests_per_minute": &t.Limits.RequestsPerMinute, "tokens_per_day": &t.Limits.TokensPerDay, "concurrent_requests": &t.Limits.Concurrent,
+		"limits.requests_per_minute": &t.Limits.RequestsPerMinute, "limits.tokens_per_day": &t.Limits.TokensPerDay,
+		"limits.concurrent_requests": &t.Limits.Concurrent,
 	} {
-		switch n := v.Get(name); {
+		switch n := v.Get(strings.TrimPrefix(name, "limits.")); {
 		case !n.Exists():
 		case n.Type != gjson.Number && n.Type != gjson.Null, n.Num < 0, n.Num > maxLoadNumber, n.Num != float64(int(n.Num)):
-			return translate.Invalid("invalid_value", "limits."+name, fmt.Sprintf("%q must be a whole number, and not negative.", "limits."+name))
+			return translate.Invalid("invalid_value", name, fmt.Sprintf("%q must be a whole number, and not negative.", name))
 		default:
 			*to = int(n.Num)
 		}

@@ -20,8 +20,7 @@ var usageGroups = map[string]func(store.UsageKey) resource.UsageRow{
 	"token": func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Owner: &k.Owner} },
 }
 
-// usageBy answers with usage that is summed up by day, model or token. Days are in order; of the others, those with the most tokens
-// come first.
+// usageBy sums usage up by day, model or token. Days are in order; of the others, those with the most tokens come first.
 func usageBy(c *endpoint.Call, by string, used map[store.UsageKey]store.UsageCount, from, to time.Time) error {
 	answer := resource.Usage{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), By: by, Usage: []resource.UsageRow{}}
 	sums := map[string]*resource.UsageRow{}
@@ -98,8 +97,7 @@ func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
 // byHour is the value of by for the usage of each hour and model.
 const byHour = "hour"
 
-// hourlyUsage answers with the usage of each hour and model in the last hours: everybody's together for an administrator, otherwise the
-// identity's own.
+// hourlyUsage is the usage of each of the last hours and model: everybody's for an administrator, otherwise the identity's own.
 func hourlyUsage(c *endpoint.Call) error {
 	query := parametersOf(c)
 	for _, name := range []string{"from", "to"} {

@@ -18,7 +18,8 @@ func DescribeWarm(states []warm.Listed, rates map[string]warm.Rates) resource.Wa
 	list := resource.Warm{States: []resource.WarmState{}}
 	for _, s := range states {
 		list.States = append(list.States, resource.WarmState{
-			Model: s.Model, Owner: s.Owner, Tokens: s.Tokens, SizeBytes: s.Bytes, Created: resource.At(s.Created), LastUsed: resource.At(s.Used),
+			Model: s.Model, Owner: s.Owner, Tokens: s.Tokens, SizeBytes: s.Bytes,
+			Created: resource.At(s.Created), LastUsed: resource.At(s.Used),
 		})
 	}
 	for _, model := range slices.Sorted(maps.Keys(rates)) {
@@ -62,7 +63,8 @@ func clearWarm(c *endpoint.Call) error {
 	query := c.Request.URL.Query()
 	model := query.Get("model")
 	if model == "" && query.Has("model") {
-		return translate.Invalid("invalid_value", "model", `"model" is empty. Name a model, or leave the parameter out to delete the states of all models.`)
+		return translate.Invalid("invalid_value", "model",
+			`"model" is empty. Name a model, or leave the parameter out to delete the states of all models.`)
 	}
 	if model != "" {
 		key, err := warmModel(c, model)

@@ -1,27 +1,24 @@
 package native
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
-	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// inBackground begins an answer that is made whether or not the client waits for it, and answers with its stream, or with the response that
-// has begun.
+// inBackground begins an answer that no client has to wait for, and answers with its stream, or with the response that has begun.
 func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	follows := rq.Streams
 	turn := r.turn(store.InProgress)
 	begun := *turn
 	r.out.Announced = r.id
-	r.Loop = &text.Loop{Writer: r, Fields: fieldNames}
-	run, err := r.InBackground(c, rq, turn, func(dst []byte) []byte { return r.out.Begin(dst, expectedInstance(rq)) }, r.generate)
+	r.Loop = &text.Loop{Writer: r, Output: &r.out, Fields: fieldNames}
+	run, err := r.InBackground(rq, turn, func(dst []byte) []byte { return r.out.Begin(dst, expectedInstance(rq)) }, r.generate)
 	switch {
 	case err != nil:
 		return text.NotBegun(c, err)
@@ -29,22 +26,6 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 		return follow(c, run)
 	}
 	return c.Answer(DescribeResponse(&begun))
-}
-
-// cancelled ends the stream of an answer that its owner has cancelled. What there is of it is stored; if there is nothing, the question is
-// discarded.
-func (r *run) cancelled() error {
-	r.Call.Ledger.Summary.Outcome = record.OutcomeCancelled
-	if !r.out.Answer.IsEmpty() {
-		_ = r.storeTurn(store.Incomplete) // an error is logged
-	} else {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Call.Request.Context()), discardTimeout)
-		defer cancel()
-		_ = r.Call.Node.Stores.Get().Delete(ctx, r.owner, r.id) // else it is stored as cancelled
-		_ = r.Call.Background.Finish(ctx, r.turn(store.Cancelled))
-	}
-	r.Send(r.out.End)
-	return nil
 }
 
 // discardTimeout bounds how long a cancelled answer waits for its question to be deleted.
@@ -61,30 +42,20 @@ func follow(c *endpoint.Call, run *runs.Run) error {
 
 // noStream is the error of a stream whose events aren't kept, or not on this server.
 func noStream() *translate.Error {
-	return translate.Invalid("stream_unavailable", "stream",
-		`The events of this response aren't kept: they are for 10 minutes after its end, if it was created with "background": true and hasn't too many. Leave out "stream" to get the response.`)
+	return translate.Invalid("stream_unavailable", "stream", "The events of this response aren't kept: they are for 10 minutes after "+
+		`its end, if it was created with "background": true and hasn't too many. Leave out "stream" to get the response.`)
 }
 
 // cancelResponse is POST /api/v1/responses/{id}/cancel, for responses in the background. It returns when the response has ended.
 func cancelResponse(c *endpoint.Call) error {
-	turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), c.Param)
-	if err == nil && isOther(turn) {
-		err = &store.NotFound{ID: c.Param}
-	}
+	turn, err := ownTurn(c, c.Param)
 	if err != nil {
 		return err
 	}
 	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
-		run.Cancel()
-		select {
-		case <-run.Done():
-		case <-c.Request.Context().Done():
-			return c.Request.Context().Err()
+		if err := run.CancelAndWait(c.Request.Context()); err != nil {
+			return err
 		}
 	}
-	turn, err = nativeTurn(c, turn.ID)
-	if err != nil {
-		return err
-	}
-	return c.Answer(DescribeResponse(turn))
+	return answerTurn(c, turn.ID)
 }

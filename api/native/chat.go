@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
+	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -33,7 +34,7 @@ func chat(c *endpoint.Call) error {
 	if err := text.AuthorizeServers(c, chat.Integrations, text.NativeGates); err != nil {
 		return err
 	}
-	r := &run{chat: chat}
+	r := &run{chat: chat, out: output{given: chat.Prefill}}
 	if chat.Store {
 		r.id = text.NewResponseID()
 	}
@@ -45,14 +46,14 @@ func chat(c *endpoint.Call) error {
 	r.owner, r.model = c.Owner(), rq.Target.Model.Key
 	rq.Counting = func(resp *text.Response, ev translate.Prompt) { // the engine then has the prompt cached
 		r.Send(func(dst []byte) []byte {
-			dst = r.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
-			return r.Append(dst, ev)
+			dst = r.out.Append(r.BeginRound(dst, resp, r.Number), translate.Round{Number: r.Number})
+			return r.out.Append(dst, ev)
 		})
 	}
 	if chat.Background {
 		return r.inBackground(c, rq)
 	}
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Output: &r.out, Fields: fieldNames}
 	defer r.Close()
 	if chat.StorePartial {
 		r.out.Announced = r.id
@@ -80,12 +81,11 @@ type run struct {
 
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
-	prefill      string           // what is yet to be added of it to the answer
 
 	loading   string    // the instance whose load is told; empty: none is
 	loadSince time.Time // since when
 
-	out native.Stream // also of an answer in one piece, which it gathers
+	out output // also of an answer in one piece, which it gathers
 }
 
 // recall puts the conversation together: what was stored, the system prompt, and what the user says. The demand gets its name.
@@ -99,7 +99,8 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 			return text.NoPrevious(c, err)
 		}
 		if turns[len(turns)-1].Status == store.InProgress {
-			return translate.Invalid("invalid_value", "previous_response_id", "The response "+endpoint.Quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
+			return translate.Invalid("invalid_value", "previous_response_id",
+				"The response "+endpoint.Quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
 		}
 		rq.Demand.Conversation = turns[0].ID
 		for _, turn := range turns {
@@ -112,7 +113,8 @@ func (r *run) recall(c *endpoint.Call, rq *text.Request) error {
 	r.said = append(r.said, r.chat.Input)
 	r.conversation = append(r.conversation, r.said...)
 	if r.chat.Prefill != "" { // an engine goes on with the last message if it is the assistant's
-		begun := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: []translate.Part{{Text: r.chat.Prefill}}}
+		parts := []translate.Part{{Text: r.chat.Prefill}}
+		begun := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: parts}
 		r.conversation = append(r.conversation, begun)
 	}
 	seen, bad := rq.Caps.Seen(rq.Target.Model.Key, r.conversation)
@@ -162,32 +164,37 @@ func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
 	return dst
 }
 
+// output is the stream, or the answer in one piece, with the beginning that the request has given before what the model says first.
+type output struct {
+	native.Stream
+	given string // that beginning
+	left  string // the same, until it is added
+}
+
 // Append appends what the client sees of an event.
-func (r *run) Append(dst []byte, ev translate.Event) []byte {
-	r.withPrefill(ev, func(ev translate.Event) { dst = r.out.Append(dst, ev) })
+func (o *output) Append(dst []byte, ev translate.Event) []byte {
+	o.withPrefill(ev, func(ev translate.Event) { dst = o.Stream.Append(dst, ev) })
 	return dst
 }
 
-func (r *run) Gather(ev translate.Event) { r.withPrefill(ev, r.out.Answer.Add) }
+// Add gathers an event of an answer in one piece.
+func (o *output) Add(ev translate.Event) { o.withPrefill(ev, o.Answer.Add) }
 
-// withPrefill adds an event, and the beginning of the answer that the request has given before what the model says first.
-func (r *run) withPrefill(ev translate.Event, add func(translate.Event)) {
+func (o *output) withPrefill(ev translate.Event, add func(translate.Event)) {
 	switch ev := ev.(type) {
 	case translate.Round:
-		r.prefill = ""
+		o.left = ""
 		if ev.Number == 1 {
-			r.prefill = r.chat.Prefill
+			o.left = o.given
 		}
 	case translate.Text, translate.Reasoning, translate.CallStart, translate.Finish:
-		if r.prefill != "" {
-			add(translate.Text{Text: r.prefill})
-			r.prefill = ""
+		if o.left != "" {
+			add(translate.Text{Text: o.left})
+			o.left = ""
 		}
 	}
 	add(ev)
 }
-
-func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
 
 func loadEnd(instance string, took time.Duration) translate.Load {
 	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}
@@ -222,23 +229,40 @@ func (r *run) turn(status store.Status) *store.Turn {
 func (r *run) Complete() error { return r.storeTurn(store.Completed) }
 
 // Interrupted stores what was generated for a client that has disconnected, if the request asks for it, or that has cancelled the answer.
+// If there is nothing of a cancelled one, the question is discarded.
 func (r *run) Interrupted(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), runs.ErrCancelled) {
-		return r.cancelled()
-	}
-	if r.chat.StorePartial && !r.out.Answer.IsEmpty() {
+	isCancelled, isEmpty := errors.Is(context.Cause(ctx), runs.ErrCancelled), r.out.Answer.IsEmpty()
+	if !isEmpty && (isCancelled || r.chat.StorePartial) {
 		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
 	}
-	return ctx.Err()
+	if !isCancelled {
+		return ctx.Err()
+	}
+	r.Call.Ledger.Summary.Outcome = record.OutcomeCancelled
+	if isEmpty {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+		defer cancel()
+		_ = r.Call.Node.Stores.Get().Delete(ctx, r.owner, r.id) // else it is stored as cancelled
+		_ = r.Call.Background.Finish(ctx, r.turn(store.Cancelled))
+	}
+	r.Send(r.out.End)
+	return nil
 }
 
-// AppendBody appends the answer in one piece.
-func (r *run) AppendBody(dst []byte) []byte { return r.out.Answer.AppendBody(dst) }
-
-// whileLoading has the answer generated, and tells of the load while that waits for it. Nothing of a load is told once it has returned,
-// also if that failed without a lease.
+// whileLoading has the answer generated, and tells of the load meanwhile, but nothing more once it has returned.
 func (r *run) whileLoading(loading <-chan supervisor.Progress, generate func() error) error {
-	isLeased := r.sendLoading(loading)
+	isLeased := text.TellProgress(r.Call.Request.Context(), loading, func(p supervisor.Progress) {
+		r.AwaitBeginning()
+		if p.LoadTime > 0 { // but other requests have its slots for now
+			r.loading = ""
+			r.Event(loadEnd(p.Instance, p.LoadTime))
+			return
+		}
+		if r.loading == "" {
+			r.loading, r.loadSince = p.Instance, time.Now()
+		}
+		r.Event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
+	})
 	defer isLeased()
 	r.OnLeased = func(lease *supervisor.Lease) {
 		isLeased()
@@ -256,44 +280,12 @@ func (r *run) whileLoading(loading <-chan supervisor.Progress, generate func() e
 	return generate()
 }
 
-// sendLoading tells of the load while the request waits for it, until the function that it returns is called.
-func (r *run) sendLoading(loading <-chan supervisor.Progress) (end func()) {
-	ctx, cancel := context.WithCancel(r.Call.Request.Context())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for {
-			select {
-			case p := <-loading:
-				switch {
-				case p.LoadTime > 0: // but other requests have its slots for now
-					r.loading = ""
-					r.AwaitBeginning()
-					r.Event(loadEnd(p.Instance, p.LoadTime))
-				case p.Instance != "":
-					if r.loading == "" {
-						r.loading, r.loadSince = p.Instance, time.Now()
-					}
-					r.AwaitBeginning()
-					r.Event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-over
-	}
-}
-
 // expectedInstance is the instance that is told of before one is chosen.
 func expectedInstance(rq *text.Request) string {
 	return cmp.Or(rq.Target.Instance, rq.Target.Model.Key)
 }
 
-// AppendEnd appends the end of the stream. Until the model is being loaded, or an engine has begun to answer, an error has a status instead.
+// AppendEnd appends the end of the stream. Until the model is being loaded, or an engine has begun to answer, an error has a status.
 func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
 	if !r.out.Begun() { // but the header has been sent, with a comment
 		r.out.Announced = "" // it isn't stored

@@ -41,20 +41,21 @@ func getResponse(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if isStream {
-		turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), c.Param)
-		if err == nil && isOther(turn) {
-			err = &store.NotFound{ID: c.Param}
-		}
-		if err != nil {
-			return err
-		}
-		if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil && c.Request.Method != http.MethodHead {
-			return follow(c, run)
-		}
-		return noStream()
+	if !isStream {
+		return answerTurn(c, c.Param)
 	}
-	turn, err := nativeTurn(c, c.Param)
+	turn, err := ownTurn(c, c.Param)
+	if err != nil {
+		return err
+	}
+	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil && c.Request.Method != http.MethodHead {
+		return follow(c, run)
+	}
+	return noStream()
+}
+
+func answerTurn(c *endpoint.Call, id string) error {
+	turn, err := nativeTurn(c, id)
 	if err != nil {
 		return err
 	}
@@ -64,11 +65,12 @@ func getResponse(c *endpoint.Call) error {
 // DescribeResponse returns what the native API says of a turn.
 func DescribeResponse(turn *store.Turn) resource.Response {
 	system, input := native.Input(turn.In)
+	used := &turn.Usage
 	return resource.Response{
-		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: string(turn.Status), Created: turn.Created.UTC().Truncate(time.Millisecond),
-		System: system, Input: input, Output: native.Output(turn.Out),
+		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: string(turn.Status),
+		Created: turn.Created.UTC().Truncate(time.Millisecond), System: system, Input: input, Output: native.Output(turn.Out),
 		Usage: resource.ResponseUsage{
-			Input: turn.Usage.Prompt, Cached: turn.Usage.Cached, Output: turn.Usage.Completion, Reasoning: turn.Usage.Reasoning,
+			Input: used.Prompt, Cached: used.Cached, Output: used.Completion, Reasoning: used.Reasoning,
 			PerSecond: turn.Figures.Rate, FirstToken: turn.Figures.FirstToken, ContextLength: turn.Figures.Context,
 		},
 	}
@@ -86,17 +88,23 @@ func deleteResponse(c *endpoint.Call) error {
 	return c.Answer(deletedResponse{turn.ID, true})
 }
 
-// nativeTurn returns a turn of the native API. One of the Responses API is unknown here, and so is one that is in progress.
+// nativeTurn returns a turn of the native API that has ended.
 func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
-	turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), id)
+	turn, err := ownTurn(c, id)
 	if err == nil {
 		turn, err = text.Refreshed(c, turn)
 	}
-	if err == nil && (isOther(turn) || turn.Status == store.InProgress) {
+	if err == nil && turn.Status == store.InProgress {
 		err = &store.NotFound{ID: id}
 	}
 	return turn, err
 }
 
-// isOther reports whether a turn is one of the Responses API.
-func isOther(turn *store.Turn) bool { return responses.IsEcho(turn.Request) }
+// ownTurn returns a turn of the native API. One of the Responses API is unknown here.
+func ownTurn(c *endpoint.Call, id string) (*store.Turn, error) {
+	turn, err := c.Node.Stores.Get().Get(c.Request.Context(), c.Owner(), id)
+	if err == nil && responses.IsEcho(turn.Request) {
+		err = &store.NotFound{ID: id}
+	}
+	return turn, err
+}

@@ -19,7 +19,7 @@ func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{}
 		c := endpoint.NewCall(endpoint.NewSite(endpoint.Config{Log: slog.New(slog.DiscardHandler)}), Dialect, httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil))
-		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r}
+		r.Loop = &text.Loop{Run: &text.Run{Call: c, Stream: c.NewStream()}, Writer: r, Output: &r.out}
 		defer r.Stream.Close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
 		err := r.whileLoading(loading, func() error {

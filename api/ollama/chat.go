@@ -35,8 +35,9 @@ func answerText(c *endpoint.Call, what string, parse func(*jsonbody.Body, reques
 	keep.Apply(rq)
 	r := &run{asked: asked}
 	r.answer = ollama.Answer{
-		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs, OnlyChosen: asked.Chat.OnlyChosen,
-		Now: time.Now, Took: func() (total, load time.Duration) { return tookUntilReady(c) }, Memory: asked.Memory,
+		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs,
+		OnlyChosen: asked.Chat.OnlyChosen, Memory: asked.Memory,
+		Now: time.Now, Took: func() (total, load time.Duration) { return tookUntilReady(c) },
 	}
 	if asked.IsEmpty {
 		return answerLoad(c, rq, keep, &r.answer)
@@ -83,8 +84,9 @@ func (r *run) prepare(rq *text.Request) error {
 	if r.asked.Completion == nil {
 		return text.Refined(rq.ReserveChat(r.body, &r.asked.Chat, 0), fieldNames.Refine)
 	}
-	if _, ok := rq.Engine.(wire.Completer); !ok {
-		return text.WrongEngine(rq.Target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
+	if _, bad := text.EngineFor[wire.Completer](rq, rq.Engine,
+		`completes no texts: leave out "raw" and "suffix", or choose another model.`); bad != nil {
+		return bad
 	}
 	rq.Body = r.body
 	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddText(r.asked.Completion, 0, m) })
@@ -94,7 +96,7 @@ func (r *run) prepare(rq *text.Request) error {
 func (r *run) part() text.Part {
 	of := r.asked.Completion
 	if of == nil {
-		return r.ChatPart(text.Part{Reply: r}, r.body, &r.asked.Chat)
+		return text.Part{Reply: r, Task: &text.ChatTask{Body: r.body, Chat: &r.asked.Chat}}
 	}
 	return text.Part{Reply: r, Task: &text.CompletionTask{Model: &r.Request.Target.Model, Body: r.body, Completion: of}}
 }
@@ -148,5 +150,6 @@ func answerLoad(c *endpoint.Call, rq *text.Request, keep *text.KeepAlive, answer
 
 // fieldNames are what Ollama's API calls the fields of an engine's request.
 var fieldNames = text.FieldNames{ //nolint:gosec // no credentials
-	"response_format": "format", "reasoning_effort": "think", "chat_template_kwargs": "think", "max_tokens": "options.num_predict", "stop": "options.stop",
+	"response_format": "format", "reasoning_effort": "think", "chat_template_kwargs": "think", "max_tokens": "options.num_predict",
+	"stop": "options.stop",
 }

@@ -40,9 +40,12 @@ func answerEmbeddings(c *endpoint.Call, parse func(*jsonbody.Body, request.Caps)
 	bodies := func() [][]byte { return engine.Embeddings(rq.Body, ollama.Part(asked.Inputs)).Body }
 	err = rq.OnLease(c.Request.Context(), rq.Demand, 1, bodies, func(lease *supervisor.Lease) error {
 		keep.Leased(lease)
-		if v.engine, ok = c.Node.Engines.WireOf(&lease.Instance).(wire.Embedder); !ok {
-			return text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
+		leased := c.Node.Engines.WireOf(&lease.Instance)
+		engine, bad := text.EngineFor[wire.Embedder](rq, leased, "makes no embeddings: choose another model.")
+		if bad != nil {
+			return bad
 		}
+		v.engine = engine
 		return v.all(lease)
 	})
 	if err != nil {
@@ -108,12 +111,8 @@ func (v *vectors) tooLong(e *translate.Error) error {
 }
 
 func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
-	ctx := v.call.Request.Context()
-	return v.rq.Post(ctx, lease, v.engine.Embeddings(v.rq.Body, ollama.Part(texts)), func(resp *text.Response) error {
-		said, err := resp.ReadAll(ctx, v.call.Site.MaxGathered)
-		if err != nil {
-			return err
-		}
+	ask := v.engine.Embeddings(v.rq.Body, ollama.Part(texts))
+	return v.rq.PostWhole(v.call.Request.Context(), lease, ask, func(said []byte) error {
 		part, bad := v.engine.Embedded(said, len(texts))
 		if bad != nil {
 			return bad

@@ -14,21 +14,15 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
-
-// version is GET /api/version. Clients ask for it before they have a token.
-func version(c *endpoint.Call) error {
-	c.WriteJSON(http.StatusOK, []byte(`{"version":"`+ollama.Version+`"}`))
-	return nil
-}
 
 // listTags is GET /api/tags: the models on disk.
 func listTags(c *endpoint.Call) error {
@@ -43,7 +37,8 @@ func listTags(c *endpoint.Call) error {
 			continue
 		}
 		tag := ollama.Tag{
-			ModifiedAt: m.Changed, Size: m.SizeBytes, Digest: digestOf(m), Details: detailsOf(m, models[i].ContextLength), Capabilities: capabilitiesOf(m, nil),
+			ModifiedAt: m.Changed, Size: m.SizeBytes, Digest: digestOf(m), Details: detailsOf(m, models[i].ContextLength),
+			Capabilities: capabilitiesOf(m, nil),
 		}
 		for _, name := range tagNames(&models[i]) {
 			tag.Name, tag.Model = name, name
@@ -54,8 +49,8 @@ func listTags(c *endpoint.Call) error {
 	return c.Answer(list)
 }
 
-// tagNames are the names under which a model is listed, each of them once: its key and its aliases. What Ollama has pulled has only Ollama's names, if
-// an import has made these its aliases: that is how its clients know it.
+// tagNames are the names under which a model is listed, each of them once: its key and its aliases. What Ollama has pulled has only
+// Ollama's names, if an import has made these its aliases: that is how its clients know it.
 func tagNames(m *node.ModelState) []string {
 	names := slices.DeleteFunc(slices.Clone(m.Aliases), func(a string) bool { return strings.ContainsAny(a, "*?[") })
 	if m.Layout != catalog.LayoutOllama || len(names) == 0 {
@@ -82,8 +77,9 @@ func listProcesses(c *endpoint.Call) error {
 	}
 	for i := range instances {
 		in := &instances[i]
-		m := &in.Spec.Model
-		if in.Status.IsLoading() || in.Status == schedule.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.Identity.MayUse(m.FullKey()) {
+		m, context := &in.Spec.Model, in.Spec.ContextLength
+		isGone := in.Status.IsLoading() || in.Status == schedule.Stopping || in.Spec.Remote != nil && !in.IsLoaded()
+		if isGone || !c.Identity.MayUse(m.FullKey()) {
 			continue
 		}
 		name := ollama.Listed(m.Key)
@@ -92,8 +88,8 @@ func listProcesses(c *endpoint.Call) error {
 		}
 		isHere[m.Key] = true
 		list.Models = append(list.Models, ollama.Process{
-			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: detailsOf(m, in.Spec.ContextLength), ExpiresAt: expiryOf(in, now),
-			SizeVRAM: outsideCPU(in.Devices()), ContextLength: in.Spec.ContextLength,
+			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: detailsOf(m, context), ContextLength: context,
+			ExpiresAt: expiryOf(in, now), SizeVRAM: outsideCPU(in.Devices()),
 		})
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Process) int { return b.ExpiresAt.Compare(a.ExpiresAt) })
@@ -125,8 +121,8 @@ func expiryOf(in *supervisor.Info, now time.Time) time.Time {
 // detailsOf describes a model in few words. context is what a request to it gets.
 func detailsOf(m *catalog.Model, context int) ollama.Details {
 	d := ollama.Details{
-		Format: string(m.Format), Family: m.Architecture, Families: []string{}, ParameterSize: m.ParamsString(), QuantizationLevel: m.Quantization.Name,
-		ContextLength: context,
+		Format: string(m.Format), Family: m.Architecture, Families: []string{}, ParameterSize: m.ParamsString(),
+		QuantizationLevel: m.Quantization.Name, ContextLength: context,
 	}
 	if m.Architecture != "" {
 		d.Families = append(d.Families, m.Architecture)
@@ -165,37 +161,18 @@ func capabilitiesOf(m *catalog.Model, metadata map[string]any) []string {
 func unknownModel(missing *catalog.NotFoundError) *translate.Error {
 	e := ollama.NotFound(endpoint.Presentable(missing.Name, endpoint.MaxParam))
 	if len(missing.Ambiguous) > 0 {
-		e.Message = "model " + endpoint.Quoted(missing.Name) + " not found: the name is ambiguous, it may be " + strings.Join(missing.Ambiguous, ", ")
+		e.Message = "model " + endpoint.Quoted(missing.Name) + " not found: the name is ambiguous, it may be " +
+			strings.Join(missing.Ambiguous, ", ")
 	}
 	return e
 }
 
-func nameField(c *endpoint.Call) (*jsonbody.Body, string, error) {
-	body, err := c.Body()
-	if err != nil {
-		return nil, "", err
-	}
-	name, err := modelName(body)
-	return body, name, err
-}
-
-// modelName is the name of the model in a body: in "model", or in "name", as older clients have it.
-func modelName(body *jsonbody.Body) (string, error) {
-	for _, field := range []string{"model", "name"} {
-		name, bad := body.String(field)
-		if bad != nil {
-			return "", bad
-		}
-		if name != "" {
-			return name, nil
-		}
-	}
-	return "", translate.Missing("model")
-}
+// nameFields are where the name of a model is in a body; "name" as older clients have it.
+var nameFields = []string{"model", "name"}
 
 // show is POST /api/show.
 func show(c *endpoint.Call) error {
-	_, name, err := nameField(c)
+	_, name, err := text.BodyAndModel(c, nameFields...)
 	if err != nil {
 		return err
 	}
@@ -228,7 +205,7 @@ func show(c *endpoint.Call) error {
 	return c.Answer(shown)
 }
 
-// contextOf is the context that a request to a target gets. The defaults of a name that a client has given count if the request loads the model.
+// contextOf is the context that a request to a target gets. A custom name's defaults count if the request loads the model.
 func contextOf(c *endpoint.Call, target node.Target, defaults node.Preset) int {
 	context := c.Node.Loads.ContextLength(c.Request.Context(), target)
 	chosen, err := strconv.Atoi(string(defaults["context_length"]))
@@ -238,8 +215,8 @@ func contextOf(c *endpoint.Call, target node.Target, defaults node.Preset) int {
 	return min(chosen, cmp.Or(target.Model.MaxContextLength, chosen))
 }
 
-// modelInfo has what a model's file says of it, under the keys of GGUF files. Models in other formats have the most important of them. The context
-// is what a request gets: clients that read it here send prompts of that length.
+// modelInfo has what a model's file says of it, under the keys of GGUF files. Models in other formats have the most important of them. The
+// context is what a request gets: clients that read it here send prompts of that length.
 func modelInfo(m *catalog.Model, metadata map[string]any, context int) map[string]any {
 	info := map[string]any{}
 	for key, value := range metadata {
@@ -286,20 +263,28 @@ var Dialect = &endpoint.Dialect{
 		AppendFault: func(dst, fault []byte) []byte { return append(append(dst, fault...), '\n') },
 	},
 	Routes: []endpoint.Route{
-		endpoint.Get("/api/version", endpoint.Public, version),
+		endpoint.Get("/api/version", endpoint.Public, endpoint.Fixed(`{"version":"`+ollama.Version+`"}`)), // asked for without a token
 		endpoint.Get("/api/tags", access.ScopeModelsList, listTags),
 		endpoint.Get("/api/ps", access.ScopeModelsList, listProcesses),
 		endpoint.Post("/api/show", access.ScopeModelsList, show),
 		endpoint.Post("/api/chat", access.ScopeInference, func(c *endpoint.Call) error { return answerText(c, "chat", ollama.ParseChat) }),
-		endpoint.Post("/api/generate", access.ScopeInference, func(c *endpoint.Call) error { return answerText(c, "generate", ollama.ParseGenerate) }),
+		endpoint.Post("/api/generate", access.ScopeInference, func(c *endpoint.Call) error {
+			return answerText(c, "generate", ollama.ParseGenerate)
+		}),
 		endpoint.Post("/api/pull", access.ScopeModelsManage, pull),
-		endpoint.Post("/api/push", access.ScopeModelsManage, push),
+		endpoint.Post("/api/push", access.ScopeModelsManage,
+			refuse("models can't be pushed from here: use the tools of the hub that they are for")),
 		endpoint.Post("/api/copy", access.ScopeModelsManage, copyModel),
 		endpoint.Post("/api/create", access.ScopeModelsManage, create),
 		endpoint.Delete("/api/delete", access.ScopeModelsManage, deleteModel),
-		endpoint.Get("/api/blobs/*", access.ScopeModelsManage, getBlob),
-		endpoint.Post("/api/blobs/*", access.ScopeModelsManage, createBlob),
+		endpoint.Get("/api/blobs/*", access.ScopeModelsManage, func(c *endpoint.Call) error { // a client that asks offers to send its own
+			return &translate.Error{Kind: translate.KindModelNotFound, Message: "blob " + endpoint.Quoted(c.Param) + " not found"}
+		}),
+		endpoint.Post("/api/blobs/*", access.ScopeModelsManage,
+			refuse("files can't be sent here: put a GGUF file into the models folder, as models/<publisher>/<name>/<file>.gguf")),
 		endpoint.Post("/api/embed", access.ScopeInference, func(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbed) }),
-		endpoint.Post("/api/embeddings", access.ScopeInference, func(c *endpoint.Call) error { return answerEmbeddings(c, ollama.ParseEmbeddings) }),
+		endpoint.Post("/api/embeddings", access.ScopeInference, func(c *endpoint.Call) error {
+			return answerEmbeddings(c, ollama.ParseEmbeddings)
+		}),
 	},
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/text"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -16,7 +17,7 @@ import (
 
 // pull is POST /api/pull. A download goes on if the client disconnects; the next pull joins it.
 func pull(c *endpoint.Call) error {
-	body, name, err := nameField(c)
+	body, name, err := text.BodyAndModel(c, nameFields...)
 	if err != nil {
 		return err
 	}
@@ -35,12 +36,9 @@ func pull(c *endpoint.Call) error {
 		}
 		return pulled(c, streams, nil) // it is here, and nothing is known of where it came from
 	}
-	job, err := jobs.Start(c.Request.Context(), endpoint.FetchRequest(c, name, id, ""))
+	job, err := endpoint.StartDownload(c, jobs, name, endpoint.FetchRequest(c, name, id, ""))
 	if err != nil {
 		return err
-	}
-	if !endpoint.MaySeeJob(c, job) { // another identity began it, under another name for the same files
-		return endpoint.ModelNotAllowed(name)
 	}
 	if job.ID == "" { // it is on disk
 		return pulled(c, streams, nil)
@@ -53,8 +51,7 @@ func pull(c *endpoint.Call) error {
 	return pulled(c, streams, updates)
 }
 
-// hubName is the name by which a model can be downloaded that a client calls by a name of Ollama's. There is none for a plain name that the
-// built-in list of models doesn't have.
+// hubName is the name for downloads of a model's name in Ollama. A plain name has one only if the built-in list has it.
 func hubName(name string) (id string, ok bool) {
 	if id, ok := node.LibraryModel(name); ok {
 		return id, true
@@ -93,7 +90,8 @@ func pulled(c *endpoint.Call, streams bool, updates <-chan fetch.Job) error {
 			case !ok, job.State == fetch.Completed:
 				updates = nil
 			case job.State == fetch.Paused:
-				return &translate.Error{Kind: translate.KindConflict, Message: "The download is paused. Whoever began it can pull the model again to continue."}
+				const message = "The download is paused. Whoever began it can pull the model again to continue."
+				return &translate.Error{Kind: translate.KindConflict, Message: message}
 			case job.State == fetch.Failed:
 				return endpoint.FetchError(c, &hub.Error{Kind: job.Kind, Message: job.Reason})
 			default:

@@ -112,8 +112,9 @@ func (r *chatReply) Begin(_ context.Context, resp *text.Response, decoder *wire.
 // Passes reports whether the engine's own stream is passed on, and not decoded.
 func (r *chatReply) Passes(resp *text.Response) bool {
 	_, ok := resp.Engine.(wire.Passer)
-	return ok && r.Stream != nil && !r.chat.Forced && r.chat.Either == nil && r.chat.Promises.IsEmpty() && len(r.chat.Stops) == 0 && r.chat.Custom == nil &&
-		!wire.ReadsCalls(resp.Engine, r.chat) && wire.ThoughtEnd(resp.Engine, r.asks.Body, r.chat) == ""
+	chat := r.chat
+	isPlain := !chat.Forced && chat.Either == nil && chat.Promises.IsEmpty() && len(chat.Stops) == 0 && chat.Custom == nil
+	return ok && r.Stream != nil && isPlain && !wire.ReadsCalls(resp.Engine, chat) && wire.ThoughtEnd(resp.Engine, r.asks.Body, chat) == ""
 }
 
 // Resume goes on by events where the chunks of another engine were passed on.

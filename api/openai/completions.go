@@ -111,17 +111,12 @@ func (r *completionRun) promptText(ctx context.Context, resp *text.Response, pro
 	if json.Unmarshal(prompt, &said) == nil {
 		return said, nil
 	}
-	tokens, ok := resp.Engine.(wire.Detokenizer)
-	if !ok {
-		return "", text.WrongEngine(r.Request.Target.Model, "takes no token ids: send the prompt as text.")
+	engine, bad := text.EngineFor[wire.Detokenizer](r.Request, resp.Engine, "takes no token ids: send the prompt as text.")
+	if bad != nil {
+		return "", bad
 	}
-	err = r.Request.Post(ctx, resp.Lease, tokens.Detokenize(prompt), func(resp *text.Response) error {
-		answer, err := resp.ReadAll(ctx, r.Call.Site.MaxGathered)
-		if err != nil {
-			return err
-		}
-		var bad *translate.Error
-		if said, bad = tokens.Detokenized(answer); bad != nil {
+	err = r.Request.PostWhole(ctx, resp.Lease, engine.Detokenize(prompt), func(answer []byte) error {
+		if said, bad = engine.Detokenized(answer); bad != nil {
 			return bad
 		}
 		return r.Request.GatherBytes(len(said))

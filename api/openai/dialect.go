@@ -23,11 +23,12 @@ var Dialect = &endpoint.Dialect{
 	Name: "openai", Family: endpoint.FamilyOpenAI, Errors: openai.Errors{},
 	Owns: func(*http.Request) bool { return true },
 	Stream: endpoint.StreamFormat{
-		ContentType: endpoint.TypeEvents, KeepAlive: endpoint.Comment, End: jsonbody.AppendFrame(nil, jsonbody.DoneMark), AppendFault: jsonbody.AppendFrame,
+		ContentType: endpoint.TypeEvents, KeepAlive: endpoint.Comment, AppendFault: jsonbody.AppendFrame,
+		End: jsonbody.AppendFrame(nil, jsonbody.DoneMark),
 	},
 	Routes: []endpoint.Route{
 		endpoint.Get("/v1/models", access.ScopeModelsList, listModels),
-		endpoint.Get("/v1/models/", access.ScopeModelsList, getModel),
+		endpoint.Get("/v1/models/", access.ScopeModelsList, endpoint.ShowEntry(describe)),
 		endpoint.Post("/v1/chat/completions", access.ScopeInference, chatCompletions),
 		endpoint.Post("/v1/completions", access.ScopeInference, completions),
 		endpoint.Post("/v1/embeddings", access.ScopeInference, embeddings),
@@ -58,34 +59,21 @@ type (
 
 // listModels is GET /v1/models: the loaded instances, or every model if the settings say so.
 func listModels(c *endpoint.Call) error {
-	entries, err := endpoint.Entries(c)
+	entries, err := endpoint.Entries(c, describe)
 	if err != nil {
 		return err
 	}
-	list := modelList{Object: "list", Data: make([]modelObject, len(entries))}
-	for i := range entries {
-		list.Data[i] = describe(&entries[i])
-	}
-	return c.Answer(list)
-}
-
-// getModel is GET /v1/models/{id}.
-func getModel(c *endpoint.Call) error {
-	e, err := endpoint.Entry(c)
-	if err != nil {
-		return err
-	}
-	return c.Answer(describe(e))
+	return c.Answer(modelList{Object: "list", Data: entries})
 }
 
 func describe(e *endpoint.ListEntry) modelObject {
 	return modelObject{
-		ID: e.ID, Object: "model", Created: e.Model.Changed.Unix(), OwnedBy: e.Model.Publisher, ContextLength: e.Context, MaxModelLen: e.Context, State: e.State,
+		ID: e.ID, Object: "model", Created: e.Model.Changed.Unix(), OwnedBy: e.Model.Publisher, ContextLength: e.Context,
+		MaxModelLen: e.Context, State: e.State,
 	}
 }
 
-// extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
-// statistics, and only with a draft model. It is nil if there are none.
+// extra makes an answer's own fields: in v0 the statistics, the model and the engine; elsewhere the statistics of a draft model, or nil.
 func extra(c *endpoint.Call, in *supervisor.Info, draft string) openai.Extra {
 	isV0 := c.Dialect.Family == endpoint.FamilyV0
 	if in.Spec.Draft != nil {
@@ -98,9 +86,9 @@ func extra(c *endpoint.Call, in *supervisor.Info, draft string) openai.Extra {
 	m, context := &spec.Model, spec.ContextLength
 	return func(o *translate.Outcome) []byte {
 		extras := openai.Extras{Stats: openai.NewStats(o, context, draft)}
-		if isV0 {
-			extras.ModelInfo = &openai.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: string(m.Format), ContextLength: context}
-			extras.Runtime = &openai.Runtime{Name: build.Engine, Version: build.Version, SupportedFormats: []string{string(m.Format)}}
+		if format := string(m.Format); isV0 {
+			extras.ModelInfo = &openai.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: format, ContextLength: context}
+			extras.Runtime = &openai.Runtime{Name: build.Engine, Version: build.Version, SupportedFormats: []string{format}}
 		}
 		return extras.Members()
 	}
@@ -186,7 +174,7 @@ func getV0Model(c *endpoint.Call) error {
 		models[i].ContextLength = c.Node.Loads.ContextLength(c.Request.Context(), node.Target{Model: target.Model})
 		return c.Answer(describeV0(&models[i], c.Node.Instances()))
 	}
-	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
+	return translate.NewError(translate.KindModelNotFound, "", "model", "The model "+target.Model.Key+" has just been removed.")
 }
 
 func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {

@@ -37,27 +37,27 @@ func embeddings(c *endpoint.Call) error {
 	parts := e.Parts()
 	got := &request.Embedded{}
 	defer func() { rq.CountUsage(translate.Usage{Prompt: got.Prompt}) }()
-	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
+	ask := func(engine wire.Engine, i int) (wire.Upstream, func([]byte) error, *translate.Error) {
 		embedder, bad := embedderOf(rq, engine, parts[i])
 		if bad != nil {
-			return wire.Upstream{}, bad
+			return wire.Upstream{}, nil, bad
 		}
-		return embedder.Embeddings(rq.Body, parts[i]), nil
-	}
-	instance, err := rq.InParts(len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
-		part, bad := engine.(wire.Embedder).Embedded(said, len(parts[i].Inputs))
-		if bad != nil {
-			return bad
-		}
-		if i == 0 {
-			got = &request.Embedded{}
-			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.Site.MaxGathered {
-				return text.AnswerTooLarge()
+		return embedder.Embeddings(rq.Body, parts[i]), func(said []byte) error {
+			part, bad := embedder.Embedded(said, len(parts[i].Inputs))
+			if bad != nil {
+				return bad
 			}
-		}
-		got.Join(part)
-		return nil
-	})
+			if i == 0 {
+				got = &request.Embedded{}
+				if int64(len(part.Vectors[0])*len(e.Inputs)) > c.Site.MaxGathered {
+					return text.AnswerTooLarge()
+				}
+			}
+			got.Join(part)
+			return nil
+		}, nil
+	}
+	instance, err := rq.InParts(len(parts), ask)
 	if err != nil {
 		return text.InputTooLong(text.Refined(err, e.Refine), "The input", &rq.Target.Model)
 	}
@@ -71,9 +71,9 @@ func embeddings(c *endpoint.Call) error {
 
 // embedderOf returns what asks an engine for embeddings. The error says that it can't be asked for these.
 func embedderOf(rq *text.Request, engine wire.Engine, e *request.Embedding) (wire.Embedder, *translate.Error) {
-	embedder, ok := engine.(wire.Embedder)
-	if !ok {
-		return nil, text.WrongEngine(rq.Target.Model, "makes no embeddings: choose another model.")
+	embedder, bad := text.EngineFor[wire.Embedder](rq, engine, "makes no embeddings: choose another model.")
+	if bad != nil {
+		return nil, bad
 	}
 	return embedder, embedder.CheckEmbedding(e)
 }
@@ -87,7 +87,8 @@ func rerank(c *endpoint.Call) error {
 	if m := rq.Target.Model; !m.Reranker {
 		return text.WrongModel(m, "is no reranker: choose a model that ranks documents.")
 	}
-	if _, bad := rankerOf(rq, rq.Engine); bad != nil {
+	const lacks = "ranks no documents: choose another model."
+	if _, bad := text.EngineFor[wire.Ranker](rq, rq.Engine, lacks); bad != nil {
 		return bad
 	}
 	form := openai.RerankFormOf(c.Request.URL.Path, rq.Body)
@@ -101,36 +102,27 @@ func rerank(c *endpoint.Call) error {
 	parts := r.Parts()
 	got := &request.Reranked{}
 	defer func() { rq.CountUsage(translate.Usage{Prompt: got.Prompt}) }()
-	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
-		ranker, bad := rankerOf(rq, engine)
+	ask := func(engine wire.Engine, i int) (wire.Upstream, func([]byte) error, *translate.Error) {
+		ranker, bad := text.EngineFor[wire.Ranker](rq, engine, lacks)
 		if bad != nil {
-			return wire.Upstream{}, bad
+			return wire.Upstream{}, nil, bad
 		}
-		return ranker.Rerank(rq.Body, parts[i]), nil
+		return ranker.Rerank(rq.Body, parts[i]), func(said []byte) error {
+			part, bad := ranker.Reranked(said, len(parts[i].Documents))
+			if bad != nil {
+				return bad
+			}
+			if i == 0 {
+				got = &request.Reranked{}
+			}
+			got.Join(part)
+			return nil
+		}, nil
 	}
-	instance, err := rq.InParts(len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
-		part, bad := engine.(wire.Ranker).Reranked(said, len(parts[i].Documents))
-		if bad != nil {
-			return bad
-		}
-		if i == 0 {
-			got = &request.Reranked{}
-		}
-		got.Join(part)
-		return nil
-	})
+	instance, err := rq.InParts(len(parts), ask)
 	if err != nil {
 		return text.InputTooLong(text.Refined(err, r.Refine), "A document, with the query,", &rq.Target.Model)
 	}
 	c.WriteJSON(http.StatusOK, form.Body(r, c.ID, instance, got))
 	return nil
-}
-
-// rankerOf returns what asks an engine for ranks. The error says that it can't be asked.
-func rankerOf(rq *text.Request, engine wire.Engine) (wire.Ranker, *translate.Error) {
-	ranker, ok := engine.(wire.Ranker)
-	if !ok {
-		return nil, text.WrongEngine(rq.Target.Model, "ranks no documents: choose another model.")
-	}
-	return ranker, nil
 }

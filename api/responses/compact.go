@@ -15,8 +15,8 @@ import (
 )
 
 // summaryPrompt asks for the summary of a conversation.
-const summaryPrompt = "Summarize the conversation up to here, so that the work can go on with your summary in its place. " +
-	"Keep the task and its constraints, what was decided and done, names, numbers, paths and results that are still needed, and what is left to do. " +
+const summaryPrompt = "Summarize the conversation up to here, so that the work can go on with your summary in its place. Keep the task " +
+	"and its constraints, what was decided and done, names, numbers, paths and results that are still needed, and what is left to do. " +
 	"Answer with the summary alone."
 
 // conversationRequest reads a request about a conversation that isn't answered. Tools of MCP servers have no effect on it.
@@ -77,16 +77,17 @@ func compact(c *endpoint.Call) error {
 		return err
 	}
 	r.chat = &chat
-	if err := r.Generate(c.Request.Context(), r.ChatPart(text.Part{Reply: r}, body, &chat)); err != nil {
+	if err := r.Generate(c.Request.Context(), text.Part{Reply: r, Task: &text.ChatTask{Body: body, Chat: &chat}}); err != nil {
 		return err
 	}
 	summary := r.summary()
 	if summary == "" && !r.answer.IsComplete() {
-		return translate.Invalid("invalid_value", "max_output_tokens",
-			`The model used up its tokens before it had written a summary. Raise "max_output_tokens" or leave it out, or load the model with a larger context_length.`)
+		return translate.Invalid("invalid_value", "max_output_tokens", "The model used up its tokens before it had written a summary. "+
+			`Raise "max_output_tokens" or leave it out, or load the model with a larger context_length.`)
 	}
 	if summary == "" {
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The model answered without a summary. Try again, or choose another model."}
+		const message = "The model answered without a summary. Try again, or choose another model."
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: message}
 	}
 	id := r.answer.ID
 	output := []translate.Item{responses.SummaryItem(id, summary)}

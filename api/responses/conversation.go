@@ -14,8 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
-// conversationOf puts the conversation together: what was stored, and what the request adds. The demand gets the conversation's name, if it
-// has one.
+// conversationOf puts together what was stored and what the request adds. The demand gets the conversation's name, if it has one.
 func conversationOf(c *endpoint.Call, ask *responses.Request, rq *text.Request) ([]translate.Item, error) {
 	var items []translate.Item
 	from := storedItems{call: c}
@@ -31,7 +30,8 @@ func conversationOf(c *endpoint.Call, ask *responses.Request, rq *text.Request) 
 			return nil, noPrevious(c, ask.Previous, err)
 		}
 		if turns[len(turns)-1].Status == store.InProgress {
-			return nil, translate.Invalid("invalid_value", "previous_response_id", "Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
+			return nil, translate.Invalid("invalid_value", "previous_response_id",
+				"Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
 		}
 		rq.Demand.Conversation = turns[0].ID
 		for _, turn := range turns {
@@ -69,7 +69,7 @@ func resolve(c *endpoint.Call, ask *responses.Request, have []translate.Item, fr
 		if item.Kind != translate.ItemReference {
 			input = append(input, item)
 		} else if !has[item.ID] {
-			found, err := referenced(c, item.ID, from)
+			found, err := from.referenced(c.Request.Context(), item.ID)
 			if err != nil {
 				return err
 			}
@@ -81,20 +81,6 @@ func resolve(c *endpoint.Call, ask *responses.Request, have []translate.Item, fr
 	return nil
 }
 
-// referenced finds the item that a client refers to by its id; of a call that was made here, with its result. There is none for
-// thoughts that aren't kept.
-func referenced(c *endpoint.Call, id string, from *storedItems) (found []translate.Item, err error) {
-	if response, _, ok := responses.ResponseOf(id); ok {
-		if found, err = from.find(c.Request.Context(), response, id); err != nil {
-			return nil, err
-		}
-	}
-	if len(found) == 0 && !strings.HasPrefix(id, "rs_") {
-		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Code: "item_not_found", Param: "input", Message: "Item with id '" + id + "' not found."}
-	}
-	return found, nil
-}
-
 // noPrevious is the error of a response that can't be continued.
 func noPrevious(c *endpoint.Call, id string, err error) error {
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
@@ -103,8 +89,7 @@ func noPrevious(c *endpoint.Call, id string, err error) error {
 	return text.NoPrevious(c, err)
 }
 
-// unstoredResponse is the last response of a WebSocket, if it isn't stored: with "store": false, only the connection can continue it. Its
-// conversation counts as that of a request's body does.
+// unstoredResponse is the last response of a WebSocket, if it isn't stored, so that only the connection can continue it.
 type unstoredResponse struct {
 	id    string // empty: there is none
 	head  string // the id of the stored response that the conversation began with; empty: there is none
@@ -127,8 +112,7 @@ func unstored(c *endpoint.Call, id string) *unstoredResponse {
 	return nil
 }
 
-// keep keeps the response for the next request on the WebSocket. If there is no memory for it, it can't be continued, and the client sends the
-// whole conversation again.
+// keep keeps the response for the next request on the WebSocket, if there is memory for it. Else the client sends all of it again.
 func (r *run) keep() {
 	s := socketOf(r.Call)
 	if status := r.out.Answer.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
@@ -157,8 +141,8 @@ type storedItems struct {
 func (b *storedItems) count(items []translate.Item) error {
 	size := sizeOf(items)
 	if b.bytes += size; b.bytes > b.call.Site.MaxBrought {
-		return translate.Invalid("conversation_too_long", "input",
-			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
+		return translate.Invalid("conversation_too_long", "input", "What the request continues and refers to is larger than 256 MiB, "+
+			"which is as much as is kept for one request. Begin a new conversation.")
 	}
 	return b.call.Claim.Grow(size)
 }
@@ -177,9 +161,9 @@ func sizeOf(items []translate.Item) (size int64) {
 	return size
 }
 
-// find returns the items of a stored response that have an id; none: the owner has no such item.
-func (b *storedItems) find(ctx context.Context, response, id string) ([]translate.Item, error) {
-	if !b.turns[response] {
+// referenced finds an item by its id; of a call that was made here, with its result. There is none for thoughts that aren't kept.
+func (b *storedItems) referenced(ctx context.Context, id string) ([]translate.Item, error) {
+	if response, _, ok := responses.ResponseOf(id); ok && !b.turns[response] {
 		turn, err := b.call.Node.Stores.Get().Get(ctx, b.call.Owner(), response)
 		if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 			turn = new(store.Turn)
@@ -198,5 +182,9 @@ func (b *storedItems) find(ctx context.Context, response, id string) ([]translat
 			b.items[item.ID] = append(b.items[item.ID], item)
 		}
 	}
-	return b.items[id], nil
+	found := b.items[id]
+	if len(found) == 0 && !strings.HasPrefix(id, "rs_") {
+		return nil, translate.NewError(translate.KindResponseNotFound, "item_not_found", "input", "Item with id '"+id+"' not found.")
+	}
+	return found, nil
 }

@@ -1,4 +1,4 @@
-// Package responses has the endpoints of the Responses API: responses by POST, on a WebSocket and in the background, and those that are stored.
+// Package responses has the endpoints of the Responses API: responses by POST, on a WebSocket and in the background, and stored ones.
 package responses
 
 import (
@@ -57,7 +57,7 @@ func create(c *endpoint.Call) error {
 	if ask.Background {
 		return r.inBackground(c, rq)
 	}
-	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Fields: fieldNames}
+	r.Loop = &text.Loop{Run: text.NewRun(rq), Writer: r, Output: &r.out, Fields: fieldNames}
 	defer r.Close()
 	if r.Stream != nil && ask.Store {
 		r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
@@ -78,7 +78,9 @@ func (r *run) settle() {
 }
 
 // fieldNames are the names of the Responses API.
-var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
+var fieldNames = text.FieldNames{
+	"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include",
+}
 
 type run struct {
 	*text.Loop
@@ -152,13 +154,6 @@ func (r *run) BeginRound(dst []byte, _ *text.Response, _ int) []byte {
 	return dst
 }
 
-// Append appends what the client sees of an event.
-func (r *run) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
-
-func (r *run) Gather(ev translate.Event) { r.out.Answer.Add(ev) }
-
-func (r *run) RoundIsSeen() bool { return !r.out.Answer.RoundIsEmpty() }
-
 // Complete ends the response, and stores it.
 func (r *run) Complete() error {
 	r.out.Answer.End(nil)
@@ -176,9 +171,6 @@ func (r *run) Interrupted(ctx context.Context) error {
 	r.Send(r.out.Cancel)
 	return nil
 }
-
-// AppendBody appends the response in one piece.
-func (r *run) AppendBody(dst []byte) []byte { return r.out.Answer.AppendBody(dst) }
 
 // AppendEnd appends the end of the stream.
 func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {

@@ -74,8 +74,8 @@ func socketOf(c *endpoint.Call) *responseSocket {
 func openSocket(c *endpoint.Call) error {
 	if !strings.EqualFold(c.Request.Header.Get("Upgrade"), "websocket") {
 		c.Writer.Header().Set("Allow", http.MethodPost)
-		message := "Unexpected endpoint or method. (" + c.Request.Method + " " + c.Request.URL.Path + ") Responses are created by POST, or on a WebSocket, which the header Upgrade asks for."
-		return &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
+		return translate.NewError(translate.KindMethodNotAllowed, "", "", "Unexpected endpoint or method. ("+c.Request.Method+" "+
+			c.Request.URL.Path+") Responses are created by POST, or on a WebSocket, which the header Upgrade asks for.")
 	}
 	w := &takenOver{ResponseWriter: c.Writer, status: &c.Ledger.Summary.Status}
 	c.Begun = true // even if it is refused, the library has answered
@@ -248,8 +248,7 @@ func (s *responseSocket) request(m *socketMessage) *http.Request {
 	return r
 }
 
-// checkMessage returns the error of a message that is no request for a response. On a WebSocket, there is a stream anyway, and nothing goes on
-// without the client.
+// checkMessage refuses a message that is no request for a response, or is one for the background, where nothing follows the client.
 func checkMessage(body *jsonbody.Body) error {
 	kind, bad := body.String("type")
 	switch {
@@ -258,7 +257,8 @@ func checkMessage(body *jsonbody.Body) error {
 	case kind != "response.create":
 		return translate.Invalid("invalid_value", "type", `"type" must be "response.create", with the fields of a request beside it.`)
 	case string(body.Value("background")) == "true":
-		return translate.Invalid("unsupported_parameter", "background", `"background" can't be true on a WebSocket: send the request by POST.`)
+		return translate.Invalid("unsupported_parameter", "background",
+			`"background" can't be true on a WebSocket: send the request by POST.`)
 	default:
 		return nil
 	}
@@ -267,8 +267,9 @@ func checkMessage(body *jsonbody.Body) error {
 // errNoConnection is the error of a message that can't be sent.
 var errNoConnection = errors.New("the WebSocket is closed")
 
-// socketWriter sends the answer to a request as messages of a WebSocket: each event of a stream is one, and an error with a status is the event
-// "error". Comments and the mark at the end of a stream aren't sent: the connection has pings, and its end isn't that of the response.
+// socketWriter sends the answer to a request as messages of a WebSocket: each event of a stream is one, and an error with a status is the
+// event "error". Comments and the mark at the end of a stream aren't sent: the connection has pings, and its end isn't that of the
+// response.
 type socketWriter struct {
 	socket *responseSocket
 	header http.Header

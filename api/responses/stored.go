@@ -16,10 +16,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
-const (
-	// defaultItems and maxItems are how many items of an input are listed at a time.
-	defaultItems, maxItems = 20, 100
-)
+// defaultItems and maxItems are how many items of an input are listed at a time.
+const defaultItems, maxItems = 20, 100
 
 type (
 	deletedResponse struct {
@@ -48,8 +46,7 @@ func storedTurn(c *endpoint.Call, id string) (*store.Turn, error) {
 	return text.Refreshed(c, turn)
 }
 
-// getStored is GET /v1/responses/{id}. With ?stream=true, it is the rest of the stream of a background response, and so it is with
-// starting_after, beside which OpenAI's library for Go doesn't say "stream".
+// getStored is GET /v1/responses/{id}; with ?stream=true or starting_after, the rest of the stream of a background response.
 func getStored(c *endpoint.Call) error {
 	turn, err := storedTurn(c, c.Param)
 	if err != nil {
@@ -155,19 +152,15 @@ func cancelStored(c *endpoint.Call) error {
 // cancelTurn cancels a turn in progress, and returns it as it has ended.
 func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
 	ctx := c.Request.Context()
+	var err error
 	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
-		run.Cancel()
-		select {
-		case <-run.Done():
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		err = run.CancelAndWait(ctx)
 	} else { // another server makes it, and will find out
 		turn.Status = store.Cancelled
-		err := c.Node.Stores.Get().Finish(ctx, turn)
-		if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
-			return nil, err
-		}
+		err = c.Node.Stores.Get().Finish(ctx, turn)
+	}
+	if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
+		return nil, err
 	}
 	return storedTurn(c, turn.ID)
 }

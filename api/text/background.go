@@ -9,14 +9,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/node/runs"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// InBackground begins an answer that is made whether or not the client waits for it. answer makes it, on a call that writes to the run's log,
-// after begin has appended what comes first. However it ends, the log and the store say so. The error is that of
-// [runs.Runs.Start].
-func (l *Loop) InBackground(c *endpoint.Call, rq *Request, turn *store.Turn, begin func(dst []byte) []byte, answer func(context.Context) error) (*runs.Run, error) {
+// InBackground begins an answer that is made whether or not the client waits for it, on a call that writes to the run's log, where begin
+// appends what comes first. However it ends, the log and the store say so. The error is that of [runs.Runs.Start].
+func (l *Loop) InBackground(rq *Request, turn *store.Turn, begin func([]byte) []byte, do func(context.Context) error) (*runs.Run, error) {
+	c, d := rq.Call, rq.Call.Detach()
 	rq.Streams = true // to the log
-	d := c.Detach()
 	run, err := c.Node.Runs.Start(c.Request.Context(), turn, func(ctx context.Context, run *runs.Run) {
 		defer d.End()
 		defer d.Client.Close()
@@ -24,25 +24,20 @@ func (l *Loop) InBackground(c *endpoint.Call, rq *Request, turn *store.Turn, beg
 		rq.Call = d
 		l.Run = NewRun(rq)
 		defer l.Close()
-		if err := l.respondDetached(begin, answer); err != nil {
+		defer func() {
+			if fault := recover(); fault != nil {
+				l.End(l.Call.Panicked(fault))
+			}
+		}()
+		l.Send(begin)
+		if err := l.Respond(do); err != nil {
 			l.End(err)
 		}
 	})
 	if err != nil {
 		c.TakeBack(d)
-		return nil, err
 	}
-	return run, nil
-}
-
-func (l *Loop) respondDetached(begin func(dst []byte) []byte, answer func(context.Context) error) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = l.Call.Panicked(fault)
-		}
-	}()
-	l.Send(begin)
-	return l.Respond(answer)
+	return run, err
 }
 
 // NotBegun is the error of an answer in the background that could not begin.
@@ -53,8 +48,8 @@ func NotBegun(c *endpoint.Call, err error) error {
 	return NotStored(c, err)
 }
 
-// Follow streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run. To a client that has every
-// event already, it sends atEnd. If the log can't be followed to its end, Follow returns why, and the number of the next event.
+// Follow streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run. A client that has
+// every event already is sent atEnd. The error says why the log can't be followed to its end; next is the number of the next event.
 func Follow(c *endpoint.Call, run *runs.Run, from int, atEnd []byte) (next int, _ error) {
 	stream := c.NewStream()
 	defer stream.Close()
@@ -76,5 +71,28 @@ func Follow(c *endpoint.Call, run *runs.Run, from int, atEnd []byte) (next int, 
 		}
 		stream.Send(frames)
 		from = next
+	}
+}
+
+// TellProgress calls tell with the progress of a load, until the function that it returns has returned, or ctx has ended.
+func TellProgress(ctx context.Context, loading <-chan supervisor.Progress, tell func(supervisor.Progress)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case p := <-loading:
+				if p.Instance != "" {
+					tell(p)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
 	}
 }

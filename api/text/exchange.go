@@ -3,6 +3,7 @@ package text
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -20,8 +20,7 @@ import (
 // maxFault bounds how much of an engine's error is read.
 const maxFault = 64 << 10
 
-// Response is an engine's response of status 200, whose body is still to be read. It comes with the slots that the
-// engine was asked on.
+// Response is an engine's response of status 200, whose body is still to be read, on the slots that the engine was asked on.
 type Response struct {
 	io.Reader
 
@@ -32,19 +31,11 @@ type Response struct {
 	contextLimit
 }
 
-// used tells the lease what became of its slot, and returns the engine's figures. An answer that is cut has told less.
-func (e *Response) used(reader wire.Measurer) (translate.Usage, translate.Timings) {
-	usage, timings := reader.Figures()
-	e.body.Used(schedule.Use{
-		Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
-		PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
-	})
-	return usage, timings
-}
-
 // OnLease does something on a lease of as many slots as can be had, up to a number. See [Request.withRetries] for when it is done
 // again; a failure then has to be marked as [retryable].
-func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
+func (rq *Request) OnLease(
+	ctx context.Context, demand node.Demand, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error,
+) error {
 	return rq.withRetries(ctx, demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
 		begun := time.Now()
@@ -63,8 +54,7 @@ func (rq *Request) OnLease(ctx context.Context, demand node.Demand, slots int, b
 	})
 }
 
-// Post sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
-// doesn't keep to its context is bounded first.
+// Post sends one request on a lease, bounded where an engine doesn't keep to its context, and has the response read.
 func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wire.Upstream, read func(*Response) error) error {
 	engine := rq.Call.Node.Engines.WireOf(&lease.Instance)
 	request, bound, err := rq.withinContext(ctx, lease, engine, request)
@@ -92,11 +82,11 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
-		if remote := lease.Remote(); remote != nil {
-			return rq.refusedByRemote(lease, remote, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
-		}
-		if fault.Kind == translate.KindContextOverflow {
-			return &promptTooLong{fault, lease.Instance}
+		switch {
+		case fault.Kind == translate.KindContextOverflow:
+			return &promptTooLong{clientError{fault}, lease.Instance}
+		case lease.Remote() != nil:
+			return rq.refusedByRemote(lease, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
 		}
 		return fault
 	}
@@ -111,16 +101,23 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	return nil
 }
 
-// ReadAll reads the whole response. One that is longer than most bytes is an error.
-func (e *Response) ReadAll(ctx context.Context, most int64) ([]byte, error) {
-	said, err := io.ReadAll(io.LimitReader(e, most+1))
-	switch {
-	case err != nil:
-		return nil, e.request.unanswered(ctx, e.Lease, err)
-	case int64(len(said)) > most:
-		return nil, AnswerTooLarge()
-	}
-	return said, nil
+// PostWhole is Post for a response that is read to its end. One that is too long to be gathered is an error.
+func (rq *Request) PostWhole(ctx context.Context, lease *supervisor.Lease, u wire.Upstream, take func(said []byte) error) error {
+	return rq.Post(ctx, lease, u, func(resp *Response) error {
+		said, err := io.ReadAll(io.LimitReader(resp, rq.Call.Site.MaxGathered+1))
+		switch {
+		case err != nil:
+			return rq.unanswered(ctx, lease, err)
+		case int64(len(said)) > rq.Call.Site.MaxGathered:
+			return AnswerTooLarge()
+		}
+		return take(said)
+	})
+}
+
+// log is the log of what becomes of the request on a lease.
+func (rq *Request) log(lease *supervisor.Lease) *slog.Logger {
+	return rq.Call.Site.Log.With("request", rq.Call.ID, "instance", lease.Instance.ID)
 }
 
 func (rq *Request) unanswered(ctx context.Context, lease *supervisor.Lease, err error) error {
@@ -130,14 +127,15 @@ func (rq *Request) unanswered(ctx context.Context, lease *supervisor.Lease, err 
 	if openfiles.AreExhausted(err) {
 		return endpoint.NoFiles(rq.Call, err) // the engine wasn't even asked
 	}
-	rq.Call.Site.Log.Warn("a request was not answered", "request", rq.Call.ID, "instance", lease.Instance.ID, "error", err)
+	rq.log(lease).Warn("a request was not answered", "error", err)
+	lost := &engineLost{again: true, cause: err}
 	if lease.Remote() != nil {
-		return &engineLost{again: true, cause: err, clientErr: brokenRemote(lease)}
+		lost.clientErr = brokenRemote(lease)
+	} else {
+		message := "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more."
+		lost.clientErr = &translate.Error{Kind: translate.KindEngineFailed, Message: message}
 	}
-	return &engineLost{again: true, cause: err, clientErr: &translate.Error{
-		Kind:    translate.KindEngineFailed,
-		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
-	}}
+	return lost
 }
 
 type inspectedReader struct {
@@ -180,6 +178,6 @@ func (rq *Request) GatherBytes(n int) error {
 
 // AnswerTooLarge refuses an answer that is too large to be gathered.
 func AnswerTooLarge() *translate.Error {
-	return translate.Invalid("answer_too_large", "",
-		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities, inputs or calls of tools.")
+	return translate.Invalid("answer_too_large", "", "The answer is larger than 64 MiB, which is as much as is kept for one request. "+
+		"Ask for a stream, or for fewer choices (n), tokens, log probabilities, inputs or calls of tools.")
 }

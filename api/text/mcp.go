@@ -29,9 +29,13 @@ type gate struct {
 type gates struct{ named, Plugin []gate }
 
 var (
-	ephemeralGate = gate{"ephemeral_mcp", "Requests may not name MCP servers on this server", func(g node.Gates) bool { return g.EphemeralMCP }}
-	pluginGate    = gate{"plugin_mcp", "The servers of mcp.json may not be used through this server", func(g node.Gates) bool { return g.PluginMCP }}
-	remoteGate    = gate{"remote_mcp", "Responses may not use MCP servers on this server", func(g node.Gates) bool { return g.RemoteMCP }}
+	ephemeralGate = gate{
+		"ephemeral_mcp", "Requests may not name MCP servers on this server", func(g node.Gates) bool { return g.EphemeralMCP },
+	}
+	pluginGate = gate{
+		"plugin_mcp", "The servers of mcp.json may not be used through this server", func(g node.Gates) bool { return g.PluginMCP },
+	}
+	remoteGate = gate{"remote_mcp", "Responses may not use MCP servers on this server", func(g node.Gates) bool { return g.RemoteMCP }}
 
 	// NativeGates are those of native chat.
 	NativeGates = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
@@ -39,28 +43,35 @@ var (
 	ResponsesGates = gates{[]gate{remoteGate}, []gate{remoteGate, pluginGate}}
 )
 
-// AuthorizeServers refuses MCP servers that the settings or the request's token don't permit.
+// AuthorizeServers refuses MCP servers that the settings or the request's token don't permit. Plugins need a token in the Authorization
+// header, also on a site without authentication. The user of the home's socket needs none.
 func AuthorizeServers(c *endpoint.Call, all []request.MCPServer, needed gates) error {
-	isNamed := func(m request.MCPServer) bool { return m.Plugin == "" }
+	named := 0
 	for _, m := range all {
 		through := needed.Plugin
-		if isNamed(m) {
+		if m.Plugin == "" {
 			through = needed.named
+			named++
 		}
 		if err := CheckGates(c, through, m.Param); err != nil {
 			return err
 		}
 	}
-	if slices.ContainsFunc(all, isNamed) {
+	if named > 0 {
 		if err := c.Authorize(c.Identity, access.ScopeMCPEphemeral); err != nil {
 			return err
 		}
 		c.Follow(c.Identity, access.ScopeMCPEphemeral)
 	}
-	if slices.ContainsFunc(all, func(m request.MCPServer) bool { return !isNamed(m) }) {
-		return authorizePlugins(c)
+	if named == len(all) || c.Identity == access.Local {
+		return nil
 	}
-	return nil
+	if endpoint.Bearer(c.Request) == "" {
+		return endpoint.Unauthorized("Plugins need an API token in the Authorization header, but none was provided: send it as " +
+			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
+	}
+	_, err := c.AuthenticateFor(access.ScopeMCPPlugin)
+	return err
 }
 
 // CheckGates returns an error if one of some gates is closed, about a field of the request.
@@ -68,33 +79,11 @@ func CheckGates(c *endpoint.Call, through []gate, param string) error {
 	open := c.Node.Settings().Gates
 	for _, g := range through {
 		if !g.isOpen(open) {
-			return &translate.Error{
-				Kind: translate.KindForbidden, Code: "gate_closed", Param: param,
-				Message: g.closed + `: its Caddyfile must have "allow ` + g.name + `" among the options of lm.`,
-			}
+			return translate.NewError(translate.KindForbidden, "gate_closed", param,
+				g.closed+`: its Caddyfile must have "allow `+g.name+`" among the options of lm.`)
 		}
 	}
 	return nil
-}
-
-// authorizePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
-// authentication. The user of the home's socket needs none.
-func authorizePlugins(c *endpoint.Call) error {
-	if c.Identity == access.Local {
-		return nil
-	}
-	if endpoint.Bearer(c.Request) == "" {
-		return endpoint.Unauthorized("Plugins need an API token in the Authorization header, but none was provided: send it as " +
-			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
-	}
-	who, err := c.Authenticate(nil, c.Request.RemoteAddr)
-	if err == nil {
-		err = c.Authorize(who, access.ScopeMCPPlugin)
-	}
-	if err == nil {
-		c.Follow(who, access.ScopeMCPPlugin)
-	}
-	return err
 }
 
 // Toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
@@ -188,9 +177,7 @@ func (s countedServer) Call(ctx context.Context, tool string, args json.RawMessa
 	begun := time.Now()
 	s.call.Ledger.Called()
 	result, err := s.Server.Call(ctx, tool, args)
-	if s.call.Ledger.Tracer != nil {
-		s.call.Ledger.Span(s.call.Request.Context(), "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label), attribute.String("gen_ai.tool.name", tool),
-			attribute.Bool("lm.failed", err != nil || result.IsError))
-	}
+	s.call.Ledger.Span(s.call.Request.Context(), "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label),
+		attribute.String("gen_ai.tool.name", tool), attribute.Bool("lm.failed", err != nil || result.IsError))
 	return result, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -15,31 +14,38 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
+	"golang.org/x/sync/errgroup"
 )
 
-// CountChat returns the number of tokens of a chat's prompt. body is what the engine would be sent.
+// CountChat returns the number of tokens of a chat's prompt. body is what the engine would be sent. Some engines count by answering with
+// one token. Of a prompt that is longer than the context, that is what the engine hasn't kept from earlier requests.
 func (rq *Request) CountChat(body *jsonbody.Body, chat *request.Chat) (tokens int, _ error) {
 	if bounder, ok := rq.Engine.(wire.Bounder); ok {
-		return rq.countByOneToken(bounder, rq.Engine.Chat(body, chat, 0))
+		ctx, u := rq.Call.Request.Context(), rq.Engine.Chat(body, chat, 0)
+		err := rq.OnLease(ctx, rq.Demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
+			length, err := rq.countPrompt(ctx, lease, bounder, u)
+			tokens = length.tokens
+			return err
+		})
+		return tokens, err
 	}
-	ask := func(engine wire.Engine, _ int) (wire.Upstream, *translate.Error) {
-		counter, ok := engine.(wire.Counter)
-		if !ok {
-			return wire.Upstream{}, WrongEngine(rq.Target.Model, "counts no tokens without answering: choose another model.")
+	ask := func(engine wire.Engine, _ int) (wire.Upstream, func([]byte) error, *translate.Error) {
+		counter, bad := EngineFor[wire.Counter](rq, engine, "counts no tokens without answering: choose another model.")
+		if bad != nil {
+			return wire.Upstream{}, nil, bad
 		}
-		return counter.Count(body, chat), nil
+		return counter.Count(body, chat), func(said []byte) error {
+			if tokens, bad = counter.Counted(said); bad != nil {
+				return bad
+			}
+			return nil
+		}, nil
 	}
-	if _, bad := ask(rq.Engine, 0); bad != nil {
+	if _, _, bad := ask(rq.Engine, 0); bad != nil {
 		return 0, bad
 	}
 	rq.Demand.Priority = true // it takes no time, and agents ask before they ask for more
-	_, err := rq.InParts(1, ask, func(engine wire.Engine, _ int, said []byte) error {
-		var bad *translate.Error
-		if tokens, bad = engine.(wire.Counter).Counted(said); bad != nil {
-			return bad
-		}
-		return nil
-	})
+	_, err := rq.InParts(1, ask)
 	return tokens, err
 }
 
@@ -50,23 +56,25 @@ func InputTooLong(err error, what string, m *catalog.Model) error {
 		return err
 	}
 	said := *e
-	said.Message = fmt.Sprintf("%s has %d tokens, but %s takes %d at most. Split the text into shorter ones, or choose a model with a longer context.",
-		what, e.Tokens, m.Key, e.Limit)
+	said.Message = fmt.Sprintf("%s has %d tokens, but %s takes %d at most. Split the text into shorter ones, "+
+		"or choose a model with a longer context.", what, e.Tokens, m.Key, e.Limit)
 	if e.Limit < m.MaxContextLength {
-		said.Message = fmt.Sprintf("%s has %d tokens, but %s is loaded with a context length of %d. Split the text into shorter ones, or load the model with a context_length of up to %d.",
-			what, e.Tokens, m.Key, e.Limit, m.MaxContextLength)
+		said.Message = fmt.Sprintf("%s has %d tokens, but %s is loaded with a context length of %d. Split the text into shorter ones, "+
+			"or load the model with a context_length of up to %d.", what, e.Tokens, m.Key, e.Limit, m.MaxContextLength)
 	}
 	return &said
 }
 
 // InParts asks the engine for what can't be streamed, part by part on one lease, so that the engine shows progress, and a
-// client that disconnects leaves little work behind. It returns the instance that answered. If the engine is lost, it begins
-// with the first part again.
-func (rq *Request) InParts(n int, part func(wire.Engine, int) (wire.Upstream, *translate.Error), answered func(engine wire.Engine, i int, said []byte) error) (instance string, _ error) {
+// client that disconnects leaves little work behind. part returns a part's request, and what takes its answer. It returns the instance that
+// answered. If the engine is lost, it begins with the first part again.
+func (rq *Request) InParts(
+	n int, part func(wire.Engine, int) (wire.Upstream, func(said []byte) error, *translate.Error),
+) (instance string, _ error) {
 	ctx := rq.Call.Request.Context()
 	all := func() (bodies [][]byte) {
 		for i := range n {
-			asked, _ := part(rq.Engine, i)
+			asked, _, _ := part(rq.Engine, i)
 			bodies = append(bodies, asked.Body...)
 		}
 		return bodies
@@ -75,18 +83,11 @@ func (rq *Request) InParts(n int, part func(wire.Engine, int) (wire.Upstream, *t
 		instance = lease.Instance.ID
 		engine := rq.Call.Node.Engines.WireOf(&lease.Instance)
 		for i := range n {
-			asked, bad := part(engine, i)
+			asked, take, bad := part(engine, i)
 			if bad != nil {
 				return bad
 			}
-			err := rq.Post(ctx, lease, asked, func(resp *Response) error {
-				said, err := resp.ReadAll(ctx, rq.Call.Site.MaxGathered)
-				if err != nil {
-					return err
-				}
-				return answered(engine, i, said)
-			})
-			if err != nil {
+			if err := rq.PostWhole(ctx, lease, asked, take); err != nil {
 				return err
 			}
 		}
@@ -156,58 +157,43 @@ func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay
 		}
 		again = t.plan(true) && again // also where the failure of another choice has ended it
 	}
-	return &engineLost{clientErr: broken.clientErr, cause: broken.cause, again: again}
+	return &engineLost{clientError: broken.clientError, cause: broken.cause, again: again}
 }
 
-// ChoicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others wait
-// here and not in the queue, so that one request can't fill that.
+// ChoicesAtOnce is how many choices of a request are generated at a time. The others don't wait in the queue, which they'd fill.
 const ChoicesAtOnce = 4
 
 // errPanicked cancels the context of the others when one has panicked.
 var errPanicked = errors.New("a fault of ours")
 
-// Parallel calls do with 0 to n-1, at most atOnce at a time. The first error cancels the context of the others, and is returned. A
-// panic continues in the caller.
+// Parallel calls do with 0 to n-1, at most atOnce at a time. The first error cancels the others. A panic continues in the caller.
 func Parallel(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		workers sync.WaitGroup
-		next    = make(chan int)
-		fault   atomic.Pointer[endpoint.Panic]
-	)
-	work := func() {
-		defer func() {
-			if f := recover(); f != nil {
-				fault.Store(endpoint.AsPanic(f))
-				cancel(errPanicked)
-			}
-		}()
-		for i := range next {
-			if ctx.Err() != nil {
-				return
-			}
-			if err := do(ctx, i); err != nil {
-				cancel(err) // only the first counts
-			}
-		}
-	}
-	for range min(atOnce, n) {
-		workers.Go(work)
-	}
+	var fault atomic.Pointer[endpoint.Panic]
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(atOnce)
 	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
+		workers.Go(func() (err error) {
+			defer func() {
+				if f := recover(); f != nil {
+					fault.Store(endpoint.AsPanic(f))
+					err = errPanicked
+				}
+			}()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return do(ctx, i)
+		})
 	}
-	close(next)
-	workers.Wait()
+	err := workers.Wait()
 	if f := fault.Load(); f != nil {
 		f.Again()
 	}
-	return context.Cause(ctx)
+	if err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }

@@ -15,8 +15,7 @@ import (
 // ampleShare is the share of the context that a prompt may take, by its size in bytes, so that it needn't be counted: 1/ampleShare.
 const ampleShare = 4
 
-// promptCounts are the lengths of a request's prompts in tokens, each of which is counted once: choices have it in common, and so have
-// the attempts at an answer.
+// promptCounts are the lengths of a request's prompts in tokens: each is counted once, for all choices and attempts.
 type promptCounts struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*promptCount
@@ -67,10 +66,12 @@ func (p *promptCounts) of(counting wire.Upstream) *promptCount {
 	return p.all[key]
 }
 
-// withinContext returns a request with a limit of tokens with which its answer stays within the context of its instance. An engine that keeps
-// to its context does so itself. A prompt that is too long is refused, as an engine would. It is counted only where its size in bytes
-// doesn't tell enough, or where the answer may not.
-func (rq *Request) withinContext(ctx context.Context, lease *supervisor.Lease, engine wire.Engine, u wire.Upstream) (wire.Upstream, contextLimit, error) {
+// withinContext returns a request with a limit of tokens with which its answer stays within the context of its instance. An engine that
+// keeps to its context does so itself. A prompt that is too long is refused, as an engine would. It is counted only where its size doesn't
+// decide.
+func (rq *Request) withinContext(
+	ctx context.Context, lease *supervisor.Lease, engine wire.Engine, u wire.Upstream,
+) (wire.Upstream, contextLimit, error) {
 	bounder, ok := engine.(wire.Bounder)
 	limit := lease.Instance.Spec.ContextLength
 	if !ok || u.Counts || limit <= 0 {
@@ -89,9 +90,9 @@ func (rq *Request) withinContext(ctx context.Context, lease *supervisor.Lease, e
 	case err != nil:
 		return u, contextLimit{}, err
 	case length.isLeast:
-		return u, contextLimit{}, &promptTooLong{translate.SurelyTooLong("messages", length.tokens, limit), lease.Instance}
+		return u, contextLimit{}, &promptTooLong{clientError{translate.SurelyTooLong("messages", length.tokens, limit)}, lease.Instance}
 	case length.tokens >= limit:
-		return u, contextLimit{}, &promptTooLong{translate.Overflow(length.tokens, limit), lease.Instance}
+		return u, contextLimit{}, &promptTooLong{clientError{translate.Overflow(length.tokens, limit)}, lease.Instance}
 	case own > 0 && length.tokens+own <= limit:
 		return u, contextLimit{prompt: length}, nil
 	default:
@@ -181,16 +182,4 @@ func (p *promptCounter) take(ev translate.Event) error {
 		return ev.Err
 	}
 	return nil
-}
-
-// countByOneToken returns the number of tokens of the prompt of a chat, by having the engine answer it with one token. Of a prompt that is
-// longer than the context, it is what the engine hasn't kept from earlier requests.
-func (rq *Request) countByOneToken(bounder wire.Bounder, u wire.Upstream) (tokens int, _ error) {
-	ctx := rq.Call.Request.Context()
-	err := rq.OnLease(ctx, rq.Demand, 1, func() [][]byte { return u.Body }, func(lease *supervisor.Lease) error {
-		length, err := rq.countPrompt(ctx, lease, bounder, u)
-		tokens = length.tokens
-		return err
-	})
-	return tokens, err
 }

@@ -7,17 +7,15 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// repeatable is how long generating what a client has may have taken, so that an engine is rather asked to repeat it than to go
-// on after it: that text is surely the same.
+// repeatable is how long an answer may have taken that an engine is asked to repeat, to be surely the same, rather than to continue.
 const repeatable = 10 * time.Second
 
-// relay brings a part's answer from engines to the client. If an engine is lost, the client's stream stays as it is, and the answer of another
-// takes the place of the first. What happens is decided by its state: see [wire.State], and [wire.ResumeMode] for how the next engine answers.
+// relay brings a part's answer from engines to the client. If an engine is lost, the answer of another takes its place in the client's
+// stream. What happens is decided by its state: see [wire.State], and [wire.ResumeMode] for how the next engine answers.
 type relay struct {
 	Part
 
@@ -62,8 +60,7 @@ func (t *relay) useEngine(engine wire.Engine) *translate.Error {
 // anySource is the place of a model of which it isn't known yet which remote answers.
 const anySource = "?"
 
-// useInstance has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
-// become known only when the instance was loaded.
+// useInstance has the engine of an instance asked. The model's template may have become known only when the instance was loaded.
 func (r *Run) useInstance(t *relay, in *supervisor.Info) error {
 	place, template := "", r.Call.Node.Engines.Template(in) // empty: this machine
 	if on := in.Spec.Remote; on != nil {
@@ -82,14 +79,7 @@ func (r *Run) useInstance(t *relay, in *supervisor.Info) error {
 	return nil
 }
 
-// ChatPart completes a part that is the only choice of a chat.
-func (r *Run) ChatPart(p Part, body *jsonbody.Body, chat *request.Chat) Part {
-	p.Task = &ChatTask{Body: body, Chat: chat}
-	return p
-}
-
-// resumer is a reply whose rewriter may read the engine's stream itself. Then resume returns the one that goes on with the client's
-// stream from the events of another engine.
+// resumer is a reply whose rewriter may read the engine's stream itself. Resume goes on with the events of another engine.
 type resumer interface {
 	Resume(resp *Response, recorder *wire.Recorder) wire.Rewriter
 }
@@ -153,8 +143,7 @@ func (t *relay) begin(ctx context.Context, resp *Response) (err error) {
 		t.rewriter, err = t.Reply.Begin(ctx, resp, t.recorder)
 		return err
 	}
-	c := resp.request.Call
-	c.Site.Log.Info("an answer goes on", "request", c.ID, "instance", resp.Lease.Instance.ID, "way", t.mode.String())
+	resp.request.log(resp.Lease).Info("an answer goes on", "way", t.mode.String())
 	t.recall(resp)
 	if r, ok := t.rewriter.(*eventRewriter); ok {
 		m := r.timed
@@ -185,7 +174,7 @@ func (t *relay) end(ctx context.Context, isStream bool) error {
 	case !fault.IsBrokenOff():
 		return fault
 	}
-	return &engineLost{clientErr: fault, again: t.plan(true)}
+	return &engineLost{clientError: clientError{fault}, again: t.plan(true)}
 }
 
 // recall makes the recorder of an answer that was passed on until its engine was lost.
@@ -197,8 +186,7 @@ func (t *relay) recall(resp *Response) {
 	}
 }
 
-// fill reports whether an engine was lost between the last token that its answer may have and the end of it. Then the answer is
-// whole, and the rewriter ends it when it is closed.
+// fill reports whether the lost engine had only the end of a whole answer left to send, which the closed rewriter then does.
 func (t *relay) fill(resp *Response) bool {
 	if fault := t.fault(); fault == nil || !fault.IsBrokenOff() || t.hasDiverged() {
 		return false
@@ -246,8 +234,6 @@ var errDiverged = errors.New("the answer isn't repeated")
 
 // notContinued is the error of an answer whose engine was lost, and with which no other can go on.
 func notContinued() *translate.Error {
-	return &translate.Error{
-		Kind:    translate.KindEngineFailed,
-		Message: "The engine stopped in the middle of its answer, and another could not go on with it. Send the request again.",
-	}
+	const message = "The engine stopped in the middle of its answer, and another could not go on with it. Send the request again."
+	return &translate.Error{Kind: translate.KindEngineFailed, Message: message}
 }

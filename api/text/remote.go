@@ -17,34 +17,25 @@ import (
 const (
 	// maxTurns is how often a request is sent again that a remote has turned away.
 	maxTurns = 3
-	// usualRest is how long a remote that turns requests away gets fewer of them, if it doesn't say for how long, and unfitRest the same for
-	// one that doesn't know the model or the key.
+	// usualRest is how long a remote that turns requests away gets fewer of them, if it doesn't say.
 	usualRest = time.Second
-	unfitRest = 10 * time.Second
+	unfitRest = 10 * time.Second // the same for one that doesn't know the model or the key
 	// maxRest bounds what a remote may ask for.
 	maxRest = 5 * time.Minute
 )
 
 // remoteRefusal is the refusal of a request by a remote that may take it later, or that another place may take.
 type remoteRefusal struct {
-	clientErr *translate.Error
-	by        *supervisor.Info // that would refuse it again; nil: it may take it later
-	must      bool             // another place is loaded if none is there
+	clientError
+	by   *supervisor.Info // that would refuse it again; nil: it may take it later
+	must bool             // another place is loaded if none is there
 }
-
-func (e *remoteRefusal) Error() string { return e.clientErr.Error() }
-
-// Unwrap returns what the client is told if no other place takes the request.
-func (e *remoteRefusal) Unwrap() error { return e.clientErr }
 
 // refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
 // that every model which generates text can answer requests of this kind.
-func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *schedule.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
-	if fault.Kind == translate.KindContextOverflow {
-		return &promptTooLong{fault, lease.Instance}
-	}
-	rest, why := usualRest, ""
-	refused := &remoteRefusal{clientErr: fault}
+func (rq *Request) refusedByRemote(lease *supervisor.Lease, resp *http.Response, fault *translate.Error, isChat bool) error {
+	on, rest, why := lease.Remote(), usualRest, ""
+	refused := &remoteRefusal{clientError: clientError{fault}}
 	if fault.Code == remotewire.CodeLoop { // of this request alone, which says where it has been
 		refused.by = &lease.Instance
 		return refused
@@ -70,7 +61,7 @@ func (rq *Request) refusedByRemote(lease *supervisor.Lease, on *schedule.Remote,
 	default:
 		return fault
 	}
-	rq.Call.Site.Log.Warn("a remote turned a request away", "request", rq.Call.ID, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
+	rq.log(lease).Warn("a remote turned a request away", "status", resp.StatusCode, "error", fault)
 	if refused.by == nil {
 		lease.TurnedAway(rest, why)
 	}
@@ -106,15 +97,6 @@ func isNoPlace(err error) bool {
 		return wasNotLeased
 	default:
 		return false
-	}
-}
-
-// silentRemote is the error of a request to a remote that has sent nothing for too long.
-func silentRemote(lease *supervisor.Lease) *translate.Error {
-	remote := lease.Remote()
-	return &translate.Error{
-		Kind:    translate.KindStalled,
-		Message: "The remote " + remote.Name + " has sent nothing for " + remote.Server.Silence().String() + ", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.",
 	}
 }
 

@@ -28,7 +28,8 @@ func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 	case bad != nil || !given:
 		return nil, bad
 	case seconds < -1 || seconds > maxTTL:
-		return nil, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
+		return nil, translate.Invalid("invalid_value", "ttl",
+			fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
 	}
 	return new(time.Duration(max(seconds, 0)) * time.Second), nil
 }
@@ -74,8 +75,8 @@ func Read(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error)
 	return rq, err
 }
 
-// ReadAny reads the body and finds the model. It loads nothing. The token's limits are checked before the body is read, so that a request that is
-// refused costs no memory. apply adds the defaults of a preset; check refuses a body before anything is done with it, nil: it refuses none.
+// ReadAny reads the body and finds the model. It loads nothing. The token's limits are checked first, so that a refused request costs no
+// memory. apply adds the defaults of a preset; check refuses a body before anything is done with it, nil: it refuses none.
 func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) error) (*Request, error) {
 	c.Ledger.ToModel = true
 	if err := c.Admit(); err != nil {
@@ -111,7 +112,8 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 		return nil, bad
 	}
 	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
-	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false" // other values are the default, or ignored
+	// Other values are the default, or ignored.
+	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
 	if c.Identity.IsNode() {
 		rq.Demand.TTL = remote.ParseTTL(c.Request.Header)
 		rq.keepAlive = peerKeepAlive(c, remote.ParseRetention(c.Request.Header))
@@ -134,8 +136,7 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	return rq, nil
 }
 
-// limitTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
-// to load models.
+// limitTTL is a request's ttl, but no longer than the settings': more takes the right to load models.
 func limitTTL(c *endpoint.Call, ttl *time.Duration, key string) *time.Duration {
 	if ttl == nil || c.Identity.May(access.ScopeModelsManage) {
 		return ttl
@@ -154,6 +155,15 @@ func WrongModel(m catalog.Model, why string) error {
 // WrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
 func WrongEngine(m catalog.Model, why string) *translate.Error {
 	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
+}
+
+// EngineFor is an engine as what a request needs. The error says what else it is for.
+func EngineFor[E any](rq *Request, engine wire.Engine, why string) (E, *translate.Error) {
+	e, ok := engine.(E)
+	if !ok {
+		return e, WrongEngine(rq.Target.Model, why)
+	}
+	return e, nil
 }
 
 // FieldNames are what a dialect calls the fields of an engine's request.
@@ -182,13 +192,13 @@ func withParam(param string, e *translate.Error) *translate.Error {
 	return &other
 }
 
-// BodyAndModel reads the body of a request that manages a model.
-func BodyAndModel(c *endpoint.Call) (*jsonbody.Body, string, error) {
+// BodyAndModel reads the body of a request that manages a model, which is named in one of some fields; none: in "model".
+func BodyAndModel(c *endpoint.Call, fields ...string) (*jsonbody.Body, string, error) {
 	body, err := c.Body()
 	if err != nil {
 		return nil, "", err
 	}
-	name, err := endpoint.ModelName(body)
+	name, err := endpoint.ModelName(body, fields...)
 	return body, name, err
 }
 
@@ -206,18 +216,18 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	}
 	include := options.Get("include_usage")
 	if include.Exists() && include.Raw != "null" && !include.IsBool() {
-		return false, false, translate.Invalid("invalid_type", "stream_options.include_usage", `"stream_options.include_usage" must be a boolean.`)
+		const param = "stream_options.include_usage"
+		return false, false, translate.Invalid("invalid_type", param, `"stream_options.include_usage" must be a boolean.`)
 	}
 	return stream, include.Bool(), nil
 }
 
-// findModel is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
-// mean.
+// findModel is the model that a request names, or, if the settings say so, the only one that it can mean.
 func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	name, err := endpoint.ModelName(body)
 	if err == nil {
-		var target node.Target
-		if target, err = c.Find(name); err == nil {
+		target, failed := c.Find(name)
+		if err = failed; err == nil {
 			return target, nil
 		}
 	}
@@ -247,7 +257,8 @@ func onlyModel(c *endpoint.Call) (string, error) {
 	}
 	var keys []string
 	for _, in := range c.Node.Instances() {
-		if m := in.Spec.Model; suits(&m) && c.Identity.MayUse(m.FullKey()) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
+		m, isThere := in.Spec.Model, in.Spec.Remote == nil || in.IsLoaded()
+		if isThere && suits(&m) && c.Identity.MayUse(m.FullKey()) && !in.Status.IsLeaving() {
 			keys = append(keys, m.Key)
 		}
 	}
@@ -287,7 +298,8 @@ func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*json
 	case isKnown:
 		body, bad = apply(body, "preset", defaults)
 	case len(presets) == 0:
-		bad = translate.Invalid("unknown_preset", "preset", fmt.Sprintf("There is no preset %q: none is configured. Leave out \"preset\", or add it to the Caddyfile.", name))
+		bad = translate.Invalid("unknown_preset", "preset",
+			fmt.Sprintf(`There is no preset %q: none is configured. Leave out "preset", or add it to the Caddyfile.`, name))
 	default:
 		have := strings.Join(slices.Sorted(maps.Keys(presets)), ", ")
 		bad = translate.Invalid("unknown_preset", "preset", fmt.Sprintf("There is no preset %q. There are: %s.", name, have))

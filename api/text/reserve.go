@@ -45,8 +45,8 @@ func (rq *Request) reserve(need access.Need, made int) (each int, _ error) {
 	return each, nil
 }
 
-// ReserveChat is reserve for a chat, whose prompt it notes. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
-// is the number of tokens that earlier rounds have used.
+// ReserveChat is reserve for a chat, whose prompt it notes. It also refuses a chat that the engine can't do. body is what the engine is
+// sent; spent is the number of tokens that earlier rounds have used.
 func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent int) error {
 	chat.NoTools = !chat.OffersTools(body)
 	if bad := rq.Engine.CheckChat(body, chat); bad != nil {
@@ -59,7 +59,8 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	if body != rq.Body {
 		made = len(body.Raw)
 	}
-	each, err := rq.reserve(access.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	need := access.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}
+	each, err := rq.reserve(need, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
@@ -68,8 +69,8 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	return err
 }
 
-// ReserveCompletion is reserve for text completions by an engine that is a [wire.Completer]: each candidate's request has a copy of the body. It
-// also refuses a request that the engine can't do.
+// ReserveCompletion is reserve for text completions by an engine that is a [wire.Completer]: each candidate's request has a copy of the
+// body. It also refuses a request that the engine can't do.
 func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 	if bad := rq.Engine.(wire.Completer).CheckCompletion(rq.Body, ask); bad != nil {
 		return bad
@@ -93,8 +94,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 // textHead is how many bytes of a text tell which texts it belongs with.
 const textHead = 256
 
-// fits refuses a prompt that is longer than any context it can get, however it is tokenized. An engine would first tokenize all of
-// it, which takes up to a minute. Short bodies aren't checked.
+// fits refuses a prompt that is longer than any context, which an engine may take a minute to find out. Short ones aren't checked.
 func (rq *Request) fits(param string, size int, text func() int) error {
 	const short = 128 << 10
 	if size < short {
@@ -110,8 +110,7 @@ func (rq *Request) fits(param string, size int, text func() int) error {
 	return translate.SurelyTooLong(param, least, limit)
 }
 
-// ReserveTexts is reserve for texts that are not continued. The engine gets them in parts, which together are about as large as
-// the body.
+// ReserveTexts is reserve for texts that aren't continued, whose parts together are about as large as the body.
 func (rq *Request) ReserveTexts(texts, bytes int) error {
 	_, err := rq.reserve(access.Need{Bytes: bytes, Prompts: texts}, len(rq.Body.Raw))
 	return err
@@ -147,15 +146,15 @@ func NewKeepAlive(c *endpoint.Call, asked *time.Duration) *KeepAlive {
 // Unloads reports whether the model isn't to be kept at all.
 func (k *KeepAlive) Unloads() bool { return k.asked != nil && *k.asked == 0 }
 
-// Apply sets how long the model stays loaded if this request loads it. It isn't unloaded between the attempts at one request: a time of 0
-// begins with the end of the request.
+// Apply sets how long the model stays loaded if this request loads it. A time of 0 begins with the end of the request.
 func (k *KeepAlive) Apply(rq *Request) {
 	if k.asked != nil && *k.asked != 0 {
 		ttl := max(0, *k.asked)
 		rq.Demand.TTL = limitTTL(k.call, &ttl, rq.Target.Model.Key)
 	}
 	if k.asked != nil {
-		rq.Demand.Retention = &schedule.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !k.call.Identity.May(access.ScopeModelsManage)}
+		mayUnload := k.call.Identity.May(access.ScopeModelsManage)
+		rq.Demand.Retention = &schedule.Retention{TTL: k.ttl(rq.Target.Model.Key), OnlyOwned: !mayUnload}
 	}
 }
 
@@ -184,8 +183,7 @@ func peerKeepAlive(c *endpoint.Call, keep *schedule.Retention) *KeepAlive {
 // Leased notes the instance that answers.
 func (k *KeepAlive) Leased(lease *supervisor.Lease) { k.instance = lease.Instance }
 
-// End sets how long the instance is kept from now on. An identity that may not manage models decides that for what it has loaded
-// itself, and no longer than the settings do.
+// End sets how long the instance is kept from now on, if the identity may decide that, and no longer than the settings do.
 func (k *KeepAlive) End() {
 	in, c := &k.instance, k.call
 	if k.asked == nil || in.Spec == nil {

@@ -15,36 +15,33 @@ import (
 // everySlot asks for all slots of an instance, so that no other request runs on it.
 const everySlot = 1 << 20
 
-// engineLost is a failure that the engine caused: it ended, it hangs, or the connection broke.
-type engineLost struct {
-	clientErr *translate.Error // what the client is told if nothing more is tried
-	cause     error            // the connection's own error; may be nil
-	again     bool             // the client has seen nothing: the same request may be sent again
-	loss      process.Loss
-	by        *supervisor.Info // a remote's instance, which is alive; nil: it is none
-}
+// clientError is a failure with what the client is told of it if nothing more is tried.
+type clientError struct{ clientErr *translate.Error }
 
-func (e *engineLost) Error() string { return e.clientErr.Error() }
+func (e *clientError) Error() string { return e.clientErr.Error() }
 
 // Unwrap returns what the client is told.
-func (e *engineLost) Unwrap() error { return e.clientErr }
+func (e *clientError) Unwrap() error { return e.clientErr }
+
+// engineLost is a failure that the engine caused: it ended, it hangs, or the connection broke.
+type engineLost struct {
+	clientError
+	cause error // the connection's own error; may be nil
+	again bool  // the client has seen nothing: the same request may be sent again
+	loss  process.Loss
+	by    *supervisor.Info // a remote's instance, which is alive; nil: it is none
+}
 
 // promptTooLong is the refusal of a prompt that is longer than the instance's context.
 type promptTooLong struct {
-	clientErr *translate.Error
-	by        supervisor.Info
+	clientError
+	by supervisor.Info
 }
 
-func (e *promptTooLong) Error() string { return e.clientErr.Error() }
-
-// Unwrap returns what the client is told, unless another instance takes the prompt.
-func (e *promptTooLong) Unwrap() error { return e.clientErr }
-
-// retryable marks the failure of an answer of which the client has seen nothing: if the engine ended, the request may be sent
-// again. It returns other failures unchanged.
+// retryable marks the failure of an answer of which the client has seen nothing, if the engine ended. It returns others unchanged.
 func retryable(err error) error {
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.IsBrokenOff() {
-		return &engineLost{clientErr: e, again: true}
+		return &engineLost{clientError: clientError{e}, again: true}
 	}
 	return err
 }
@@ -57,7 +54,7 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 		if !isFault || !e.IsBrokenOff() {
 			return err
 		}
-		broken = &engineLost{clientErr: e}
+		broken = &engineLost{clientError: clientError{e}}
 	}
 	ctx := rq.Call.Request.Context()
 	found := *broken
@@ -68,11 +65,17 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 	switch found.loss.Kind {
 	case process.Hung:
 		found.clientErr = &translate.Error{
-			Kind:    translate.KindStalled,
-			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
+			Kind: translate.KindStalled,
+			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. " +
+				"Try again: the next request finds a fresh one.",
 		}
 	case process.Silent:
-		found.clientErr = silentRemote(lease)
+		on := lease.Remote()
+		found.clientErr = &translate.Error{
+			Kind: translate.KindStalled,
+			Message: "The remote " + on.Name + " has sent nothing for " + on.Server.Silence().String() + ", so the request was given up. " +
+				"Send a shorter one, or raise stall_timeout in the block of the remote.",
+		}
 	case process.Unreachable:
 		found.clientErr = &translate.Error{
 			Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
@@ -86,16 +89,17 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 			found.clientErr, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
-	rq.Call.Site.Log.Warn("an engine broke off", "request", rq.Call.ID, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	rq.log(lease).Warn("an engine broke off", "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 
 // withRetries tries a request, and tries it again if the engine was lost and the client has seen nothing. A prompt that is too long
 // for the instance is sent to one with a longer context, if the model has one.
 //
-// A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
-// where no other request runs. If that crashes as well, by itself, the request caused it, and is refused from then on. The other requests
-// are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
+// A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance where no
+// other request runs. If that crashes as well, by itself, the request caused it, and is refused from then on. The other requests are
+// answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after
+// it.
 func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := rq.Target.Model.Key
 	known := rq.Call.Node.Suspects.Of(key, body)
@@ -154,10 +158,11 @@ func (rq *Request) withRetries(ctx context.Context, demand node.Demand, body fun
 
 // evidenceOf has the losses that make a request run alone the next time, whether it is their cause or not.
 var evidenceOf = map[process.LossKind]suspects.Evidence{
-	process.Ended: suspects.OfCrash, process.OutOfMemory: suspects.OfMemory, process.Killed: suspects.NoEvidence, process.Hung: suspects.NoEvidence,
+	process.Ended: suspects.OfCrash, process.OutOfMemory: suspects.OfMemory,
+	process.Killed: suspects.NoEvidence, process.Hung: suspects.NoEvidence,
 }
 
 func crashesEngine() *translate.Error {
-	return translate.Invalid("request_crashes_engine", "",
-		"This request made the model's engine crash twice, or run out of memory, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
+	return translate.Invalid("request_crashes_engine", "", "This request made the model's engine crash twice, or run out of memory, and "+
+		"is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
 }

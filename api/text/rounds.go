@@ -16,11 +16,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Loop is a run whose model may call tools that the server calls for it, and whose answer may be stored. Each round is an upstream request of the
-// run. Native chat and the Responses API are answered by one.
+// Loop is a run whose model may call tools that the server calls for it, and whose answer may be stored. Each round is an upstream request
+// of the run. Native chat and the Responses API are answered by one.
 type Loop struct {
 	*Run
 	Writer Writer
+	Output Output
 	Fields FieldNames // of the dialect
 
 	Number   int   // of the round
@@ -28,33 +29,28 @@ type Loop struct {
 	overflow error // there is no room for more results
 }
 
-// Writer is how a dialect asks for the rounds of an answer and writes them.
+// Output is what the events of an answer become: a stream, or a body in one piece.
+type Output interface {
+	// Append appends what the client of a stream sees of an event.
+	Append(dst []byte, ev translate.Event) []byte
+	// Add gathers an event of an answer in one piece.
+	Add(ev translate.Event)
+	// RoundIsEmpty reports whether nothing of the current round has been written.
+	RoundIsEmpty() bool
+	// AppendBody appends the answer in one piece.
+	AppendBody(dst []byte) []byte
+}
+
+// Writer is how a dialect asks for the rounds of an answer, and begins and ends it.
 type Writer interface {
 	// Upstream returns what the engine is sent for a round.
 	Upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error)
-
 	// BeginRound notes that an engine has begun to answer a round, or has begun again. Of a stream, it appends what comes first.
 	BeginRound(dst []byte, resp *Response, round int) []byte
-
-	// Append appends what the client of a stream sees of an event.
-	Append(dst []byte, ev translate.Event) []byte
-
-	// Gather gathers an event of an answer in one piece.
-	Gather(ev translate.Event)
-
-	// RoundIsSeen reports whether anything of the current round has been written.
-	RoundIsSeen() bool
-
 	// Complete stores the answer, which is whole.
 	Complete() error
-
-	// Interrupted ends what there is of an answer whose request has ended, for instance since the client has disconnected. It returns the error
-	// of the request.
+	// Interrupted ends what there is of an answer whose request has ended, and returns the error of the request.
 	Interrupted(ctx context.Context) error
-
-	// AppendBody appends the answer in one piece.
-	AppendBody(dst []byte) []byte
-
 	// AppendEnd appends the end of the stream. If there was an error, what was generated is stored before.
 	AppendEnd(dst []byte, e *translate.Error) []byte
 }
@@ -80,7 +76,7 @@ func (l *Loop) Respond(generate func(context.Context) error) error {
 	case err != nil && !l.Call.Begun:
 		return Refined(err, l.Fields.Refine)
 	case l.Stream == nil:
-		l.Call.WriteJSON(http.StatusOK, l.Writer.AppendBody(nil))
+		l.Call.WriteJSON(http.StatusOK, l.Output.AppendBody(nil))
 	default:
 		l.End(err)
 	}
@@ -114,8 +110,7 @@ func (l *Loop) Rounds(ctx context.Context, conversation []translate.Item, tools 
 	return mcploop.Run(ctx, l, conversation, tools, cmp.Or(l.Call.Node.Settings().MCP.MaxRounds, node.DefaultRounds), between)
 }
 
-// ResultTokens returns how many tokens of a round's results the model is given: half of what the context has room for after the round, so
-// that the other half is left for the answer and more calls.
+// ResultTokens returns how many tokens of a round's results the model is given: half of the room, so that the rest is for more.
 func (l *Loop) ResultTokens() int {
 	room := l.context
 	if n := len(l.spent); n > 0 {
@@ -127,10 +122,10 @@ func (l *Loop) ResultTokens() int {
 // Event tells of an event that is none of an engine's.
 func (l *Loop) Event(ev translate.Event) {
 	if l.Stream == nil {
-		l.Writer.Gather(ev)
+		l.Output.Add(ev)
 		return
 	}
-	l.Send(func(dst []byte) []byte { return l.Writer.Append(dst, ev) })
+	l.Send(func(dst []byte) []byte { return l.Output.Append(dst, ev) })
 }
 
 // Answer makes a round of the answer.
@@ -151,8 +146,10 @@ func (l *Loop) Answer(ctx context.Context, round *mcploop.Round) error {
 		return err
 	}
 	l.Number, l.Request.Demand.Priority = round.Number, round.Number > 1
-	p := Part{Index: round.Number, Prompt: round.Number, Reply: &roundReply{loop: l, round: round, chat: chat}}
-	return l.Generate(ctx, l.ChatPart(p, body, chat))
+	return l.Generate(ctx, Part{
+		Index: round.Number, Prompt: round.Number, Task: &ChatTask{Body: body, Chat: chat},
+		Reply: &roundReply{loop: l, round: round, chat: chat},
+	})
 }
 
 type roundReply struct {
@@ -169,13 +166,13 @@ func (p *roundReply) Begin(_ context.Context, resp *Response, decoder *wire.Reco
 	p.round.Begin()
 	if l.Stream != nil {
 		l.Send(func(dst []byte) []byte {
-			return l.Writer.Append(l.Writer.BeginRound(dst, resp, begun.Number), begun)
+			return l.Output.Append(l.Writer.BeginRound(dst, resp, begun.Number), begun)
 		})
-		p.pass = func(ev translate.Event) { p.dst = l.Writer.Append(p.dst, ev) }
+		p.pass = func(ev translate.Event) { p.dst = l.Output.Append(p.dst, ev) }
 	} else {
 		l.Writer.BeginRound(nil, resp, begun.Number)
-		l.Writer.Gather(begun)
-		p.pass = l.Writer.Gather
+		l.Output.Add(begun)
+		p.pass = l.Output.Add
 	}
 	return l.ByEvents(resp, wire.DecoderOf(resp.Engine, p.chat, decoder), p), nil
 }
@@ -187,4 +184,4 @@ func (p *roundReply) Append(dst []byte, ev translate.Event) []byte {
 	return p.dst
 }
 
-func (p *roundReply) IsSeen(bool) bool { return p.loop.Writer.RoundIsSeen() }
+func (p *roundReply) IsSeen(bool) bool { return !p.loop.Output.RoundIsEmpty() }

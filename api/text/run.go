@@ -1,5 +1,5 @@
-// Package text has what is the same for generated text in every dialect: a request to a model ([Request]), the way to its answer ([Run]), what
-// happens when an engine is lost on that way, and the rounds of an answer with tools.
+// Package text has what is the same for generated text in every dialect: a request to a model ([Request]), the way to its answer ([Run]),
+// what happens when an engine is lost on that way, and the rounds of an answer with tools.
 package text
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -63,13 +64,11 @@ type Reply interface {
 	// nothing, Begin is called again.
 	Begin(ctx context.Context, resp *Response, decoder *wire.Recorder) (wire.Rewriter, error)
 
-	// IsSeen reports whether a client that streams has seen so much of the answer that it can't be begun again. sent tells
-	// whether it was sent anything at all.
+	// IsSeen reports whether a client that streams has seen too much to begin again. sent tells whether it was sent anything.
 	IsSeen(sent bool) bool
 }
 
-// passer is a reply that may pass an engine's own stream on. Then begin gets no recorder, and its rewriter may be one that reads the stream
-// itself.
+// passer is a reply that may pass an engine's own stream on, which its rewriter then reads. Begin gets no recorder.
 type passer interface {
 	Passes(resp *Response) bool
 }
@@ -121,7 +120,9 @@ func (r *Run) Generate(ctx context.Context, p Part) error {
 
 // OnLease does something on a lease of as many slots as can be had, up to a number. It is done again as Generate says.
 // chain is as in [Part]. upstream is the request by which one that crashes engines is known again.
-func (r *Run) OnLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
+func (r *Run) OnLease(
+	ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error,
+) error {
 	bodies := func() [][]byte { return upstream().Body }
 	demand := r.Request.Demand
 	if chain != nil {
@@ -189,7 +190,11 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	if t.mode != wire.Restart { // of the current engine alone
 		measured = t.recorder.Current()
 	}
-	usage, timings := resp.used(measured)
+	usage, timings := measured.Figures() // an answer that is cut has told less
+	resp.body.Used(schedule.Use{
+		Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
+		PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
+	})
 	err := t.end(ctx, r.Stream != nil)
 	first := t.from
 	if e, ok := t.rewriter.(*eventRewriter); ok {
@@ -207,8 +212,7 @@ func (r *Run) read(ctx context.Context, resp *Response, t *relay) error {
 	if ctx.Err() != nil {
 		cause = context.Cause(ctx)
 	}
-	// Nothing is counted if the engine was lost, and the client is answered by another attempt or an error. What was generated for a client that
-	// disconnected, or beside a choice that failed, is counted.
+	// Nothing is counted if the engine was lost and the client is answered anew. What was generated for one that disconnected is counted.
 	_, isWasted := errors.AsType[*engineLost](cause)
 	r.count(t.Part, used, t.sent || !isWasted)
 	return err
@@ -226,8 +230,8 @@ func (r *Run) giveUp(t *relay) {
 	r.pass(buf, t.rewriter.Close)
 }
 
-// pass sends what a rewriter appends, unless the client has disconnected. A client whose request was ended by the server is still there, and gets an
-// error after this; and the log of a response in the background must have no gap. Choices share a stream and its end: hence one at a time.
+// pass sends what a rewriter appends, unless the client has disconnected. A client whose request was ended by the server gets an error
+// after this; and the log of a response in the background must have no gap. Choices share a stream and its end: hence one at a time.
 func (r *Run) pass(buf *[]byte, appendTo func(dst []byte) []byte) (sent bool) {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -245,8 +249,7 @@ func (r *Run) Send(appendTo func(dst []byte) []byte) {
 	r.send(&r.frames, appendTo(r.frames[:0]))
 }
 
-// send sends frames that were made in a buffer, which may have grown. It tells whether they are part of an answer. That a
-// client has disconnected shows by the request's context. It needs the lock.
+// send sends frames that were made in a buffer, which may have grown. It tells whether they are part of an answer. It needs the lock.
 func (r *Run) send(buf *[]byte, frames []byte) (sent bool) {
 	*buf = frames[:cap(frames)]
 	if r.Stream == nil || len(frames) == 0 {
@@ -262,8 +265,8 @@ type eventRewriter struct {
 	timed *timedDecoder
 }
 
-// ByEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off
-// gets the Timings that were measured here.
+// ByEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that
+// breaks off gets the Timings that were measured here.
 func (r *Run) ByEvents(resp *Response, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
 	timed := &timedDecoder{run: r, bound: &resp.contextLimit, began: time.Now()}
 	timed.Init(decoder, timed.event)

@@ -117,7 +117,7 @@ func TestRun_Rounds(t *testing.T) {
 			r := NewRun(rq)
 			defer r.Close()
 			for round := range 2 {
-				if err := r.Generate(t.Context(), r.ChatPart(Part{Index: round, Prompt: round, Reply: textReply{r}}, rq.Body, chat)); err != nil {
+				if err := r.Generate(t.Context(), Part{Index: round, Prompt: round, Reply: textReply{r}, Task: &ChatTask{Body: rq.Body, Chat: chat}}); err != nil {
 					t.Fatal(err)
 				}
 			}

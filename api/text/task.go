@@ -98,14 +98,8 @@ func CompletesNothing(m catalog.Model) *translate.Error {
 	return WrongEngine(m, "completes no texts: use /v1/chat/completions, or choose another model.")
 }
 
-// An engine may be unable to parse what the model says: a call of no tool, or an answer without the tags that the model should write.
-// The client gets the model's words then.
-
-// maxTemplated bounds the response with the prompt of a chat, in bytes.
-const maxTemplated = 64 << 20
-
-// unparsed has the answer told that the engine couldn't parse, which ended it with an error. Of an answer that isn't the same twice, another
-// is tried first: it may well be parsed.
+// unparsed has the answer told that the engine couldn't parse, such as a call of no tool: the client gets the model's words. Of an answer
+// that isn't the same twice, another is tried first: it may well be parsed.
 func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, ask func() error, err error) error {
 	q, isChat := t.Task.(*ChatTask)
 	engine, ok := t.engine.(wire.Unparser)
@@ -125,11 +119,7 @@ func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, a
 		return err
 	}
 	prompt := ""
-	if err := r.Request.Post(ctx, lease, template, func(resp *Response) error {
-		answer, err := resp.ReadAll(ctx, maxTemplated)
-		if err != nil {
-			return err
-		}
+	if err := r.Request.PostWhole(ctx, lease, template, func(answer []byte) error {
 		var bad *translate.Error
 		if prompt, bad = engine.Templated(answer); bad != nil {
 			return bad
@@ -138,7 +128,7 @@ func (r *Run) unparsed(ctx context.Context, lease *supervisor.Lease, t *relay, a
 	}); err != nil {
 		return err
 	}
-	r.Call.Site.Log.Info("an answer is asked for unparsed", "request", r.Call.ID, "instance", lease.Instance.ID)
+	r.Request.log(lease).Info("an answer is asked for unparsed")
 	t.next, t.mode = engine.Unparsed(q.Body, q.Chat, q.Choice, prompt), wire.Raw
 	return ask()
 }

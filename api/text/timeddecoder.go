@@ -98,8 +98,7 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 // leastMeasured is the shortest time over which a speed is measured. What comes faster was held back on its way.
 const leastMeasured = 20 * time.Millisecond
 
-// timings are what was measured. The tokens that came together with the first one were generated before it came. If these are all of
-// them, it isn't known which part of the time was the prompt's.
+// timings are what was measured. What came together with the first token was generated before, in a part of the time unknown.
 func (m *timedDecoder) timings() translate.Timings {
 	if m.atOnce > 1 && m.atOnce == m.tokens {
 		return translate.Timings{PredictedMillis: millis(m.last.Sub(m.began))}

@@ -17,8 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Beginning is the beginning of an answer that is stored because its stream tells the id of the response before the end. If this server is
-// killed meanwhile, the response is known all the same, and can be continued.
+// Beginning is the stored beginning of an answer whose stream tells its id. If this server is killed meanwhile, it can be continued.
 type Beginning struct {
 	Turn  func() *store.Turn // what is known at the beginning
 	once  sync.Once
@@ -26,8 +25,7 @@ type Beginning struct {
 	Ended bool            // the end is stored, or can't be
 }
 
-// StoreBeginning begins to store the beginning, if there is one to be stored. A run does so when it has an engine: while that processes the prompt it
-// takes no time, and a request that is refused before costs no transaction.
+// StoreBeginning begins to store the beginning, if any, once there is an engine: while that processes the prompt, it takes no time.
 func (r *Run) StoreBeginning() {
 	if a := r.Beginning; a != nil {
 		a.once.Do(func() { a.begun = r.Call.Node.Runs.Announce(a.Turn()) })
@@ -51,12 +49,12 @@ func (r *Run) WithdrawBeginning() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
 	defer cancel()
 	if err := a.begun.Withdraw(ctx, c.Owner()); err != nil {
-		c.Site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.ID, "error", err)
+		c.Site.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed",
+			"request", c.ID, "error", err)
 	}
 }
 
-// StoreTurn stores a turn, or the end of one whose beginning is stored: also for a client that has disconnected, which may have seen all but the
-// end.
+// StoreTurn stores a turn, or the end of one that has begun: also for a client that has disconnected, and may have seen it.
 func (r *Run) StoreTurn(turn *store.Turn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Call.Request.Context()), storeTimeout)
 	defer cancel()
@@ -73,16 +71,11 @@ func (r *Run) StoreTurn(turn *store.Turn) error {
 	return nil
 }
 
-const (
-	// mostUnended is how long a request waits for the end of the response that it continues: whoever made it may just have disconnected, or
-	// its server may have crashed, which shows after some time.
-	mostUnended = 15 * time.Second
-	// unendedPause is the pause before the store is asked again.
-	unendedPause = 200 * time.Millisecond
-)
+// mostUnended is how long a request waits for the end of the response that it continues: whoever made it may just have disconnected, or its
+// server may have crashed, which shows after some time. unendedPause is the pause before the store is asked again.
+const mostUnended, unendedPause = 15 * time.Second, 200 * time.Millisecond
 
-// Previous returns the conversation that ends with a turn. If that is in progress for a client that waits for it, continued waits for its end, but not
-// for long.
+// Previous returns the conversation that ends with a turn. It waits for the end of one that a client waits for, but not for long.
 func Previous(c *endpoint.Call, id string) ([]*store.Turn, error) {
 	ctx := c.Request.Context()
 	for by := time.Now().Add(mostUnended); ; {
@@ -146,20 +139,16 @@ func NotStored(c *endpoint.Call, err error) error {
 	}
 	c.Site.Log.Error("an answer could not be stored", "request", c.ID, "error", err)
 	if endpoint.IsDiskFull(err) {
-		return &translate.Error{
-			Kind: translate.KindDiskFull, Code: CodeNotStored,
-			Message: `The answer could not be stored: the server's disk is full, or its quota on it. Free some space on it, or send "store": false.`,
-		}
+		return translate.NewError(translate.KindDiskFull, CodeNotStored, "", "The answer could not be stored: the server's disk is full, "+
+			`or its quota on it. Free some space on it, or send "store": false.`)
 	}
 	if errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrUnavailable) || openfiles.AreExhausted(err) {
 		e := c.Error(err)
 		e.Message = "The answer could not be stored. " + e.Message
 		return e
 	}
-	return &translate.Error{
-		Kind: translate.KindInternal, Code: CodeNotStored,
-		Message: `The answer could not be stored; the server's log says why. With "store": false it can be had without.`,
-	}
+	return translate.NewError(translate.KindInternal, CodeNotStored, "",
+		`The answer could not be stored; the server's log says why. With "store": false it can be had without.`)
 }
 
 // NoPrevious is the error of a response that can't be continued.

@@ -14,7 +14,7 @@ import (
 //
 // A request that is retried shows one prompt and at most one load.
 type Stream struct {
-	Answer Answer
+	Answer
 	// Announced is the id that the response will have once it is stored, which the first event tells; empty: it doesn't.
 	Announced string
 

@@ -17,7 +17,7 @@ import (
 // An item begins with response.output_item.added and ends with response.output_item.done. Messages and thoughts come one after the
 // other; calls may overlap with them and with each other. An event is appended in one piece.
 type Stream struct {
-	Answer Answer
+	Answer
 
 	begun, started bool
 	number         int    // of the next event
