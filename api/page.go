@@ -30,7 +30,14 @@ func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Accept")
 	}
 	if !t.Ollama || t.Page && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		servePage(w, r)
+		page := web.Get() // what it shows, it gets from the API
+		h := w.Header()
+		h.Set("Content-Security-Policy", page.Policy)
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Permissions-Policy", permissions)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Frame-Options", "DENY")
+		serveFile(w, r, &page.File, "text/html; charset=utf-8")
 		return
 	}
 	const text = "Ollama is running"
@@ -44,18 +51,6 @@ func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // permissions are what the page doesn't need of a browser.
 const permissions = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
-
-// servePage answers a request with the page. What it shows, it gets from the API.
-func servePage(w http.ResponseWriter, r *http.Request) {
-	page := web.Get()
-	h := w.Header()
-	h.Set("Content-Security-Policy", page.Policy)
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Permissions-Policy", permissions)
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Frame-Options", "DENY")
-	serveFile(w, r, &page.File, "text/html; charset=utf-8")
-}
 
 func serveFile(w http.ResponseWriter, r *http.Request, file *web.File, contentType string) {
 	h := w.Header()

@@ -206,12 +206,12 @@ func TestRevoke_ByAnother(t *testing.T) {
 		}, 401, "has expired"},
 		"no scope": {func(s *server, made access.Token) error {
 			made.Scopes = []access.Scope{access.ScopeModelsRead}
-			_, err := access.UpdateToken(s.t.Context(), s.node.Stores.Get(), made)
+			_, err := access.New(access.Options{Store: s.node.Stores.Get}).Tokens.Update(s.t.Context(), made)
 			return err
 		}, 403, "no longer has the scope inference"},
 		"no model": {func(s *server, made access.Token) error {
 			made.Models = []string{"other/*"}
-			_, err := access.UpdateToken(s.t.Context(), s.node.Stores.Get(), made)
+			_, err := access.New(access.Options{Store: s.node.Stores.Get}).Tokens.Update(s.t.Context(), made)
 			return err
 		}, 403, "may no longer use the model"},
 	} {

@@ -37,7 +37,6 @@ func dialectOf(r *http.Request) *endpoint.Dialect {
 	return dialects[i]
 }
 
-// routes are all endpoints.
 var routes = func() []endpoint.Route {
 	all := append([]endpoint.Route{endpoint.Get("/api/v1/openapi.json", endpoint.Anyone, endpoint.Fixed(openAPI))}, manage.Routes...)
 	for _, d := range dialects {

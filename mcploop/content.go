@@ -28,7 +28,6 @@ func (b *Toolbox) given(content json.RawMessage) []translate.Part {
 	return w.parts
 }
 
-// givenWriter gathers parts.
 type givenWriter struct {
 	text  strings.Builder
 	parts []translate.Part
@@ -91,7 +90,6 @@ func (b *Toolbox) blob(w *givenWriter, what, mimeType, data string) {
 	w.parts = append(w.parts, translate.Part{Image: image})
 }
 
-// leastGiven is how many tokens of a text the model is given at least.
 const leastGiven = 128
 
 // givenText is a text of a result, of which the model may be given less than there is.

@@ -27,7 +27,6 @@ type Round struct {
 	finish    translate.FinishReason
 }
 
-// call is a call that the model wants to be made.
 type call struct {
 	index  int
 	id     string
@@ -131,7 +130,6 @@ func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
 	}
 }
 
-// isClients reports whether the call is of a function of the client.
 func (c *call) isClients() bool { return c.offer != nil && c.offer.source == nil }
 
 // done checks a call whose arguments are complete.

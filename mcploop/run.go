@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// callsAtOnce is the maximum number of concurrent calls of one round.
 const callsAtOnce = 8
 
 // Engine has a model answer.

@@ -132,8 +132,8 @@ func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
 		}
 	}
 	if len(kept) == 0 && len(s.Allowed) > 0 {
-		return nil, translate.Invalid("invalid_value", s.Param+".allowed_tools",
-			`"`+s.Param+`.allowed_tools" has no tool of the server "`+s.Label+`". Its tools are: `+listed(names)+".")
+		return nil, translate.BadValue(s.Param+".allowed_tools",
+			`has no tool of the server "%s". Its tools are: %s.`, s.Label, listed(names))
 	}
 	return kept, nil
 }

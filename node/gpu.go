@@ -289,7 +289,14 @@ func (ds *Devices) gpuMemory(ctx context.Context, isUrgent bool) []schedule.GPUM
 		gpus := d.gpus()
 		known := match(gpus, drivers)
 		if e := ds.engines.byName[name]; len(known) < len(gpus) && isUrgent && e != nil {
-			known = ds.askForMemory(ctx, e, gpus)
+			known = nil
+			if build, err := e.process.Probe(ctx); err == nil {
+				for _, now := range process.ListDevices(ctx, e.process, build) {
+					if slices.ContainsFunc(gpus, func(known process.Device) bool { return known.Name == now.Name }) {
+						known = append(known, schedule.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
+					}
+				}
+			}
 		}
 		all = append(all, known...)
 	}
@@ -318,20 +325,6 @@ func match(gpus []process.Device, reports []vram.GPU) []schedule.GPUMemory {
 		}
 		if len(same) == number && before < len(same) {
 			all = append(all, schedule.GPUMemory{Device: d.Name, Total: same[before].Total, Free: same[before].Free})
-		}
-	}
-	return all
-}
-
-func (ds *Devices) askForMemory(ctx context.Context, e *engine, gpus []process.Device) []schedule.GPUMemory {
-	build, err := e.process.Probe(ctx)
-	if err != nil {
-		return nil
-	}
-	var all []schedule.GPUMemory
-	for _, now := range process.ListDevices(ctx, e.process, build) {
-		if slices.ContainsFunc(gpus, func(known process.Device) bool { return known.Name == now.Name }) {
-			all = append(all, schedule.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
 		}
 	}
 	return all

@@ -50,7 +50,6 @@ const (
 	TroubleNode         = "node_unreachable"   // another node of the cluster can't be reached
 )
 
-// health remembers what was found out slowly.
 type health struct {
 	mu    sync.Mutex
 	at    time.Time

@@ -60,7 +60,6 @@ func Reserve(dir home.Dir) (*Lock, error) {
 // Release unlocks the home.
 func (l *Lock) Release() error { return l.file.Unlock() }
 
-// holder names the process that has the lock, or returns "".
 func holder(dir home.Dir) string {
 	content, err := os.ReadFile(dir.Lock())
 	if pid := strings.TrimSpace(string(content)); err == nil && pid != "" {

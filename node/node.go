@@ -156,7 +156,6 @@ func (n *Node) openStores() {
 	s.record, s.runs, s.access = n.Record, n.Runs, n.Access
 }
 
-// begin starts what is done from time to time.
 func (n *Node) begin() {
 	for _, job := range []struct {
 		period time.Duration

@@ -10,7 +10,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// longestToken is a cached result of [catalog.LongestToken].
 type longestToken struct {
 	changed time.Time
 	bytes   int

@@ -70,6 +70,6 @@ func narrow(ctx context.Context, n *Node, made access.Token) error {
 
 func narrowElsewhere(ctx context.Context, n *Node, made access.Token) error {
 	made.Models = []string{"c/*"}
-	_, err := access.UpdateToken(ctx, n.Stores.Get(), made)
+	_, err := access.New(access.Options{Store: n.Stores.Get}).Tokens.Update(ctx, made)
 	return err
 }

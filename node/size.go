@@ -22,7 +22,6 @@ const (
 	slotsShare = 0.5
 )
 
-// footprint is the memory that a model takes, in bytes.
 type footprint struct {
 	total   int64 // on all devices of this machine
 	offload int64 // the part of it that GPUs take if the model is wholly on them

@@ -202,8 +202,7 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 	}
 	if can.Experts {
 		if most := spec.Model.Experts; o.Experts != 0 && most > 0 && (o.Experts < 1 || o.Experts > most) {
-			return translate.Invalid("invalid_value", "num_experts",
-				fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, most, spec.Model.Key))
+			return translate.BadValue("num_experts", "must be between 1 and %d, the number of experts of %s.", most, spec.Model.Key)
 		}
 		spec.Experts = o.Experts
 	}

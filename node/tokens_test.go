@@ -30,7 +30,7 @@ func TestTokens_WithoutAServer(t *testing.T) {
 	dir := home.Dir(t.TempDir())
 	var secret string
 	err := WithStoreOf(t.Context(), dir, func(s *store.Store) (err error) {
-		secret, _, err = access.CreateToken(t.Context(), s, access.Token{Name: "first", Scopes: access.DefaultScopes})
+		secret, _, err = access.New(access.Options{Store: func() *store.Store { return s }}).Tokens.Create(t.Context(), access.Token{Name: "first", Scopes: access.DefaultScopes})
 		return err
 	})
 	if err != nil {

@@ -34,7 +34,6 @@ func createMessage(c *endpoint.Call) error {
 	return nil
 }
 
-// parser reads a request of the Messages API.
 type parser func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)
 
 // messagesRequest reads a request of the Messages API, and makes the OpenAI-style body of it that an engine's package takes.
@@ -94,7 +93,6 @@ func countTokens(c *endpoint.Call) error {
 	return nil
 }
 
-// fieldNames are the names of the Messages API.
 var fieldNames = text.FieldNames{
 	"stop": "stop_sequences", "response_format": "output_config.format", "reasoning_effort": "output_config.effort",
 	"thinking_budget_tokens": "thinking.budget_tokens", "chat_template_kwargs": "thinking",

@@ -66,10 +66,8 @@ type logWriter struct {
 
 var eventEnd = []byte("\n\n")
 
-// Header returns a header that nobody sees.
 func (w *logWriter) Header() http.Header { return w.header }
 
-// WriteHeader does nothing.
 func (w *logWriter) WriteHeader(int) {}
 
 // Write appends events, which have to be whole.

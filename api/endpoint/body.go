@@ -55,7 +55,6 @@ func (b *heldBuffer) grow(size int) {
 	}
 }
 
-// Retain adds a reader of the buffer.
 func (b *heldBuffer) Retain() { b.holders.Add(1) }
 
 // Release takes a reader away. The last one frees the buffer for other requests.
@@ -119,10 +118,8 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	return body, nil
 }
 
-// byteOrderMark may begin a text in UTF-8.
 var byteOrderMark = []byte("\ufeff")
 
-// unreadable is the error of a body that can't be read.
 func unreadable(c *Call, err error) error {
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	_, isBusy := errors.AsType[*access.BusyError](err)

@@ -175,7 +175,6 @@ func unavailable(code, message string) *translate.Error {
 	return &translate.Error{Kind: translate.KindUnavailable, Code: code, Message: message, RetryAfter: 5 * time.Second}
 }
 
-// tooManyFiles is the code of such errors.
 const tooManyFiles = "too_many_open_files"
 
 // NoFiles is the error of a request for which there was no file descriptor.
@@ -286,7 +285,6 @@ type NotLeased struct {
 
 func (e *NotLeased) Error() string { return e.Err.Error() }
 
-// Unwrap returns the supervisor's error.
 func (e *NotLeased) Unwrap() error { return e.Err }
 
 // Answer answers with a value as JSON, and status 200.

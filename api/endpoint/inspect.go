@@ -80,7 +80,6 @@ func ShownHeader(h http.Header) http.Header {
 // ShownPath is a request's path as it is logged and shown, bounded.
 func ShownPath(r *http.Request) string { return Presentable(r.URL.Path, mostOfPath) }
 
-// mask is what stands for a secret.
 const mask = "***"
 
 // mostSecrets is how many secrets of a body are masked, since each takes a pass over the body. One with more is masked as a whole.
@@ -107,7 +106,6 @@ type masker struct {
 // schemas are the fields of tools that describe arguments, whose names may be those of secrets.
 var schemas = []string{"function", "parameters", "input_schema"}
 
-// secretWords are parts of the names of secrets.
 var secretWords = []string{"header", "auth", "token", "secret", "password", "key", "cookie"}
 
 // search masks the secrets in the members of an object, or of what is in an array.

@@ -65,7 +65,6 @@ func (l *ledger) Leased(ctx context.Context, begun time.Time, lease *supervisor.
 	}
 }
 
-// Measured notes the speed of an upstream answer.
 func (l *ledger) Measured(tokens int, t translate.Timings) {
 	if tokens < 2 || t.PredictedPerSecond <= 0 {
 		return
@@ -76,7 +75,6 @@ func (l *ledger) Measured(tokens int, t translate.Timings) {
 	l.took += time.Duration(float64(tokens) / t.PredictedPerSecond * float64(time.Second))
 }
 
-// Called notes a call of a tool.
 func (l *ledger) Called() {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -178,7 +176,6 @@ func (s *endedRequest) Attrs() []slog.Attr {
 	})
 }
 
-// tracerName names the spans' origin.
 const tracerName = "github.com/lmcaddy/lmcaddy"
 
 // BeginTrace finds out whether the context has a span that is recorded. No engine or MCP server is told of the trace.
@@ -198,7 +195,6 @@ func (l *ledger) traceRun(ctx context.Context, id string) context.Context {
 	return ctx
 }
 
-// Span adds a span that has ended.
 func (l *ledger) Span(ctx context.Context, name string, from, to time.Time, attributes ...attribute.KeyValue) {
 	if l.Tracer == nil {
 		return

@@ -239,7 +239,6 @@ func (e *encodedModels) Of(
 	return pieces, nil
 }
 
-// pieceBuffers are buffers of the size in which answers are written.
 var pieceBuffers = sync.Pool{New: func() any { return new([bodyPiece]byte) }}
 
 // WritePieces is writeJSON of a body in many pieces.

@@ -21,7 +21,6 @@ const bodyPiece = 64 << 10
 // buffered is how many bytes after a flush net/http's server takes without waiting for the client; over HTTP/3, it takes none.
 const buffered = 2 << 10
 
-// errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
 // client is who a call writes to. A write that takes too long cancels the request. The timer runs on between two quick writes.
@@ -38,7 +37,6 @@ type client struct {
 	only   [1]*supervisor.Lease // what leases begins with: most requests hold one
 }
 
-// errUnwritable cancels the request of a client that can't be written to.
 var errUnwritable = errors.New("the client can't be written to")
 
 // write writes to the client, and flushes if flush is set, one call at a time. An error has cancelled the request.
@@ -95,7 +93,6 @@ func (w *client) check() {
 	_ = http.NewResponseController(w.call.Writer).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
-// writeNow is write without a limit of time.
 func (w *client) writeNow(p []byte, flush bool) error {
 	_, err := w.call.Writer.Write(p)
 	if err == nil && flush {
@@ -129,7 +126,6 @@ func (w *client) Hold(lease *supervisor.Lease) {
 	w.leases = append(w.leases, lease)
 }
 
-// Unhold undoes holds.
 func (w *client) Unhold(lease *supervisor.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -167,8 +167,8 @@ func deleteConversations(c *endpoint.Call) error {
 	}
 	before, err := time.Parse(time.RFC3339, c.Request.URL.Query().Get("updated_before"))
 	if err != nil || before.Year() > latestYear || before.Year() < earliestYear {
-		return translate.Invalid("invalid_value", "updated_before",
-			`"updated_before" must be a time such as 2026-01-31T12:00:00Z: all conversations whose last response is older are deleted.`)
+		return translate.BadValue("updated_before",
+			"must be a time such as 2026-01-31T12:00:00Z: all conversations whose last response is older are deleted.")
 	}
 	deleted, err := c.Node.Stores.Get().DeleteConversations(c.Request.Context(), owner, before)
 	if err != nil {

@@ -175,7 +175,6 @@ func withJob(c *endpoint.Call, change string, may func(*endpoint.Call, fetch.Job
 	return c.Answer(describeJob(c, job))
 }
 
-// describeJob is a job as clients see it.
 func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 	n := downloadJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),

@@ -8,7 +8,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
 
-// downloadEventTypes are the events for a job's states.
 var downloadEventTypes = map[fetch.State]string{
 	fetch.Downloading: "download.progress",
 	fetch.Paused:      "download.paused",

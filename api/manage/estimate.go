@@ -8,7 +8,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// loadEstimate is a forecast as clients see it.
 func loadEstimate(c *endpoint.Call, f *node.Forecast, o node.LoadOptions) resource.LoadEstimate {
 	out := &f.Outlook
 	e := resource.LoadEstimate{

@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-// eventRights are what a client may see of the events.
 type eventRights struct {
 	everything bool // everybody's requests, the log, and this machine's folders
 	requests   bool // its own
@@ -23,7 +22,6 @@ type eventRights struct {
 // typedEvent is what is sent: a type of package resource.
 type typedEvent interface{ Kind() string }
 
-// eventOf is what every event has.
 func eventOf(kind string, at time.Time) resource.Event {
 	return resource.Event{Type: kind, Time: resource.At(at)}
 }

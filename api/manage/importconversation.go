@@ -30,7 +30,8 @@ func importConversation(c *endpoint.Call) error {
 	}
 	all := body.Get("responses").Array()
 	if len(all) == 0 || len(all) > store.MaxDepth {
-		return translate.BadValue("responses", "must hold 1 to %d responses, as GET /api/v1/conversations/{id} returns them.", store.MaxDepth)
+		return translate.BadValue("responses",
+			"must hold 1 to %d responses, as GET /api/v1/conversations/{id} returns them.", store.MaxDepth)
 	}
 	turns, ids := make([]*store.Turn, len(all)), map[string]string{}
 	for i, v := range all {

@@ -2,7 +2,6 @@ package manage
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -198,8 +197,7 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 			return o, bad
 		}
 		if given && (n < 1 || n > field.most) {
-			return o, translate.Invalid("invalid_value", field.name,
-				fmt.Sprintf(`"%s" must be from 1 to %d, and no more than the model can have.`, field.name, field.most))
+			return o, translate.BadValue(field.name, "must be from 1 to %d, and no more than the model can have.", field.most)
 		}
 		*field.to = n
 	}
@@ -239,8 +237,8 @@ func instanceID(body *jsonbody.Body) (string, *translate.Error) {
 		return "", bad
 	}
 	if len(id) > maxInstanceID || !isInstanceID(id) {
-		return "", translate.Invalid("invalid_value", "identifier",
-			fmt.Sprintf(`"identifier" must have 1 to %d characters: letters and digits of English, and - _ . : / + @.`, maxInstanceID))
+		return "", translate.BadValue("identifier",
+			"must have 1 to %d characters: letters and digits of English, and - _ . : / + @.", maxInstanceID)
 	}
 	return id, nil
 }

@@ -18,7 +18,6 @@ const (
 	mostLogLimit = 10_000
 )
 
-// logQuery is what a request for the log asks for.
 type logQuery struct {
 	filter logs.Filter
 	limit  int

@@ -90,7 +90,6 @@ func unreadable() *translate.Error {
 	return &translate.Error{Kind: translate.KindPluginFailed, Message: "The file mcp.json can't be read; the server's log says why."}
 }
 
-// describeMCPServer is a server as the client sees it.
 func describeMCPServer(c *endpoint.Call, s *servers.Status) resource.MCPServer {
 	r := resource.MCPServer{Label: s.Label, Transport: s.Transport, Status: "idle", Error: s.Failure, Sessions: s.Sessions}
 	switch {

@@ -69,16 +69,10 @@ func describeModel(m *node.ModelState) resource.Model {
 // DescribeModel returns what the native API says of a model that isn't loaded and has no aliases.
 func DescribeModel(m *catalog.Model) resource.Model {
 	d := resource.Model{
-		Type:             string(m.Type),
-		Publisher:        m.Publisher,
-		Key:              m.Key,
-		DisplayName:      m.DisplayName,
-		Quantization:     &resource.Quantization{Name: orNull(m.Quantization.Name), Bits: orNull(m.Quantization.BitsPerWeight)},
-		SizeBytes:        m.SizeBytes,
-		Params:           orNull(m.ParamsString()),
-		Instances:        []resource.Instance{},
-		MaxContextLength: m.MaxContextLength,
-		Format:           resource.Word(m.Format),
+		Type: string(m.Type), Publisher: m.Publisher, Key: m.Key, DisplayName: m.DisplayName, SizeBytes: m.SizeBytes,
+		Quantization: &resource.Quantization{Name: orNull(m.Quantization.Name), Bits: orNull(m.Quantization.BitsPerWeight)},
+		Params:       orNull(m.ParamsString()), Instances: []resource.Instance{}, MaxContextLength: m.MaxContextLength,
+		Format: resource.Word(m.Format),
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture

@@ -46,7 +46,6 @@ func peerJob(c *endpoint.Call, id string) (j downloadJob, ok bool) {
 	return jobs[i], true
 }
 
-// asShown returns a job of another node as the client sees it.
 func asShown(c *endpoint.Call, j downloadJob) downloadJob {
 	j.Keys = nil
 	if !c.IsAdmin() {

@@ -109,12 +109,9 @@ func narrow(c *endpoint.Call, o *resource.Overview) {
 // DescribeOverview returns what the native API says to an administrator of what is loaded at a moment.
 func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Time) resource.Overview {
 	r := resource.Overview{
-		Time:      now,
-		Limits:    resource.OverviewLimits{Instances: o.Limits.Instances, Memory: o.Limits.Memory, Queue: o.Limits.Queue},
-		Instances: []resource.OverviewInstance{},
-		Coming:    []resource.OverviewComing{},
-		Failing:   []resource.OverviewFault{},
-		Waiting:   map[string]int{},
+		Time: now, Limits: resource.OverviewLimits{Instances: o.Limits.Instances, Memory: o.Limits.Memory, Queue: o.Limits.Queue},
+		Instances: []resource.OverviewInstance{}, Coming: []resource.OverviewComing{}, Failing: []resource.OverviewFault{},
+		Waiting: map[string]int{},
 	}
 	for _, in := range o.Instances {
 		r.Memory += in.OnMachine()
@@ -137,34 +134,28 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 			r.Instances[i].Devices = []resource.DeviceMemory{{Name: devices[0].Name, Memory: r.Instances[i].Memory}}
 		}
 	}
-	r.Devices = overviewDevices(devices, r.Instances)
+	claimed := map[string]int64{}
+	for _, in := range r.Instances {
+		for _, d := range in.Devices {
+			claimed[d.Name] += d.Memory
+		}
+	}
+	r.Devices = []resource.OverviewDevice{}
+	for _, d := range devices {
+		kind := "cpu"
+		if d.IsGPU {
+			kind = "gpu"
+		}
+		r.Devices = append(r.Devices, resource.OverviewDevice{
+			Name: d.Name, Kind: kind, Unified: d.Unified, Total: d.Total, Free: d.Free, Claimed: claimed[d.Name],
+		})
+	}
 	for i := range r.Devices {
 		if use := o.GPU(r.Devices[i].Name); use != nil {
 			r.Devices[i].Budget, r.Devices[i].Held = use.Budget, use.Held
 		}
 	}
 	return r
-}
-
-// overviewDevices returns devices with what instances have claimed of them.
-func overviewDevices(devices []node.Device, instances []resource.OverviewInstance) []resource.OverviewDevice {
-	claimed := map[string]int64{}
-	for _, in := range instances {
-		for _, d := range in.Devices {
-			claimed[d.Name] += d.Memory
-		}
-	}
-	all := []resource.OverviewDevice{}
-	for _, d := range devices {
-		kind := "cpu"
-		if d.IsGPU {
-			kind = "gpu"
-		}
-		all = append(all, resource.OverviewDevice{
-			Name: d.Name, Kind: kind, Unified: d.Unified, Total: d.Total, Free: d.Free, Claimed: claimed[d.Name],
-		})
-	}
-	return all
 }
 
 func overviewInstance(in supervisor.Info) resource.OverviewInstance {

@@ -21,7 +21,7 @@ type parameters struct {
 func parametersOf(c *endpoint.Call) *parameters { return &parameters{Values: c.Request.URL.Query()} }
 
 func (p *parameters) wrong(name, must string) {
-	p.err = translate.Invalid("invalid_value", name, fmt.Sprintf("%q must be %s.", name, must))
+	p.err = translate.BadValue(name, "must be %s.", must)
 }
 
 // limit is the parameter limit, from least to most. Those that aren't given are as in absent, also for the methods below.

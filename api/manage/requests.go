@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// requestLimit is how many requests are listed if the client doesn't say.
 const requestLimit = 100
 
 // listRequests is GET /api/v1/requests: the requests to models that are in progress and the newest that have ended, the last to arrive
@@ -45,7 +44,6 @@ func listRequests(c *endpoint.Call) error {
 	return c.Answer(list)
 }
 
-// listedRequest is a request of the list.
 type listedRequest struct {
 	*record.Summary
 	isInspected bool

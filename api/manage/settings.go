@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
@@ -58,25 +59,13 @@ type (
 func settings(c *endpoint.Call) error {
 	s := c.Node.Settings()
 	a := settingsAnswer{
-		Authentication: c.Identity != nil,
-		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
-		CORS:           append([]string{}, c.Site.CORS...),
-		MaxBody:        c.Site.MaxBody,
-		JIT:            s.JIT,
-		IdleTTL:        s.IdleTTL.Seconds(),
-		MaxLoaded:      s.MaxLoaded,
-		Queue:          s.Queue,
-		ListModels:     "loaded",
-		ReasoningField: string(openai.ReasoningPlain),
-		Version:        c.Site.Version,
-		ID:             c.Node.ID(),
-		Presets:        []presetAnswer{},
+		Authentication: c.Identity != nil, Version: c.Site.Version, ID: c.Node.ID(), MaxBody: c.Site.MaxBody,
+		Allow: gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
+		CORS:  append([]string{}, c.Site.CORS...), JIT: s.JIT, IdleTTL: s.IdleTTL.Seconds(), MaxLoaded: s.MaxLoaded, Queue: s.Queue,
+		ListModels: "loaded", ReasoningField: string(cmp.Or(s.ReasoningField, openai.ReasoningPlain)), Presets: []presetAnswer{},
 	}
 	if s.ListAll {
 		a.ListModels = "all"
-	}
-	if s.ReasoningField != "" {
-		a.ReasoningField = string(s.ReasoningField)
 	}
 	who, err := presented(c)
 	if err != nil {

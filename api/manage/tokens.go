@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -116,7 +115,6 @@ func asTokenError(err error) error {
 	return err
 }
 
-// editToken changes a token as a body says.
 func editToken(t *access.Token, body *jsonbody.Body) error {
 	if body.Get("name").Exists() {
 		name, bad := body.String("name")
@@ -128,13 +126,18 @@ func editToken(t *access.Token, body *jsonbody.Body) error {
 	if bad := cmp.Or(editWords(&t.Scopes, body, "scopes"), editWords(&t.Models, body, "models")); bad != nil {
 		return bad
 	}
-	if err := editExpiry(t, body.Get("expires_at")); err != nil {
-		return err
+	if v := body.Get("expires_at"); v.Type == gjson.Null {
+		if v.Exists() { // never
+			t.Expires = time.Time{}
+		}
+	} else if at, err := time.Parse(time.RFC3339, v.Str); err == nil {
+		t.Expires = at
+	} else {
+		return translate.BadValue("expires_at", `must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
 	}
 	return editLimits(t, body.Get("limits"))
 }
 
-// maxWords is the maximum number of a token's scopes, or of its patterns.
 const maxWords = 1024
 
 // editWords reads an array of strings, if it is given.
@@ -145,33 +148,15 @@ func editWords[T ~string](to *[]T, body *jsonbody.Body, name string) *translate.
 	}
 	all := jsonbody.AtMost(maxWords, v)
 	if len(all) > maxWords {
-		return translate.Invalid("invalid_value", name, fmt.Sprintf("%q must hold at most %d strings.", name, maxWords))
+		return translate.BadValue(name, "must hold at most %d strings.", maxWords)
 	}
 	words := make([]T, len(all))
 	for i, w := range all {
 		if words[i] = T(w.Str); !v.IsArray() || w.Type != gjson.String {
-			return translate.Invalid("invalid_type", name, fmt.Sprintf("%q must be an array of strings.", name))
+			return translate.Refused("invalid_type", name, "must be an array of strings.")
 		}
 	}
 	*to = words
-	return nil
-}
-
-// editExpiry reads when a token expires: a time, or null for never.
-func editExpiry(t *access.Token, v gjson.Result) error {
-	switch {
-	case !v.Exists():
-		return nil
-	case v.Type == gjson.Null:
-		t.Expires = time.Time{}
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339, v.Str)
-	if v.Type != gjson.String || err != nil {
-		return translate.Invalid("invalid_value", "expires_at",
-			`"expires_at" must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
-	}
-	t.Expires = at
 	return nil
 }
 
@@ -184,7 +169,7 @@ func editLimits(t *access.Token, v gjson.Result) error {
 		t.Limits = access.Limits{}
 		return nil
 	case !v.IsObject():
-		return translate.Invalid("invalid_type", "limits", `"limits" must be an object.`)
+		return translate.Refused("invalid_type", "limits", "must be an object.")
 	}
 	for name, to := range map[string]*int{
 		"limits.requests_per_minute": &t.Limits.RequestsPerMinute, "limits.tokens_per_day": &t.Limits.TokensPerDay,
@@ -193,7 +178,7 @@ func editLimits(t *access.Token, v gjson.Result) error {
 		switch n := v.Get(strings.TrimPrefix(name, "limits.")); {
 		case !n.Exists():
 		case n.Type != gjson.Number && n.Type != gjson.Null, n.Num < 0, n.Num > maxLoadNumber, n.Num != float64(int(n.Num)):
-			return translate.Invalid("invalid_value", name, fmt.Sprintf("%q must be a whole number, and not negative.", name))
+			return translate.BadValue(name, "must be a whole number, and not negative.")
 		default:
 			*to = int(n.Num)
 		}

@@ -29,7 +29,6 @@ type (
 	}
 )
 
-// usageDays is the number of days if the request doesn't say.
 const usageDays = 30
 
 // usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31, or ?since=7d: everybody's for an administrator, otherwise the
@@ -44,7 +43,7 @@ func usage(c *endpoint.Call) error {
 		return err
 	}
 	if _, ok := usageGroups[by]; !ok && by != "" {
-		return translate.Invalid("invalid_value", "by", `"by" must be hour, day, model or token.`)
+		return translate.BadValue("by", "must be hour, day, model or token.")
 	}
 	used, err := usedBetween(c, from, to)
 	if err != nil {
@@ -63,7 +62,6 @@ func usage(c *endpoint.Call) error {
 	return c.Answer(answer)
 }
 
-// usedBetween is the usage that the request's identity may see, between two days.
 func usedBetween(c *endpoint.Call, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
 	return c.Node.Record.Usage.Daily(c.Request.Context(), usageOwner(c), from, to)
 }

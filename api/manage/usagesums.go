@@ -94,7 +94,6 @@ func nameTokens(c *endpoint.Call, rows map[string]*resource.UsageRow) error {
 	return nil
 }
 
-// byHour is the value of by for the usage of each hour and model.
 const byHour = "hour"
 
 // hourlyUsage is the usage of each of the last hours and model: everybody's for an administrator, otherwise the identity's own.

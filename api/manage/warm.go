@@ -63,8 +63,7 @@ func clearWarm(c *endpoint.Call) error {
 	query := c.Request.URL.Query()
 	model := query.Get("model")
 	if model == "" && query.Has("model") {
-		return translate.Invalid("invalid_value", "model",
-			`"model" is empty. Name a model, or leave the parameter out to delete the states of all models.`)
+		return translate.BadValue("model", "is empty. Name a model, or leave the parameter out to delete the states of all models.")
 	}
 	if model != "" {
 		key, err := warmModel(c, model)

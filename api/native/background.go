@@ -31,7 +31,6 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 // discardTimeout bounds how long a cancelled answer waits for its question to be deleted.
 const discardTimeout = 30 * time.Second
 
-// follow streams the events of an answer in the background from its beginning.
 func follow(c *endpoint.Call, run *runs.Run) error {
 	_, err := text.Follow(c, run, 0, nil)
 	if errors.Is(err, runs.ErrTrimmed) && !c.Begun {

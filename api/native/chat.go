@@ -68,7 +68,6 @@ func chat(c *endpoint.Call) error {
 	return r.Respond(r.generate)
 }
 
-// fieldNames are the names of the native chat.
 var fieldNames = text.FieldNames{"messages": "input", "max_tokens": "max_output_tokens"}
 
 type run struct {
@@ -171,13 +170,11 @@ type output struct {
 	left  string // the same, until it is added
 }
 
-// Append appends what the client sees of an event.
 func (o *output) Append(dst []byte, ev translate.Event) []byte {
 	o.withPrefill(ev, func(ev translate.Event) { dst = o.Stream.Append(dst, ev) })
 	return dst
 }
 
-// Add gathers an event of an answer in one piece.
 func (o *output) Add(ev translate.Event) { o.withPrefill(ev, o.Answer.Add) }
 
 func (o *output) withPrefill(ev translate.Event, add func(translate.Event)) {
@@ -225,7 +222,6 @@ func (r *run) turn(status store.Status) *store.Turn {
 	}
 }
 
-// Complete stores the turn.
 func (r *run) Complete() error { return r.storeTurn(store.Completed) }
 
 // Interrupted stores what was generated for a client that has disconnected, if the request asks for it, or that has cancelled the answer.

@@ -148,7 +148,6 @@ func answerLoad(c *endpoint.Call, rq *text.Request, keep *text.KeepAlive, answer
 	return nil
 }
 
-// fieldNames are what Ollama's API calls the fields of an engine's request.
 var fieldNames = text.FieldNames{ //nolint:gosec // no credentials
 	"response_format": "format", "reasoning_effort": "think", "chat_template_kwargs": "think", "max_tokens": "options.num_predict",
 	"stop": "options.stop",

@@ -18,7 +18,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/access"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -87,9 +86,13 @@ func listProcesses(c *endpoint.Call) error {
 			name = in.ID
 		}
 		isHere[m.Key] = true
+		expires := cmp.Or(in.Expires, ollama.Forever(now))
+		if in.Expires.IsZero() && in.Spec.TTL > 0 {
+			expires = now.Add(in.Spec.TTL)
+		}
 		list.Models = append(list.Models, ollama.Process{
 			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: detailsOf(m, context), ContextLength: context,
-			ExpiresAt: expiryOf(in, now), SizeVRAM: outsideCPU(in.Devices()),
+			ExpiresAt: expires, SizeVRAM: outsideCPU(in.Devices()),
 		})
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Process) int { return b.ExpiresAt.Compare(a.ExpiresAt) })
@@ -104,18 +107,6 @@ func outsideCPU(devices []schedule.DeviceMemory) (bytes int64) {
 		}
 	}
 	return bytes
-}
-
-// expiryOf is when an instance is unloaded if it isn't used any more.
-func expiryOf(in *supervisor.Info, now time.Time) time.Time {
-	switch {
-	case !in.Expires.IsZero():
-		return in.Expires
-	case in.Spec.TTL > 0:
-		return now.Add(in.Spec.TTL)
-	default:
-		return ollama.Forever(now)
-	}
 }
 
 // detailsOf describes a model in few words. context is what a request to it gets.

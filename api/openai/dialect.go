@@ -179,16 +179,15 @@ func getV0Model(c *endpoint.Call) error {
 
 func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 	d := v0Model{
-		ID:                m.Key,
-		Object:            "model",
-		Type:              typeV0(m.Model),
-		Publisher:         m.Publisher,
-		Arch:              m.Architecture,
-		CompatibilityType: m.Format,
-		Quantization:      m.Quantization.Name,
-		State:             endpoint.StateOf(m.Key, instances),
-		MaxContextLength:  m.MaxContextLength,
-		ContextLength:     m.ContextLength,
+		ID: m.Key, Object: "model", Type: "llm", Publisher: m.Publisher, Arch: m.Architecture, CompatibilityType: m.Format,
+		Quantization: m.Quantization.Name, State: endpoint.StateOf(m.Key, instances), MaxContextLength: m.MaxContextLength,
+		ContextLength: m.ContextLength,
+	}
+	switch {
+	case m.Type == catalog.TypeEmbedding:
+		d.Type = "embeddings"
+	case m.Vision:
+		d.Type = "vlm"
 	}
 	if m.ToolUse && m.Type == catalog.TypeLLM {
 		d.Capabilities = []string{"tool_use"}
@@ -199,15 +198,4 @@ func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 		}
 	}
 	return d
-}
-
-func typeV0(m *catalog.Model) string {
-	switch {
-	case m.Type == catalog.TypeEmbedding:
-		return "embeddings"
-	case m.Vision:
-		return "vlm"
-	default:
-		return "llm"
-	}
 }

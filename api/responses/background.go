@@ -41,7 +41,7 @@ func resume(c *endpoint.Call, turn *store.Turn) error {
 	if given := c.Request.URL.Query().Get("starting_after"); given != "" {
 		after, err := strconv.Atoi(given)
 		if err != nil || after < 0 {
-			return translate.Invalid("invalid_value", "starting_after", `"starting_after" must be the sequence_number of an event.`)
+			return translate.BadValue("starting_after", "must be the sequence_number of an event.")
 		}
 		from = after + 1
 	}

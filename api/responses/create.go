@@ -62,19 +62,16 @@ func create(c *endpoint.Call) error {
 	if r.Stream != nil && ask.Store {
 		r.Beginning = &text.Beginning{Turn: func() *store.Turn { return r.turn(store.InProgress, c.Owner()) }}
 		r.OnLeased = func(*supervisor.Lease) { r.StoreBeginning() }
-		defer r.settle()
+		defer func() {
+			if r.out.Begun() && !r.Beginning.Ended { // the client has disconnected, or was told of an error by a status
+				r.out.Answer.Cancel()
+				_ = r.storeResponse() // an error is logged; nobody is there to be told
+			}
+			r.WithdrawBeginning()
+		}()
 	}
 	defer r.keep()
 	return r.Respond(r.generate)
-}
-
-// settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
-func (r *run) settle() {
-	if r.out.Begun() && !r.Beginning.Ended {
-		r.out.Answer.Cancel()
-		_ = r.storeResponse() // an error is logged; nobody is there to be told
-	}
-	r.WithdrawBeginning()
 }
 
 // fieldNames are the names of the Responses API.

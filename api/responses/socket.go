@@ -255,16 +255,14 @@ func checkMessage(body *jsonbody.Body) error {
 	case bad != nil:
 		return bad
 	case kind != "response.create":
-		return translate.Invalid("invalid_value", "type", `"type" must be "response.create", with the fields of a request beside it.`)
+		return translate.BadValue("type", `must be "response.create", with the fields of a request beside it.`)
 	case string(body.Value("background")) == "true":
-		return translate.Invalid("unsupported_parameter", "background",
-			`"background" can't be true on a WebSocket: send the request by POST.`)
+		return translate.Refused("unsupported_parameter", "background", "can't be true on a WebSocket: send the request by POST.")
 	default:
 		return nil
 	}
 }
 
-// errNoConnection is the error of a message that can't be sent.
 var errNoConnection = errors.New("the WebSocket is closed")
 
 // socketWriter sends the answer to a request as messages of a WebSocket: each event of a stream is one, and an error with a status is the
@@ -279,13 +277,10 @@ type socketWriter struct {
 	failed bool   // the request has
 }
 
-// Header implements [http.ResponseWriter].
 func (w *socketWriter) Header() http.Header { return w.header }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *socketWriter) WriteHeader(status int) { w.status = status }
 
-// Write implements [http.ResponseWriter].
 func (w *socketWriter) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	if !strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream") {

@@ -104,7 +104,7 @@ func listInput(c *endpoint.Call) error {
 	limit := defaultItems
 	if given := query.Get("limit"); given != "" {
 		if limit, err = strconv.Atoi(given); err != nil || limit < 1 || limit > maxItems {
-			return translate.Invalid("invalid_value", "limit", `"limit" must be a number from 1 to 100.`)
+			return translate.BadValue("limit", "must be a number from 1 to 100.")
 		}
 	}
 	items := responses.InputItems(turn.ID, turn.In)
@@ -113,7 +113,7 @@ func listInput(c *endpoint.Call) error {
 		slices.Reverse(items)
 	case "asc":
 	default:
-		return translate.Invalid("invalid_value", "order", `"order" must be "asc" or "desc".`)
+		return translate.BadValue("order", `must be "asc" or "desc".`)
 	}
 	if after := query.Get("after"); after != "" {
 		at := slices.IndexFunc(items, func(item json.RawMessage) bool { return itemID(item) == after })
@@ -141,26 +141,19 @@ func cancelStored(c *endpoint.Call) error {
 		return translate.Invalid("", "", "Cannot cancel a synchronous response.")
 	}
 	if turn.Status == store.InProgress {
-		if turn, err = cancelTurn(c, turn); err != nil {
+		if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
+			err = run.CancelAndWait(c.Request.Context())
+		} else { // another server makes it, and will find out
+			turn.Status = store.Cancelled
+			err = c.Node.Stores.Get().Finish(c.Request.Context(), turn)
+		}
+		if _, hasEnded := errors.AsType[*store.Exists](err); err == nil || hasEnded {
+			turn, err = storedTurn(c, turn.ID)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	c.WriteJSON(http.StatusOK, appendStored(c, turn))
 	return nil
-}
-
-// cancelTurn cancels a turn in progress, and returns it as it has ended.
-func cancelTurn(c *endpoint.Call, turn *store.Turn) (*store.Turn, error) {
-	ctx := c.Request.Context()
-	var err error
-	if run := c.Node.Runs.Get(turn.Owner, turn.ID); run != nil {
-		err = run.CancelAndWait(ctx)
-	} else { // another server makes it, and will find out
-		turn.Status = store.Cancelled
-		err = c.Node.Stores.Get().Finish(ctx, turn)
-	}
-	if _, hasEnded := errors.AsType[*store.Exists](err); err != nil && !hasEnded {
-		return nil, err
-	}
-	return storedTurn(c, turn.ID)
 }

@@ -164,7 +164,6 @@ func ServerError(c *endpoint.Call, m *request.MCPServer, err error) *translate.E
 	return e
 }
 
-// countedServer is an MCP server whose calls are counted, and traced.
 type countedServer struct {
 	mcploop.Server
 

@@ -163,7 +163,6 @@ func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay
 // ChoicesAtOnce is how many choices of a request are generated at a time. The others don't wait in the queue, which they'd fill.
 const ChoicesAtOnce = 4
 
-// errPanicked cancels the context of the others when one has panicked.
 var errPanicked = errors.New("a fault of ours")
 
 // Parallel calls do with 0 to n-1, at most atOnce at a time. The first error cancels the others. A panic continues in the caller.

@@ -133,7 +133,6 @@ type promptCounter struct {
 	progress func(translate.Prompt) // may be nil
 }
 
-// errCounted ends an answer of which enough is known.
 var errCounted = errors.New("the prompt is counted")
 
 // read reads the answer until the prompt is counted, or known to be longer than the context: the engine would compute all of it.

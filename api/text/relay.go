@@ -229,7 +229,6 @@ func (t *relay) refined(err error) error {
 	return notContinued()
 }
 
-// errDiverged is the failure of an answer that was to repeat what the client has.
 var errDiverged = errors.New("the answer isn't repeated")
 
 // notContinued is the error of an answer whose engine was lost, and with which no other can go on.

@@ -28,8 +28,7 @@ func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
 	case bad != nil || !given:
 		return nil, bad
 	case seconds < -1 || seconds > maxTTL:
-		return nil, translate.Invalid("invalid_value", "ttl",
-			fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
+		return nil, translate.BadValue("ttl", "must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.", maxTTL)
 	}
 	return new(time.Duration(max(seconds, 0)) * time.Second), nil
 }
@@ -185,7 +184,6 @@ func Refined(err error, refine func(*translate.Error) *translate.Error) error {
 	return err
 }
 
-// withParam returns the error with another field as the one at fault.
 func withParam(param string, e *translate.Error) *translate.Error {
 	other := *e
 	other.Param = param
@@ -212,12 +210,11 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	case !options.Exists(), options.Raw == "null":
 		return stream, false, nil
 	case !options.IsObject():
-		return false, false, translate.Invalid("invalid_type", "stream_options", `"stream_options" must be an object.`)
+		return false, false, translate.Refused("invalid_type", "stream_options", "must be an object.")
 	}
 	include := options.Get("include_usage")
 	if include.Exists() && include.Raw != "null" && !include.IsBool() {
-		const param = "stream_options.include_usage"
-		return false, false, translate.Invalid("invalid_type", param, `"stream_options.include_usage" must be a boolean.`)
+		return false, false, translate.Refused("invalid_type", "stream_options.include_usage", "must be a boolean.")
 	}
 	return stream, include.Bool(), nil
 }

@@ -20,7 +20,6 @@ type clientError struct{ clientErr *translate.Error }
 
 func (e *clientError) Error() string { return e.clientErr.Error() }
 
-// Unwrap returns what the client is told.
 func (e *clientError) Unwrap() error { return e.clientErr }
 
 // engineLost is a failure that the engine caused: it ended, it hangs, or the connection broke.

@@ -258,7 +258,6 @@ func (r *Run) send(buf *[]byte, frames []byte) (sent bool) {
 	return r.Stream.Send(frames)
 }
 
-// eventRewriter is what [Run.ByEvents] returns.
 type eventRewriter struct {
 	wire.Rewriter
 

@@ -31,7 +31,6 @@ func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	return m.Filter.Feed(p, emit)
 }
 
-// Close ends the stream.
 func (m *timedDecoder) Close(emit func(translate.Event) error) error {
 	m.now = time.Now()
 	return m.Filter.Close(emit)

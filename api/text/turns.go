@@ -98,7 +98,6 @@ func Previous(c *endpoint.Call, id string) ([]*store.Turn, error) {
 	}
 }
 
-// isAnnounced reports whether a turn is in progress for a client that waits for it.
 func isAnnounced(turn *store.Turn) bool {
 	return turn.Status == store.InProgress && !IsBackground(turn)
 }
@@ -121,7 +120,6 @@ func IsBackground(turn *store.Turn) bool { return gjson.GetBytes(turn.Request, "
 // CodeNotStored is the code of an error about an answer that could not be stored.
 const CodeNotStored = "not_stored"
 
-// storeTimeout bounds how long an answer waits to be stored.
 const storeTimeout = 30 * time.Second
 
 // NewResponseID makes the id of a response.

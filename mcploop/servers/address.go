@@ -36,7 +36,6 @@ func prefixes(texts ...string) []netip.Prefix {
 	return all
 }
 
-// isPublic reports whether an address belongs to a server on the Internet.
 func isPublic(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	return addr.IsValid() && !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -98,7 +97,6 @@ func splitPort(entry string) (name, port string) {
 
 func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
-// hosts are the hosts that may have any address.
 type hosts []host
 
 // allow reports whether a URL's host is listed. An address that is listed doesn't allow the names that resolve to it.

@@ -68,7 +68,6 @@ func (b *budget) spend(n int) error {
 	return nil
 }
 
-// wholeBody is a response's body that is one message.
 type wholeBody struct {
 	io.ReadCloser
 	budget *budget
@@ -90,7 +89,6 @@ func (w *wholeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readSize is how much is read at a time.
 const readSize = 64 << 10
 
 // lineReader reads messages of one line each. A line that is too long is skipped, and in its place comes an error as the answer

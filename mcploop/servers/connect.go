@@ -27,7 +27,6 @@ const (
 	forever = 24 * time.Hour
 )
 
-// target is a server to connect to.
 type target struct {
 	Config
 	// owner is who named the server by URL; empty for the servers of mcp.json. isRemote tells them apart.
@@ -35,7 +34,6 @@ type target struct {
 	isRemote bool
 }
 
-// connector makes connections.
 type connector struct {
 	log      *slog.Logger
 	journal  string

@@ -67,7 +67,6 @@ func newHTTPClient(u *url.URL, headers map[string]string, l *link, resolver *net
 	}
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
 	n := noteOf(request.Context())
 	if origin := originOf(request.URL); origin != r.origin {

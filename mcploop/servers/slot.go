@@ -41,7 +41,6 @@ type slot struct {
 	retired bool
 }
 
-// start is a connection being made.
 type start struct {
 	done chan struct{}
 	conn conn

@@ -22,7 +22,6 @@ type Status struct {
 	Failure   string // why it could not be used the last time; empty: it could, or that hasn't been tried
 }
 
-// outcome is how the last use of a server went.
 type outcome struct {
 	failure string
 	tools   int // -1: unknown

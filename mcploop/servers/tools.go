@@ -180,7 +180,6 @@ func namesOf(tools []mcp.Tool) map[string]bool {
 	return names
 }
 
-// maxDepth is how deep a result may be nested.
 const maxDepth = 64
 
 // Call calls a tool. A refusal of the server, such as for an unknown name, is a result: the model can do better the next time.
@@ -259,7 +258,6 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// depth returns how deep a JSON text is nested.
 func depth(raw []byte) int {
 	level, deepest := 0, 0
 	inString := false

@@ -112,13 +112,6 @@ func (r *Request) End() {
 // Wake returns a channel that receives when Recheck is to be called at once.
 func (a *Running) Wake() <-chan struct{} { return a.again }
 
-func (a *Running) wakeUp() {
-	select {
-	case a.again <- struct{}{}:
-	default: // already requested
-	}
-}
-
 // Recheck asks the store for all tokens in use, in one query, and ends the requests that they no longer allow.
 func (a *Running) Recheck(ctx context.Context) error {
 	a.mu.Lock()

@@ -1,10 +1,7 @@
 package access
 
 import (
-	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -87,19 +84,6 @@ func (t *Token) stored() (store.Token, error) {
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err
 }
 
-// CreateToken creates a token with a new ID in a store, and returns its secret, once for all. The error may be a [*TokenError].
-func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _ Token, _ error) {
-	t.ID, t.Created = randomText(idLength), time.Now()
-	secret = tokenPrefix + t.ID + ":" + randomText(secretLength)
-	sum := sha256.Sum256([]byte(secret))
-	stored, err := t.stored()
-	if err != nil {
-		return "", t, err
-	}
-	stored.Hash = hex.EncodeToString(sum[:])
-	return secret, t, s.PutToken(ctx, stored)
-}
-
 const (
 	alphanumerics = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	maxTokenName  = 200
@@ -153,29 +137,4 @@ func scopeNames() string {
 		names[i] = string(s)
 	}
 	return strings.Join(names, ", ")
-}
-
-// ListTokens returns the tokens in a store, oldest first.
-func ListTokens(ctx context.Context, s *store.Store) ([]Token, error) {
-	stored, err := s.Tokens(ctx)
-	all := make([]Token, len(stored))
-	for i, t := range stored {
-		all[i] = tokenOf(t)
-	}
-	return all, err
-}
-
-// TokenByID returns the token in a store with an id. The error is a [*store.NotFound] if there is none.
-func TokenByID(ctx context.Context, s *store.Store, id string) (Token, error) {
-	t, err := s.Token(ctx, id)
-	return tokenOf(t), err
-}
-
-// UpdateToken changes a token's name, rights and expiry in a store. The error may be a [*TokenError] or a [*store.NotFound].
-func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
-	stored, err := t.stored()
-	if err != nil {
-		return t, err
-	}
-	return t, s.UpdateToken(ctx, stored)
 }

@@ -153,11 +153,14 @@ func (t *Tokens) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, n
 
 // forget empties the cache, and has the tokens of requests in progress checked again.
 func (t *Tokens) forget() {
-	defer t.running.wakeUp()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.looked)
 	t.change++
+	select {
+	case t.running.again <- struct{}{}:
+	default: // already requested
+	}
 }
 
 // SaveUse saves when tokens were last used. What can't be saved is lost: the next use is saved.
@@ -173,27 +176,45 @@ func (t *Tokens) SaveUse(ctx context.Context) error {
 	return s.TouchTokens(ctx, used)
 }
 
-// Create creates a token, as [CreateToken] does.
+// Create creates a token with a new ID, and returns its secret, once for all. The error may be a [*TokenError].
 func (t *Tokens) Create(ctx context.Context, made Token) (secret string, _ Token, _ error) {
-	return CreateToken(ctx, t.Store(), made)
+	made.ID, made.Created = randomText(idLength), time.Now()
+	secret = tokenPrefix + made.ID + ":" + randomText(secretLength)
+	sum := sha256.Sum256([]byte(secret))
+	stored, err := made.stored()
+	if err != nil {
+		return "", made, err
+	}
+	stored.Hash = hex.EncodeToString(sum[:])
+	return secret, made, t.Store().PutToken(ctx, stored)
 }
 
 // List returns the tokens, oldest first.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	_ = t.SaveUse(ctx) // so that LastUsed is up to date
-	return ListTokens(ctx, t.Store())
+	stored, err := t.Store().Tokens(ctx)
+	all := make([]Token, len(stored))
+	for i, s := range stored {
+		all[i] = tokenOf(s)
+	}
+	return all, err
 }
 
 // Get returns the token with an id. The error is a [*store.NotFound] if there is none.
 func (t *Tokens) Get(ctx context.Context, id string) (Token, error) {
 	_ = t.SaveUse(ctx)
-	return TokenByID(ctx, t.Store(), id)
+	stored, err := t.Store().Token(ctx, id)
+	return tokenOf(stored), err
 }
 
-// Update changes a token, as [UpdateToken] does, with immediate effect.
+// Update changes a token's name, rights and expiry, with immediate effect. The error may be a [*TokenError] or a [*store.NotFound].
 func (t *Tokens) Update(ctx context.Context, changed Token) (Token, error) {
 	defer t.forget()
-	return UpdateToken(ctx, t.Store(), changed)
+	stored, err := changed.stored()
+	if err == nil {
+		err = t.Store().UpdateToken(ctx, stored)
+	}
+	return changed, err
 }
 
 // Revoke revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.

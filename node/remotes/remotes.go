@@ -235,7 +235,6 @@ func (r *Remotes) changed(at *server, s remote.State) {
 	}
 }
 
-// makeSpecs makes the Specs of a server's models.
 func (s *server) makeSpecs() []*schedule.Spec {
 	specs := make([]*schedule.Spec, 0, len(s.state.Models))
 	kind := s.state.Kind

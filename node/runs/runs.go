@@ -112,7 +112,6 @@ func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
 	return unlessDeleted(err)
 }
 
-// add reserves room for a run.
 func (all *Runs) add(id, owner string) (*Run, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

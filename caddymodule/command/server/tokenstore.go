@@ -81,8 +81,12 @@ func usesPostgres(saved string) bool {
 // atHome has the tokens in the home's database.
 type atHome struct{ store *store.Store }
 
+func (h atHome) tokens() *access.Tokens {
+	return access.New(access.Options{Store: func() *store.Store { return h.store }}).Tokens
+}
+
 func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
-	tokens, err := access.ListTokens(ctx, h.store)
+	tokens, err := h.tokens().List(ctx)
 	all := make([]resource.Token, len(tokens))
 	for i := range tokens {
 		all[i] = manage.DescribeToken(&tokens[i])
@@ -93,7 +97,7 @@ func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
 func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.Token, error) {
 	t := access.Token{Scopes: access.DefaultScopes}
 	changeToken(&t, e)
-	secret, t, err := access.CreateToken(ctx, h.store, t)
+	secret, t, err := h.tokens().Create(ctx, t)
 	if err != nil {
 		return resource.Token{}, err
 	}
@@ -103,10 +107,10 @@ func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.T
 }
 
 func (h atHome) EditToken(ctx context.Context, id string, e client.TokenEdit) (resource.Token, error) {
-	t, err := access.TokenByID(ctx, h.store, id)
+	t, err := h.tokens().Get(ctx, id)
 	if err == nil {
 		changeToken(&t, e)
-		t, err = access.UpdateToken(ctx, h.store, t)
+		t, err = h.tokens().Update(ctx, t)
 	}
 	return manage.DescribeToken(&t), unknownToken(id, err)
 }
