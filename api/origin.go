@@ -14,11 +14,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// preflightAge is how long a browser may cache the answer to a preflight, in seconds.
-const preflightAge = "600"
+const preflightAge = "600" // how long a browser may cache the answer to a preflight, in seconds
 
-// exposed are the response headers that a web page may read.
-const exposed = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry"
+const exposed = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry" // the response headers that a web page may read
 
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""

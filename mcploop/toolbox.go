@@ -51,16 +51,13 @@ type Source struct {
 	Restricted bool     // only the Allowed tools are offered
 	Allowed    []string // by name
 
-	// Explain returns what clients are told of a failure of the server.
-	Explain func(error) *translate.Error
+	Explain func(error) *translate.Error // returns what clients are told of a failure of the server
 }
 
 // Toolbox has the tools that a model may call in one chat.
 type Toolbox struct {
-	// MaxCalls is how many calls of servers' tools are made in all; 0: without a limit.
-	MaxCalls int
-	// Single says that of the calls of a round only the first is taken, whether the server or the client makes it.
-	Single bool
+	MaxCalls int  // how many calls of servers' tools are made in all; 0: without a limit
+	Single   bool // of the calls of a round only the first is taken, whether the server or the client makes it
 
 	tools   []request.Tool
 	byName  map[string]*offer

@@ -9,8 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// contextsFor is how long a listing may work out contexts. Each takes the reading of a model's header.
-const contextsFor = 500 * time.Millisecond
+const contextsFor = 500 * time.Millisecond // how long a listing may work out contexts. Each takes the reading of a model's header.
 
 // ContextLength returns the context that a request to a target gets now, in tokens: that of the instance, or the longest of the model's
 // instances, or else that of the load which the request would cause. Clients cut their prompts to it. 0: unknown, as of some remotes'

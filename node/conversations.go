@@ -39,10 +39,9 @@ type Stores struct {
 
 // StoreSettings defines where conversations are stored, and for how long.
 type StoreSettings struct {
-	PostgresURL string       // a PostgreSQL database; empty: a SQLite file in the home
-	Bounds      store.Bounds // limits on age and number of stored responses
-	// TokenGrace is how long a verified token stays valid while the store is unreachable; 0: not at all.
-	TokenGrace time.Duration
+	PostgresURL string        // a PostgreSQL database; empty: a SQLite file in the home
+	Bounds      store.Bounds  // limits on age and number of stored responses
+	TokenGrace  time.Duration // how long a verified token stays valid while the store is unreachable; 0: not at all
 }
 
 // Get returns the store in use.

@@ -192,8 +192,7 @@ type aliases struct {
 
 type aliasPattern struct{ alias, key string }
 
-// latest ends names of Ollama's clients, and means nothing.
-const latest = ":latest"
+const latest = ":latest" // ends names of Ollama's clients, and means nothing
 
 func newAliases(models map[string]ModelSettings) *aliases {
 	a := &aliases{exact: map[string]string{}}

@@ -15,9 +15,8 @@ import (
 const (
 	// sweepEvery is how often saved states are compared with the store. What requests to this server delete is forgotten at once;
 	// this is for tokens that expire, and for what other servers and commands delete.
-	sweepEvery = time.Minute
-	// sweepTimeout bounds the time that the store may take to answer.
-	sweepTimeout = 10 * time.Second
+	sweepEvery   = time.Minute
+	sweepTimeout = 10 * time.Second // bounds the time that the store may take to answer
 	// sweepAge is the age of a state from which on its conversation must be stored. The state of an answer's first round may be saved
 	// long before the answer is complete and stored.
 	sweepAge = time.Hour

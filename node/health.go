@@ -20,12 +20,9 @@ import (
 )
 
 const (
-	// healthAge is how old an answer of the disk and the store may be: many may ask for the health, and often.
-	healthAge = 2 * time.Second
-	// pingTimeout bounds how long the store may take to answer.
-	pingTimeout = 2 * time.Second
-	// leastFree is how many bytes of the disk have to be free.
-	leastFree = 64 << 20
+	healthAge   = 2 * time.Second // how old an answer of the disk and the store may be: many may ask for the health, and often
+	pingTimeout = 2 * time.Second // bounds how long the store may take to answer
+	leastFree   = 64 << 20        // how many bytes of the disk have to be free
 )
 
 // Trouble is a reason why the node can't serve some requests, or any.

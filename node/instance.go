@@ -16,8 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// usualTemplate is the usual number of tokens that a model's template adds to a prompt.
-const usualTemplate = 64
+const usualTemplate = 64 // the usual number of tokens that a model's template adds to a prompt
 
 // Needs records the context that each prompt of a request takes, which decides between several instances of a model. A prompt has at most
 // as many tokens as its body has bytes. If the request doesn't limit the completion, nothing is assumed about its length.

@@ -195,8 +195,7 @@ type ModelState struct {
 
 	// IsListed is set if the catalog lists it: the pointer stays the same until the model changes. Else only an instance of it is left.
 	IsListed bool
-	// IsCopy is set if the Model is a copy of the list's: its template has shown another choice of efforts than its file.
-	IsCopy bool
+	IsCopy   bool // set if the Model is a copy of the list's: its template has shown another choice of efforts than its file
 }
 
 // Broken returns the models whose files can't be used, sorted by key, with the reason in Err.

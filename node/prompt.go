@@ -78,10 +78,9 @@ type Forecast struct {
 	Batch   int // tokens of a prompt that are evaluated at a time; 0: unknown
 	Outlook schedule.Outlook
 
-	// Parts are the parts of Spec.Memory that the engine's estimate has, without the draft model; zero if there is none.
-	Parts catalog.Memory
-	Draft int64 // bytes that the draft model takes
-	Rough bool  // the estimate is a guess
+	Parts catalog.Memory // the parts of Spec.Memory that the engine's estimate has, without the draft model; zero if there is none
+	Draft int64          // bytes that the draft model takes
+	Rough bool           // the estimate is a guess
 }
 
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.

@@ -46,8 +46,7 @@ type Settings struct {
 	StallTimeout time.Duration // how long an engine may make no progress; 0: five minutes
 	SlowClient   time.Duration // how long a client may read nothing of its response; 0: one minute
 
-	// PrivatePrompts keeps requests of different owners from sharing cached prompts.
-	PrivatePrompts bool
+	PrivatePrompts bool // keeps requests of different owners from sharing cached prompts
 
 	Gates Gates
 	MCP   MCPSettings
@@ -71,10 +70,10 @@ type Settings struct {
 
 // Gates are risky features that a configuration may enable.
 type Gates struct {
-	EphemeralMCP bool // native chat: MCP servers that a request names
-	PluginMCP    bool // native chat: the MCP servers of mcp.json
-	RemoteMCP    bool // /v1/responses: MCP servers that a request names
-	RawGrammar   bool // chat and text completions: a grammar that a request brings
+	EphemeralMCP bool `json:"ephemeral_mcp"` // native chat: MCP servers that a request names
+	PluginMCP    bool `json:"plugin_mcp"`    // native chat: the MCP servers of mcp.json
+	RemoteMCP    bool `json:"remote_mcp"`    // /v1/responses: MCP servers that a request names
+	RawGrammar   bool `json:"raw_grammar"`   // chat and text completions: a grammar that a request brings
 }
 
 // GPUMemory limits what instances may take of GPUs with memory of their own.
@@ -113,9 +112,8 @@ type ModelSettings struct {
 	Warm          *bool          // whether states of its prompts may be kept; nil: they may
 	Args          []string       // appended to the engine's arguments
 
-	// Devices are the GPUs that it may be on, by the engine's names; nil: any. NoDevice alone stands for the processor.
-	Devices   []string
-	GPULayers *int // how many of its layers are on GPUs; nil: as many as there is room for
+	Devices   []string // the GPUs that it may be on, by the engine's names; nil: any. NoDevice alone stands for the processor.
+	GPULayers *int     // how many of its layers are on GPUs; nil: as many as there is room for
 }
 
 // NoDevice in ModelSettings.Devices means that the model is on the processor.

@@ -18,8 +18,7 @@ const (
 	promptCacheShare  = 1. / 16
 	promptCacheFactor = 2
 	maxPromptCache    = 8 << 30
-	// slotsShare is the part of the memory budget up to which a model gets more than one slot.
-	slotsShare = 0.5
+	slotsShare        = 0.5 // the part of the memory budget up to which a model gets more than one slot
 )
 
 type footprint struct {

@@ -24,8 +24,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// maxKept is the largest buffer that is reused by other requests, in bytes.
-const maxKept = 4 << 20
+const maxKept = 4 << 20 // the largest buffer that is reused by other requests, in bytes
 
 // How a body's buffer grows: with a Content-Length, to at most four times of what has arrived; otherwise by a quarter.
 const (

@@ -28,8 +28,7 @@ type Dialect struct {
 	Errors translate.Dialect
 	Stream StreamFormat
 
-	// owns reports whether a request is in the dialect, whether or not there is such an endpoint.
-	Owns func(*http.Request) bool
+	Owns func(*http.Request) bool // reports whether a request is in the dialect, whether or not there is such an endpoint
 	// unknownModel is the error of a name of no model, or of several; nil: the same as in most dialects.
 	UnknownModel func(*catalog.NotFoundError) *translate.Error
 
@@ -39,12 +38,9 @@ type Dialect struct {
 // StreamFormat is the form of a dialect's streams.
 type StreamFormat struct {
 	ContentType string
-	// keepAlive is what breaks a silence. A client has to skip it.
-	KeepAlive string
-	// end is what all streams end with; nil: that differs.
-	End []byte
-	// appendFault appends an error in the dialect's JSON as an event.
-	AppendFault func(dst, fault []byte) []byte
+	KeepAlive   string                         // what breaks a silence. A client has to skip it.
+	End         []byte                         // what all streams end with; nil: that differs
+	AppendFault func(dst, fault []byte) []byte // appends an error in the dialect's JSON as an event
 }
 
 // The types of answers. Without a charset, Python's requests reads streams as Latin-1, and cuts lines at U+0085.

@@ -300,8 +300,7 @@ func (c *Call) Answer(v any) error {
 // Quoted quotes what a client sent, shortened for a message.
 func Quoted(s string) string { return translate.QuoteShort(s) }
 
-// quietTime is how long a message about a model is not repeated.
-const quietTime = time.Second
+const quietTime = time.Second // how long a message about a model is not repeated
 
 type quiet struct {
 	mu    sync.Mutex

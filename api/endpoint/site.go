@@ -21,25 +21,21 @@ const DefaultMaxBody = 64 << 20
 // Config is what an API is made of.
 type Config struct {
 	// Node returns the node. It may wait until there is one, as long as the context isn't done.
-	Node    func(context.Context) (*node.Node, error)
-	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
-	// KeepAlive is how long a stream may be silent before a comment or a ping is sent; 0: 15 seconds.
-	KeepAlive time.Duration
+	Node      func(context.Context) (*node.Node, error)
+	MaxBody   int64         // of a request, in bytes, decoded; 0: DefaultMaxBody
+	KeepAlive time.Duration // how long a stream may be silent before a comment or a ping is sent; 0: 15 seconds
 	Log       *slog.Logger
-	// Logs has what GET /api/v1/logs lists; nil: nothing.
-	Logs *logs.Log
+	Logs      *logs.Log // what GET /api/v1/logs lists; nil: nothing
 	// Describe returns the configuration, for administrators; nil: they aren't told.
 	Describe func() resource.Configuration
-	// Version is the server's; empty: unknown.
-	Version string
+	Version  string // the server's; empty: unknown
 	// Exiting is closed when the server begins to shut down, which ends endless streams of events; nil: they go on.
 	Exiting <-chan struct{}
 
 	// Replaced is closed when a newer configuration takes over, which ends connections that outlive their requests; nil: they go on.
 	Replaced <-chan struct{}
 
-	// Families are the API families that the site serves; none: all of them.
-	Families []Family
+	Families []Family // the API families that the site serves; none: all of them
 
 	// Root answers requests for the path /; nil: there is nothing.
 	Root interface {
@@ -48,11 +44,9 @@ type Config struct {
 	}
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
-	CORS []string
-	// CORSOf returns the origins for a request's site, in place of CORS; nil: CORS applies.
-	CORSOf func(*http.Request) []string
-	// Hosts are further names and addresses of this machine, in lower case.
-	Hosts []string
+	CORS   []string
+	CORSOf func(*http.Request) []string // returns the origins for a request's site, in place of CORS; nil: CORS applies
+	Hosts  []string                     // further names and addresses of this machine, in lower case
 	// ServesHost reports whether a request's host is a name that the configuration gives this site; nil: it gives none.
 	ServesHost func(*http.Request) bool
 	// RootCertificate returns the certificate of the server's own authority, in PEM; nil, or an error: there is none.

@@ -12,11 +12,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// slowClientTimeout is how long a client may read nothing of its answer, unless the settings say otherwise.
-const slowClientTimeout = time.Minute
+const slowClientTimeout = time.Minute // how long a client may read nothing of its answer, unless the settings say otherwise
 
-// bodyPiece is the number of bytes of an answer in one piece that a client has to read within that time.
-const bodyPiece = 64 << 10
+const bodyPiece = 64 << 10 // the number of bytes of an answer in one piece that a client has to read within that time
 
 // buffered is how many bytes after a flush net/http's server takes without waiting for the client; over HTTP/3, it takes none.
 const buffered = 2 << 10

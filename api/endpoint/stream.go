@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	// headerAfter is how long a stream's header, after which an error has no status, waits for the engine's first chunk.
-	headerAfter = 2 * time.Second
-	// endAfter is how long the end of an answer waits for the end of the call, which sends it.
-	endAfter = time.Millisecond
+	headerAfter = 2 * time.Second  // how long a stream's header, after which an error has no status, waits for the engine's first chunk
+	endAfter    = time.Millisecond // how long the end of an answer waits for the end of the call, which sends it
 	// defaultKeepAlive is how long a stream may be silent, also before the engine answers. Proxies give up after 30 to 60 seconds.
 	defaultKeepAlive = 15 * time.Second
 )

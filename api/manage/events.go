@@ -15,8 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// logEvent is the type of the events that are records of the log. They are sent only to those who ask for them.
-const logEvent = "log.record"
+const logEvent = "log.record" // the type of the events that are records of the log. They are sent only to those who ask for them.
 
 // eventFollower sends the node's events to a client.
 type eventFollower struct {
@@ -100,8 +99,7 @@ func (f *eventFollower) position() (position uint64, records string, isOurs bool
 	return position, records, isOurs, nil
 }
 
-// eventPortion is how many events are taken at a time: until they are sent, they are kept for the client.
-const eventPortion = 64
+const eventPortion = 64 // how many events are taken at a time: until they are sent, they are kept for the client
 
 // follow sends events until the client disconnects or the server shuts down.
 func (f *eventFollower) follow() error {

@@ -172,12 +172,9 @@ func remove(c *endpoint.Call) error {
 }
 
 const (
-	// maxLoadNumber bounds the numbers of a load, so that none overflows before it reaches an engine.
-	maxLoadNumber = 1 << 30
-	// maxParallel is the most requests that a load may ask an instance to answer at a time.
-	maxParallel = 1024
-	// maxInstanceID is the length of the longest identifier, in bytes.
-	maxInstanceID = 128
+	maxLoadNumber = 1 << 30 // bounds the numbers of a load, so that none overflows before it reaches an engine
+	maxParallel   = 1024    // the most requests that a load may ask an instance to answer at a time
+	maxInstanceID = 128     // the length of the longest identifier, in bytes
 )
 
 // loadOptions reads the fields of a load that say how the model is loaded.

@@ -55,8 +55,7 @@ func listLogs(c *endpoint.Call) error {
 // logPause is the least time between two sendings to a follower: each line of a burst by itself would cost more than its request.
 const logPause = 200 * time.Millisecond
 
-// logPiece is how many bytes of events are sent at a time, at least. A client that stops reading holds no more than that.
-const logPiece = 32 << 10
+const logPiece = 32 << 10 // how many bytes of events are sent at a time, at least. A client that stops reading holds no more than that.
 
 // followLogs sends an event for each record, after the one of Last-Event-ID, until the client disconnects or the server shuts down.
 func followLogs(c *endpoint.Call, q logQuery) error {

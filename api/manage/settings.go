@@ -19,18 +19,18 @@ import (
 type (
 	// settingsAnswer is the part of the configuration that clients may want to know.
 	settingsAnswer struct {
-		Authentication bool        `json:"authentication"` // of this site
-		Allow          gatesAnswer `json:"allow"`
-		CORS           []string    `json:"cors"`
-		MaxBody        int64       `json:"max_body_bytes"`
-		JIT            bool        `json:"jit"`
-		IdleTTL        float64     `json:"idle_ttl_seconds"` // 0: for ever
-		MaxLoaded      int         `json:"max_loaded"`       // 0: as many as memory holds
-		Queue          int         `json:"queue"`            // 0: no bound
-		ListModels     string      `json:"list_models"`
-		ReasoningField string      `json:"reasoning_field"`
-		Version        string      `json:"version"` // of the server
-		ID             string      `json:"id"`      // of its process
+		Authentication bool       `json:"authentication"` // of this site
+		Allow          node.Gates `json:"allow"`
+		CORS           []string   `json:"cors"`
+		MaxBody        int64      `json:"max_body_bytes"`
+		JIT            bool       `json:"jit"`
+		IdleTTL        float64    `json:"idle_ttl_seconds"` // 0: for ever
+		MaxLoaded      int        `json:"max_loaded"`       // 0: as many as memory holds
+		Queue          int        `json:"queue"`            // 0: no bound
+		ListModels     string     `json:"list_models"`
+		ReasoningField string     `json:"reasoning_field"`
+		Version        string     `json:"version"` // of the server
+		ID             string     `json:"id"`      // of its process
 
 		Presets       []presetAnswer          `json:"presets"`
 		Identity      *identityAnswer         `json:"identity"`                // null: the request has no token
@@ -47,12 +47,6 @@ type (
 		Name   string      `json:"name"`
 		Fields node.Preset `json:"fields,omitempty"` // for administrators
 	}
-	gatesAnswer struct {
-		EphemeralMCP bool `json:"ephemeral_mcp"`
-		PluginMCP    bool `json:"plugin_mcp"`
-		RemoteMCP    bool `json:"remote_mcp"`
-		RawGrammar   bool `json:"raw_grammar"`
-	}
 )
 
 // settings is GET /api/v1/settings.
@@ -60,7 +54,7 @@ func settings(c *endpoint.Call) error {
 	s := c.Node.Settings()
 	a := settingsAnswer{
 		Authentication: c.Identity != nil, Version: c.Site.Version, ID: c.Node.ID(), MaxBody: c.Site.MaxBody,
-		Allow: gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
+		Allow: s.Gates,
 		CORS:  append([]string{}, c.Site.CORS...), JIT: s.JIT, IdleTTL: s.IdleTTL.Seconds(), MaxLoaded: s.MaxLoaded, Queue: s.Queue,
 		ListModels: "loaded", ReasoningField: string(cmp.Or(s.ReasoningField, openai.ReasoningPlain)), Presets: []presetAnswer{},
 	}

@@ -66,7 +66,14 @@ func clearWarm(c *endpoint.Call) error {
 		return translate.BadValue("model", "is empty. Name a model, or leave the parameter out to delete the states of all models.")
 	}
 	if model != "" {
-		key, err := warmModel(c, model)
+		target, err := c.Find(model)
+		key := target.Model.Key
+		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing { // there may still be states of it
+			states := warmStates(c)
+			if i := slices.IndexFunc(states, func(s warm.Listed) bool { return strings.EqualFold(s.Model, model) }); i >= 0 {
+				key, err = states[i].Model, nil
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -74,17 +81,4 @@ func clearWarm(c *endpoint.Call) error {
 	}
 	n, bytes := c.Node.Stores.ClearWarm(func(key, owner string) bool { return (model == "" || key == model) && seesWarm(c, owner, key) })
 	return c.Answer(resource.WarmCleared{Deleted: n, SizeBytes: bytes})
-}
-
-// warmModel returns the key of a model, which may be gone while there are still states of it.
-func warmModel(c *endpoint.Call, name string) (key string, _ error) {
-	target, err := c.Find(name)
-	if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
-		for _, s := range warmStates(c) {
-			if strings.EqualFold(s.Model, name) {
-				return s.Model, nil
-			}
-		}
-	}
-	return target.Model.Key, err
 }

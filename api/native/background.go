@@ -28,8 +28,7 @@ func (r *run) inBackground(c *endpoint.Call, rq *text.Request) error {
 	return c.Answer(DescribeResponse(&begun))
 }
 
-// discardTimeout bounds how long a cancelled answer waits for its question to be deleted.
-const discardTimeout = 30 * time.Second
+const discardTimeout = 30 * time.Second // bounds how long a cancelled answer waits for its question to be deleted
 
 func follow(c *endpoint.Call, run *runs.Run) error {
 	_, err := text.Follow(c, run, 0, nil)

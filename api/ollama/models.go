@@ -178,7 +178,12 @@ func show(c *endpoint.Call) error {
 		return err
 	}
 	custom, ok := c.Node.Names.Custom(name)
-	context := contextOf(c, target, custom.Defaults)
+	context := c.Node.Loads.ContextLength(c.Request.Context(), target)
+	if endpoint.StateOf(m.Key, c.Node.Instances()) == endpoint.StateNotLoaded { // the defaults count if the request loads the model
+		if chosen, err := strconv.Atoi(string(custom.Defaults["context_length"])); err == nil {
+			context = min(chosen, cmp.Or(m.MaxContextLength, chosen))
+		}
+	}
 	shown := ollama.Shown{
 		License: licenseText(details.License), Template: details.ChatTemplate, Details: detailsOf(m, context), ModifiedAt: m.Changed,
 		ModelInfo: modelInfo(m, details.Metadata, context), Capabilities: capabilitiesOf(m, details.Metadata),
@@ -194,16 +199,6 @@ func show(c *endpoint.Call) error {
 	}
 	shown.Parameters = ollama.Parameters(parameters)
 	return c.Answer(shown)
-}
-
-// contextOf is the context that a request to a target gets. A custom name's defaults count if the request loads the model.
-func contextOf(c *endpoint.Call, target node.Target, defaults node.Preset) int {
-	context := c.Node.Loads.ContextLength(c.Request.Context(), target)
-	chosen, err := strconv.Atoi(string(defaults["context_length"]))
-	if err != nil || endpoint.StateOf(target.Model.Key, c.Node.Instances()) != endpoint.StateNotLoaded {
-		return context
-	}
-	return min(chosen, cmp.Or(target.Model.MaxContextLength, chosen))
 }
 
 // modelInfo has what a model's file says of it, under the keys of GGUF files. Models in other formats have the most important of them. The

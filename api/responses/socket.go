@@ -24,8 +24,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// socketIdle is how long a WebSocket may wait for the next request.
-const socketIdle = 30 * time.Minute
+const socketIdle = 30 * time.Minute // how long a WebSocket may wait for the next request
 
 // responseSocket is a WebSocket on which a client asks for one response after the other. A message with a request is read and answered by a
 // call of its own, as if it were sent by POST, so it has the same limits, log lines and usage; a [socketWriter] turns the stream into

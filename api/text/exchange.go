@@ -17,8 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// maxFault bounds how much of an engine's error is read.
-const maxFault = 64 << 10
+const maxFault = 64 << 10 // bounds how much of an engine's error is read
 
 // Response is an engine's response of status 200, whose body is still to be read, on the slots that the engine was asked on.
 type Response struct {

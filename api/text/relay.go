@@ -57,8 +57,7 @@ func (t *relay) useEngine(engine wire.Engine) *translate.Error {
 	return bad
 }
 
-// anySource is the place of a model of which it isn't known yet which remote answers.
-const anySource = "?"
+const anySource = "?" // the place of a model of which it isn't known yet which remote answers
 
 // useInstance has the engine of an instance asked. The model's template may have become known only when the instance was loaded.
 func (r *Run) useInstance(t *relay, in *supervisor.Info) error {

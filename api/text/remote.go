@@ -15,13 +15,10 @@ import (
 )
 
 const (
-	// maxTurns is how often a request is sent again that a remote has turned away.
-	maxTurns = 3
-	// usualRest is how long a remote that turns requests away gets fewer of them, if it doesn't say.
-	usualRest = time.Second
+	maxTurns  = 3                // how often a request is sent again that a remote has turned away
+	usualRest = time.Second      // how long a remote that turns requests away gets fewer of them, if it doesn't say
 	unfitRest = 10 * time.Second // the same for one that doesn't know the model or the key
-	// maxRest bounds what a remote may ask for.
-	maxRest = 5 * time.Minute
+	maxRest   = 5 * time.Minute  // bounds what a remote may ask for
 )
 
 // remoteRefusal is the refusal of a request by a remote that may take it later, or that another place may take.

@@ -41,8 +41,7 @@ func (rq *Request) CountUsage(u translate.Usage) {
 	}
 }
 
-// maxTTL is the longest ttl, in seconds: about 30 years.
-const maxTTL = 1_000_000_000
+const maxTTL = 1_000_000_000 // the longest ttl, in seconds: about 30 years
 
 // Request is a request to a model: the scanned body, the model that it names, and what its upstream requests have in common.
 type Request struct {

@@ -91,8 +91,7 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 	return err
 }
 
-// textHead is how many bytes of a text tell which texts it belongs with.
-const textHead = 256
+const textHead = 256 // how many bytes of a text tell which texts it belongs with
 
 // fits refuses a prompt that is longer than any context, which an engine may take a minute to find out. Short ones aren't checked.
 func (rq *Request) fits(param string, size int, text func() int) error {
@@ -127,8 +126,7 @@ func (rq *Request) Chain(add func(*prefix.Maker)) prefix.Chain {
 	return m.Chain()
 }
 
-// shortly is how long a model is kept that isn't to be kept at all: it is unloaded as soon as it is idle.
-const shortly = time.Millisecond
+const shortly = time.Millisecond // how long a model is kept that isn't to be kept at all: it is unloaded as soon as it is idle
 
 // KeepAlive is what a request says of how long its model stays loaded after it.
 type KeepAlive struct {

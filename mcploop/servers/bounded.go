@@ -11,15 +11,12 @@ import (
 
 // The bounds on what a server sends.
 const (
-	// maxMessage is the longest message. Images are the longest in practice; few are longer than a megabyte.
-	maxMessage = 4 << 20
+	maxMessage = 4 << 20 // the longest message. Images are the longest in practice; few are longer than a megabyte.
 	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each. Most of it is skipped.
-	idleBudget = 64 << 20
-	callBudget = 128 << 20
-	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
-	messageCost = 16 << 10
-	// lineCost is what each line of an event takes beside its bytes. Short lines take as much time as longer ones.
-	lineCost = 256
+	idleBudget  = 64 << 20
+	callBudget  = 128 << 20
+	messageCost = 16 << 10 // what each message takes of the budget, however short: a message keeps a goroutine busy
+	lineCost    = 256      // what each line of an event takes beside its bytes. Short lines take as much time as longer ones.
 )
 
 var (
@@ -96,8 +93,7 @@ const readSize = 64 << 10
 type lineReader struct {
 	in     *bufio.Reader
 	budget *budget
-	// ended is called once when nothing more comes.
-	ended func(error)
+	ended  func(error) // called once when nothing more comes
 
 	out  []byte // what is to be read next
 	line []byte // the line so far
@@ -164,11 +160,9 @@ func (l *lineReader) finish() {
 	}
 }
 
-// codeTooLong is the code of the error that answers a request in place of a message that is too long.
-const codeTooLong = -32098
+const codeTooLong = -32098 // the code of the error that answers a request in place of a message that is too long
 
-// endBytes is how much is kept of each end of a message that is too long.
-const endBytes = 256
+const endBytes = 256 // how much is kept of each end of a message that is too long
 
 // longMessage is what is kept of a JSON-RPC message that is too long: its ends. Servers write the id of an answer first or last.
 type longMessage struct{ head, tail []byte }

@@ -19,18 +19,14 @@ import (
 const (
 	handshakeTimeout = 20 * time.Second
 	startTimeout     = 30 * time.Second
-	// fetchTimeout is how many times as long a program may take that may download the server first.
-	fetchTimeout = 4
-	// pingTimeout is generous: a program that is told that a call was canceled may take some time to stop it.
-	pingTimeout = 10 * time.Second
-	// forever is longer than any call: calls have time limits of their own.
-	forever = 24 * time.Hour
+	fetchTimeout     = 4                // how many times as long a program may take that may download the server first
+	pingTimeout      = 10 * time.Second // generous: a program that is told that a call was canceled may take some time to stop it
+	forever          = 24 * time.Hour   // longer than any call: calls have time limits of their own
 )
 
 type target struct {
 	Config
-	// owner is who named the server by URL; empty for the servers of mcp.json. isRemote tells them apart.
-	owner    string
+	owner    string // who named the server by URL; empty for the servers of mcp.json. isRemote tells them apart.
 	isRemote bool
 }
 

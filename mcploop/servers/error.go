@@ -21,10 +21,8 @@ import (
 
 // ConnectionError says that an MCP server can't be used.
 type ConnectionError struct {
-	// Message is for clients: whole sentences, without a path, a secret, or the query of a URL.
-	Message string
-	// Cause is for the operator. It has no secrets of ours either, even if a server quotes them.
-	Cause error
+	Message string // for clients: whole sentences, without a path, a secret, or the query of a URL
+	Cause   error  // for the operator. It has no secrets of ours either, even if a server quotes them.
 }
 
 func (e *ConnectionError) Error() string { return e.Message }

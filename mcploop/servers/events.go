@@ -5,10 +5,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 )
 
-// maxField is the longest line of an event that isn't data.
-const maxField = 4 << 10
+const maxField = 4 << 10 // the longest line of an event that isn't data
 
 // eventBody is a response's body that is a stream of events. It gives each event one line of data, since its reader joins lines in
 // quadratic time: the line breaks in a JSON message are between its tokens, so spaces take their place.
@@ -18,9 +18,8 @@ type eventBody struct {
 	budget *budget
 	note   *note
 	// answers says that the stream is of many requests: an event that is too long is skipped, and answered as in lineReader.
-	answers bool
-	// endpoint, if set, checks the URL of an event that is called so.
-	endpoint func(data string) error
+	answers  bool
+	endpoint func(data string) error // if set, it checks the URL of an event that is called so
 
 	out       []byte
 	fields    []byte // the lines of the event but its data
@@ -147,11 +146,4 @@ func (e *eventBody) dispatch() {
 	}
 }
 
-func isEndpoint(fields []byte) bool {
-	for line := range bytes.Lines(fields) {
-		if name, ok := bytes.CutPrefix(line, []byte("event:")); ok && string(bytes.TrimSpace(name)) == "endpoint" {
-			return true
-		}
-	}
-	return false
-}
+var isEndpoint = regexp.MustCompile(`(?m)^event:[ \t]*endpoint[ \t\r]*$`).Match

@@ -23,8 +23,7 @@ const (
 	typeSSE  = "sse"
 )
 
-// maxFile is far more than any mcp.json has.
-const maxFile = 4 << 20
+const maxFile = 4 << 20 // far more than any mcp.json has
 
 // Config is an entry of mcp.json: a program that speaks MCP on its standard input and output, or the URL of a server.
 type Config struct {
@@ -39,8 +38,7 @@ type Config struct {
 	Headers map[string]string // are sent with each request
 	Type    string            // "http" or "sse"; if empty, http is tried before sse
 
-	// Err says what is wrong with the entry. The other fields aren't to be used then.
-	Err error
+	Err error // says what is wrong with the entry. The other fields aren't to be used then.
 }
 
 // ID is the entry's name in kebab case, which identifies it as well as its label does.

@@ -21,8 +21,7 @@ const (
 	idleTimeout  = 90 * time.Second
 	maxRedirects = 5
 	maxHeader    = 64 << 10
-	// maxConns bounds the connections to one server, whose own requests take one each to be answered.
-	maxConns = 256
+	maxConns     = 256 // bounds the connections to one server, whose own requests take one each to be answered
 )
 
 // road is the way to one server. It lets no request leave the server's origin, adds the server's headers, and bounds what comes back.
@@ -37,13 +36,8 @@ type road struct {
 func newHTTPClient(u *url.URL, headers map[string]string, l *link, resolver *net.Resolver, judge func(netip.Addr) error) *http.Client {
 	dial := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 	base := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dial.DialContext,
-		TLSHandshakeTimeout:    dialTimeout,
-		IdleConnTimeout:        idleTimeout,
-		MaxConnsPerHost:        maxConns,
-		MaxResponseHeaderBytes: maxHeader,
-		ForceAttemptHTTP2:      true,
+		Proxy: http.ProxyFromEnvironment, DialContext: dial.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
+		IdleConnTimeout: idleTimeout, MaxConnsPerHost: maxConns, MaxResponseHeaderBytes: maxHeader,
 	}
 	if judge != nil {
 		// A proxy would resolve the name by itself.

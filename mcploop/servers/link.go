@@ -30,11 +30,9 @@ type link struct {
 	// HTTP are served one by one, while all who use a program wait for the same.
 	patience time.Duration
 	pinging  atomic.Bool
-	// ready is set when the handshake has been made.
-	ready bool
+	ready    bool // set when the handshake has been made
 
-	// life ends when the connection is lost or no longer wanted; its cause says why.
-	life context.Context
+	life context.Context // ends when the connection is lost or no longer wanted; its cause says why
 	end  context.CancelCauseFunc
 
 	listing chan struct{} // held while the list of tools is requested

@@ -11,6 +11,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -82,13 +83,9 @@ type Pool struct {
 // NewPool returns a pool without connections. It has to be closed.
 func NewPool(o Options) *Pool {
 	p := &Pool{
-		file:     &configFile{path: o.File, log: o.Log},
-		log:      o.Log,
+		file: &configFile{path: o.File, log: o.Log}, log: o.Log,
 		settings: Settings{CallTimeout: defaultCallTimeout, IdleTTL: defaultIdleTTL},
-		byKey:    make(map[string]*slot),
-		all:      make(map[*slot]struct{}),
-		counts:   make(map[string]Count),
-		outcomes: make(map[string]outcome),
+		byKey:    map[string]*slot{}, all: map[*slot]struct{}{}, counts: map[string]Count{}, outcomes: map[string]outcome{},
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	c := &connector{
@@ -118,12 +115,7 @@ func (p *Pool) Close() {
 
 // Set changes the settings. Connections to servers named by URL are made again if other hosts are allowed, once nobody uses them.
 func (p *Pool) Set(s Settings) {
-	if s.CallTimeout <= 0 {
-		s.CallTimeout = defaultCallTimeout
-	}
-	if s.IdleTTL <= 0 {
-		s.IdleTTL = defaultIdleTTL
-	}
+	s.CallTimeout, s.IdleTTL = cmp.Or(max(0, s.CallTimeout), defaultCallTimeout), cmp.Or(max(0, s.IdleTTL), defaultIdleTTL)
 	var private hosts
 	for _, entry := range s.PrivateHosts {
 		h, err := parseHost(entry)

@@ -22,8 +22,7 @@ type conn interface {
 	close()
 }
 
-// failedFor is how long requests for the same server get the failure of the last start instead of another start.
-const failedFor = time.Second
+const failedFor = time.Second // how long requests for the same server get the failure of the last start instead of another start
 
 // slot is the place of one server in the pool. The pool's lock guards it.
 type slot struct {
@@ -37,8 +36,7 @@ type slot struct {
 	starting *start
 	failed   error
 	failedAt time.Time
-	// retired says that nobody gets the slot any more: it is closed when its last user leaves.
-	retired bool
+	retired  bool // nobody gets the slot any more: it is closed when its last user leaves
 }
 
 type start struct {

@@ -22,10 +22,8 @@ import (
 )
 
 const (
-	// lastLines is how many lines of a server's standard error are in the error of its end.
-	lastLines = 8
-	// maxWaiting is how many bytes may wait for a server that doesn't read.
-	maxWaiting = 16 << 20
+	lastLines  = 8        // how many lines of a server's standard error are in the error of its end
+	maxWaiting = 16 << 20 // how many bytes may wait for a server that doesn't read
 )
 
 type (

@@ -15,12 +15,11 @@ import (
 
 // The bounds on a list of tools.
 const (
-	maxTools    = 1024
-	maxPages    = 64
-	maxListSize = 4 * maxMessage
-	maxName     = 256
-	// listTimeouts is how many times as long as a call the pages of a list may take together.
-	listTimeouts = 2
+	maxTools     = 1024
+	maxPages     = 64
+	maxListSize  = 4 * maxMessage
+	maxName      = 256
+	listTimeouts = 2 // how many times as long as a call the pages of a list may take together
 )
 
 // page is one page of a list of tools, as the server sent it.

@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// templateTokens is the maximum number of tokens that a model's template is expected to add to a prompt.
-	templateTokens = 256
+	templateTokens = 256 // the maximum number of tokens that a model's template is expected to add to a prompt
 	// BytesPerToken is the usual size of a prompt's token, including the JSON around it.
 	BytesPerToken = 4
 )

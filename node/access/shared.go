@@ -13,12 +13,10 @@ import (
 const (
 	// shareTimeout bounds how long a request waits for what the nodes of a cluster count together. After that, each counts for itself.
 	shareTimeout = 500 * time.Millisecond
-	// shareRest is how long the store isn't asked after a failure.
-	shareRest = 2 * time.Second
+	shareRest    = 2 * time.Second // how long the store isn't asked after a failure
 	// SharedAge is how long it is remembered what an owner has used.
 	SharedAge = 48 * time.Hour
-	// tick is how exactly a minute of requests is counted.
-	tick = 100 * time.Millisecond
+	tick      = 100 * time.Millisecond // how exactly a minute of requests is counted
 )
 
 // ticks returns a time in ticks since 1970.

@@ -50,8 +50,7 @@ type Tokens struct {
 	used   map[string]time.Time // last use by id, not yet saved
 }
 
-// maxLooked bounds the cache, which holds invalid tokens as well.
-const maxLooked = 10_000
+const maxLooked = 10_000 // bounds the cache, which holds invalid tokens as well
 
 // Verify returns the identity of a token. The error is [ErrNoToken], an [*ExpiredError], the context's or the store's.
 func (t *Tokens) Verify(ctx context.Context, secret string) (*Identity, error) {

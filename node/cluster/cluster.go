@@ -25,12 +25,9 @@ import (
 )
 
 const (
-	// beatEvery is how often a node writes its row in the store.
-	beatEvery = 2 * time.Second
-	// beatTimeout bounds the time that the store may take.
-	beatTimeout = 5 * time.Second
-	// beatGap is the least time between two of the beats that changes cause.
-	beatGap = 200 * time.Millisecond
+	beatEvery   = 2 * time.Second        // how often a node writes its row in the store
+	beatTimeout = 5 * time.Second        // bounds the time that the store may take
+	beatGap     = 200 * time.Millisecond // the least time between two of the beats that changes cause
 	// lateAfter is the age of a row after which its node has trouble with the store, and forgetAfter the age after which it is no node any
 	// more.
 	lateAfter   = 10 * time.Second

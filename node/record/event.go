@@ -66,8 +66,7 @@ func (l *Events) InstanceChanged(c supervisor.Change) {
 	l.add(&Event{Type: changeEvents[c.Kind], Model: m.Key, FullKey: m.FullKey(), Change: &c}, changeEventSize+len(c.Why))
 }
 
-// mostModelsChanged is how many models are named at a time. If more have changed, one event is for all.
-const mostModelsChanged = 32
+const mostModelsChanged = 32 // how many models are named at a time. If more have changed, one event is for all.
 
 // ModelsChanged adds the events of models that have changed, or that any model may have if none is given.
 func (l *Events) ModelsChanged(models ...catalog.Model) {
@@ -80,8 +79,7 @@ func (l *Events) ModelsChanged(models ...catalog.Model) {
 	}
 }
 
-// progressEvery is the least time between two events about the progress of a download.
-const progressEvery = 500 * time.Millisecond
+const progressEvery = 500 * time.Millisecond // the least time between two events about the progress of a download
 
 type jobEvent struct {
 	state fetch.State

@@ -13,8 +13,7 @@ const (
 	mostOfText       = 16 << 20 // of one body: one with images is whole
 	mostOfInspection = 32 << 20 // of one request with its answers
 	mostInspected    = 64 << 20 // of all; the oldest request is dropped first
-	// mostUpstream is how many upstream requests of one are recorded.
-	mostUpstream = 64
+	mostUpstream     = 64       // how many upstream requests of one are recorded
 	// MaxInspect is the highest number of requests that can be inspected.
 	MaxInspect = 10_000
 )

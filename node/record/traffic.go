@@ -87,7 +87,22 @@ func (t *TrafficCounter) Observe(s *Summary, toModel bool) {
 			m = new(noTraffic())
 			t.models[s.Model] = m
 		}
-		m.observe(s)
+		m.PromptTokens += uint64(max(0, s.Usage.Prompt))
+		m.CachedTokens += uint64(max(0, s.Usage.Cached))
+		m.GeneratedTokens += uint64(max(0, s.Usage.Completion))
+		if s.Instance == "" {
+			return // it got no slot
+		}
+		m.Queue.ObserveTime(s.Queue)
+		if s.Outcome == OutcomeOK {
+			m.Duration.ObserveTime(s.Duration)
+		}
+		if s.FirstToken > 0 {
+			m.FirstToken.ObserveTime(s.FirstToken)
+		}
+		if s.PerToken > 0 {
+			m.PerToken.ObserveTime(s.PerToken)
+		}
 	}
 }
 
@@ -116,25 +131,6 @@ func (t *Traffic) Preset(dialects []string, models iter.Seq[string]) {
 				t.Requests[RequestKey{model, dialect, outcome}] += 0
 			}
 		}
-	}
-}
-
-func (m *ModelTraffic) observe(s *Summary) {
-	m.PromptTokens += uint64(max(0, s.Usage.Prompt))
-	m.CachedTokens += uint64(max(0, s.Usage.Cached))
-	m.GeneratedTokens += uint64(max(0, s.Usage.Completion))
-	if s.Instance == "" {
-		return // it got no slot
-	}
-	m.Queue.ObserveTime(s.Queue)
-	if s.Outcome == OutcomeOK {
-		m.Duration.ObserveTime(s.Duration)
-	}
-	if s.FirstToken > 0 {
-		m.FirstToken.ObserveTime(s.FirstToken)
-	}
-	if s.PerToken > 0 {
-		m.PerToken.ObserveTime(s.PerToken)
 	}
 }
 

@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// peerPatience bounds how long the other nodes may take to answer a question that all of them are asked.
-	peerPatience = 2 * time.Second
-	// maxAnswer bounds such an answer, in bytes.
-	maxAnswer = 4 << 20
+	peerPatience = 2 * time.Second // bounds how long the other nodes may take to answer a question that all of them are asked
+	maxAnswer    = 4 << 20         // bounds such an answer, in bytes
 )
 
 var errNoPeer = errors.New("it has left the cluster")

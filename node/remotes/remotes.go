@@ -278,8 +278,7 @@ func (r *Remotes) list() {
 // Asked returns how many servers have answered or failed so far.
 func (r *Remotes) Asked() int64 { return r.asked.Load() }
 
-// patience is how long a request for a model that nobody knows waits for servers that haven't answered yet.
-const patience = 3 * time.Second
+const patience = 3 * time.Second // how long a request for a model that nobody knows waits for servers that haven't answered yet
 
 // Await waits, but not for long, until all servers have been heard of once. It reports whether any was since Asked returned asked.
 func (r *Remotes) Await(ctx context.Context, asked int64) bool {

@@ -9,16 +9,11 @@ import (
 )
 
 const (
-	// runBytes bounds the log of one run. An event of a stream has about 200 bytes, one for each token.
-	runBytes = 16 << 20
-	// runBytesInAll bounds the logs of all runs.
-	runBytesInAll = 128 << 20
-	// runOverhead is what a run counts beside its log, so that even empty ones are bounded.
-	runOverhead = 4 << 10
-	// frameOverhead is what a frame counts beside its bytes.
-	frameOverhead = 32
-	// runPiece is how much of a log a reader gets at a time.
-	runPiece = 64 << 10
+	runBytes      = 16 << 20  // bounds the log of one run. An event of a stream has about 200 bytes, one for each token.
+	runBytesInAll = 128 << 20 // bounds the logs of all runs
+	runOverhead   = 4 << 10   // what a run counts beside its log, so that even empty ones are bounded
+	frameOverhead = 32        // what a frame counts beside its bytes
+	runPiece      = 64 << 10  // how much of a log a reader gets at a time
 )
 
 // ErrTrimmed says that a log no longer has the part that a reader asked for.

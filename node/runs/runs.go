@@ -16,15 +16,13 @@ import (
 )
 
 const (
-	// retention is how long a run is retained after its end, for clients that lost their stream.
-	retention = 10 * time.Minute
+	retention = 10 * time.Minute // how long a run is retained after its end, for clients that lost their stream
 	// mostPerOwner and mostInAll bound the runs in progress. Each holds its request's body and an answer in memory.
 	mostPerOwner = 16
 	mostInAll    = 128
 	// closeTimeout bounds how long Close waits for runs that it has cancelled: the rest of them is recorded as failed at the next start.
 	closeTimeout = 10 * time.Second
-	// retryAfter is when a client that has too many runs may try again.
-	retryAfter = 5 * time.Second
+	retryAfter   = 5 * time.Second // when a client that has too many runs may try again
 )
 
 var (
