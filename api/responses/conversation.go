@@ -17,7 +17,7 @@ import (
 // conversationOf puts together what was stored and what the request adds. The demand gets the conversation's name, if it has one.
 func conversationOf(c *endpoint.Call, ask *responses.Request, rq *text.Request) ([]translate.Item, error) {
 	var items []translate.Item
-	from := storedItems{call: c}
+	from := storedItems{call: c, turns: map[string]bool{}, items: map[string][]translate.Item{}}
 	if kept := unstored(c, ask.Previous); kept != nil {
 		kept.isContinued = true
 		items, rq.Demand.Conversation = slices.Clone(kept.items), kept.head
@@ -169,9 +169,6 @@ func (b *storedItems) referenced(ctx context.Context, id string) ([]translate.It
 			turn = new(store.Turn)
 		} else if err != nil {
 			return nil, err
-		}
-		if b.turns == nil {
-			b.turns, b.items = map[string]bool{}, map[string][]translate.Item{}
 		}
 		b.turns[response] = true
 		all := slices.Concat(turn.In, turn.Out)

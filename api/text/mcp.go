@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -91,43 +89,23 @@ func Toolbox(ctx context.Context, c *endpoint.Call, all []request.MCPServer, cap
 	if len(all) == 0 {
 		return nil, nil
 	}
-	sources := make([]mcploop.Source, len(all))
-	failed := make([]error, len(all))
-	var (
-		connecting sync.WaitGroup
-		mu         sync.Mutex
-	)
+	sources, connected := make([]mcploop.Source, len(all)), make([]mcpServer, len(all))
 	for i := range all {
-		connecting.Go(func() {
-			var session *servers.Session
-			var err error
-			if m := &all[i]; m.Plugin != "" {
-				session, err = c.Node.MCP.Plugin(ctx, m.Plugin)
-			} else {
-				session, err = c.Node.MCP.Remote(ctx, endpoint.Payer(c), servers.Remote{Label: m.Label, URL: m.URL, Headers: m.Headers})
-			}
-			if err != nil {
-				failed[i] = err
-				return
-			}
-			mu.Lock()
-			c.Ends = append(c.Ends, session.Release)
-			mu.Unlock()
-			sources[i] = mcploop.Source{
-				Server: countedServer{session, c, all[i].Name()}, Provider: all[i].Provider, Label: all[i].Name(), Param: all[i].Param,
-				Restricted: all[i].Restricted, Allowed: all[i].Allowed,
-				Explain: func(err error) *translate.Error { return ServerError(c, &all[i], err) },
-			}
-		})
+		m := &all[i]
+		connected[i] = mcpServer{MCPServer: m, call: c}
+		sources[i] = mcploop.Source{
+			Server: &connected[i], Provider: m.Provider, Label: m.Name(), Param: m.Param, Restricted: m.Restricted, Allowed: m.Allowed,
+			Explain: func(err error) *translate.Error { return ServerError(c, m, err) },
+		}
 	}
-	connecting.Wait()
-	var box *mcploop.Toolbox
-	var bad *translate.Error
-	if i := slices.IndexFunc(failed, func(err error) bool { return err != nil }); i >= 0 {
-		bad = ServerError(c, &all[i], failed[i])
-	} else {
-		box, bad = mcploop.NewToolbox(ctx, sources, caps)
-	}
+	defer func() {
+		for i := range connected {
+			if session := connected[i].session; session != nil {
+				c.Ends = append(c.Ends, session.Release)
+			}
+		}
+	}()
+	box, bad := mcploop.NewToolbox(ctx, sources, caps)
 	switch {
 	case bad == nil:
 		return box, nil
@@ -164,19 +142,33 @@ func ServerError(c *endpoint.Call, m *request.MCPServer, err error) *translate.E
 	return e
 }
 
-type countedServer struct {
-	mcploop.Server
+// mcpServer is an MCP server of a request. Its calls are counted, and traced.
+type mcpServer struct {
+	*request.MCPServer
 
-	call  *endpoint.Call
-	label string
+	call    *endpoint.Call
+	session *servers.Session // nil before its tools are listed
+}
+
+func (s *mcpServer) Tools(ctx context.Context) (_ []mcploop.Tool, err error) {
+	pool := s.call.Node.MCP
+	if s.Plugin != "" {
+		s.session, err = pool.Plugin(ctx, s.Plugin)
+	} else {
+		s.session, err = pool.Remote(ctx, endpoint.Payer(s.call), servers.Remote{Label: s.Label, URL: s.URL, Headers: s.Headers})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.session.Tools(ctx)
 }
 
 // Call calls a tool. A span has its name, but neither arguments nor results.
-func (s countedServer) Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error) {
+func (s *mcpServer) Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error) {
 	begun := time.Now()
 	s.call.Ledger.Called()
-	result, err := s.Server.Call(ctx, tool, args)
-	s.call.Ledger.Span(s.call.Request.Context(), "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.label),
+	result, err := s.session.Call(ctx, tool, args)
+	s.call.Ledger.Span(s.call.Request.Context(), "tool", begun, time.Now(), attribute.String("lm.mcp_server", s.Name()),
 		attribute.String("gen_ai.tool.name", tool), attribute.Bool("lm.failed", err != nil || result.IsError))
 	return result, err
 }

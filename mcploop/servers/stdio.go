@@ -19,6 +19,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/ring"
 )
 
 const (
@@ -59,12 +60,13 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	limit, cancel := context.WithTimeoutCause(ctx, startup, &timeoutError{startup})
 	defer cancel()
 	log := c.log.With("server", t.Label)
-	words := new(lastWords)
+	words := ring.New[string](lastLines, lastLines<<10)
 	said := child.LineLog{Log: log, Message: "an MCP server says", Noun: "MCP server"}
 	process, err := child.Start(child.Options{
 		Path: t.Command, Args: t.Args, Env: environ(t.Env), Dir: t.Dir, Journal: c.journal, Log: log,
 		Line: func(line string) {
-			words.add(line)
+			last := clip(line)
+			words.Add(last, len(last))
 			said.Write(ctx, slog.LevelInfo, line)
 		},
 	})
@@ -108,36 +110,17 @@ func isFetcher(command string) bool {
 }
 
 // endOf says how a program ended that has closed its output. Usually it exits at once.
-func endOf(process *child.Child, words *lastWords) error {
+func endOf(process *child.Child, words *ring.Ring[string]) error {
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
 	case <-process.Done():
-		return &endedError{process.Err(), words.get()}
+		said, _, _ := words.From(0)
+		return &endedError{process.Err(), said}
 	case <-timer.C:
-		return &endedError{errors.New("it closed its output"), words.get()}
+		said, _, _ := words.From(0)
+		return &endedError{errors.New("it closed its output"), said}
 	}
-}
-
-// lastWords are the last lines that a program wrote on its standard error.
-type lastWords struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (w *lastWords) add(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.lines) == lastLines {
-		w.lines = w.lines[1:]
-	}
-	w.lines = append(w.lines, clip(line))
-}
-
-func (w *lastWords) get() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.lines)
 }
 
 // passed are the variables of our environment that a server gets. The others may hold secrets.
