@@ -38,7 +38,7 @@ func nativeStream(tb testing.TB, before []translate.Event, pieces ...[]byte) (st
 	for _, ev := range decode(tb, pieces...) {
 		dst = s.Append(dst, ev)
 	}
-	s.Answer.ResponseID = "resp_" + strings.Repeat("0a", 24)
+	s.ResponseID = "resp_" + strings.Repeat("0a", 24)
 	dst = s.End(dst)
 	_, end, _ := bytes.Cut(dst, []byte("event: chat.end\ndata: "))
 	return dst, gjson.GetBytes(end, "result").Raw

@@ -29,10 +29,10 @@ func TooLong(path string) *translate.Error {
 
 // TypeName describes a value for messages: "a string", "the number 1".
 func TypeName(v gjson.Result) string {
-	switch {
-	case v.Type == gjson.Null:
+	switch v.Type {
+	case gjson.Null:
 		return "null"
-	case v.Type == gjson.Number:
+	case gjson.Number:
 		return "the number " + v.Raw
 	default:
 		return TypeOf([]byte(v.Raw)).String()

@@ -65,10 +65,12 @@ func appendMessage(dst []byte, _, m gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
 	content := m.Get("content")
 	text := content.Str
-	if content.IsArray() { // of texts
+	if content.IsArray() {
+		texts := []string{}
 		for _, part := range content.Array() {
-			text += part.Get("text").Str
+			texts = append(texts, part.Get("text").Str)
 		}
+		text = strings.Join(texts, "")
 	}
 	dst = jsonbody.AppendString(append(dst, `,"content":`...), text)
 	for _, name := range []string{"name", "tool_call_id", "reasoning_content"} {

@@ -144,12 +144,12 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 		dst = s.appendClosed(dst)
 		return appendMembers(dst, "tool_call.start", toolCall{Tool: ev.Name, Provider: providerOf(&ev.Provider)})
 	case translate.CallDone:
-		if o = s.Answer.callOf(ev.Index); o == nil {
+		if o = s.callOf(ev.Index); o == nil {
 			return dst
 		}
 		name = "tool_call.arguments"
 	case translate.CallResult:
-		if o = s.Answer.callOf(ev.Index); o == nil {
+		if o = s.callOf(ev.Index); o == nil {
 			return dst
 		}
 		name, body.Output, body.IsError = "tool_call.success", &ev.Output, ev.IsError
