@@ -109,7 +109,7 @@ func (s *server) stored() int {
 // conversations is the number of stored conversations.
 func (s *server) conversations() int {
 	s.t.Helper()
-	found, err := s.node.Stores.Get().Conversations(s.t.Context(), "", store.Position{}, 100)
+	found, err := s.node.Stores.Get().Search(s.t.Context(), "", store.Filter{}, store.Position{}, 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -171,6 +171,13 @@ func (p *plan) memory(s Shape) Memory {
 	batch = int(min(float64(batch), tokens*slots))
 
 	cache, ok := p.cache(tokens, batch, s)
+	checkpoint := 0.0 // the part of a slot's cache that doesn't grow with the context, because earlier tokens are forgotten
+	if len(p.arch.AttentionSlidingWindowLayers) > 0 || p.arch.AttentionRecurrent {
+		const long, fewest = 1 << 18, 32
+		half, _ := p.cache(long, fewest, s)
+		whole, _ := p.cache(2*long, fewest, s)
+		checkpoint = 2*half - whole
+	}
 	vocabulary := (tokenBytes+4*slots)*float64(p.tokens) + mergeBytes*float64(p.merges) // including the probability of each token
 	return Memory{
 		Weights: p.weights,
@@ -179,19 +186,8 @@ func (p *plan) memory(s Shape) Memory {
 		Rough:   !ok,
 		Layers:  int(min(p.arch.BlockCount, maxBlocks)) + 1,
 
-		Checkpoint: bounded(p.checkpoint(s)),
+		Checkpoint: bounded(checkpoint),
 	}
-}
-
-// checkpoint returns the part of a slot's cache that doesn't grow with the context, because earlier tokens are forgotten.
-func (p *plan) checkpoint(s Shape) float64 {
-	const long, fewest = 1 << 18, 32
-	if len(p.arch.AttentionSlidingWindowLayers) == 0 && !p.arch.AttentionRecurrent {
-		return 0
-	}
-	half, _ := p.cache(long, fewest, s)
-	whole, _ := p.cache(2*long, fewest, s)
-	return 2*half - whole
 }
 
 // cache returns the size of one slot's cache, in bytes. ok is false if it is a guess.

@@ -44,7 +44,13 @@ func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 		return nil, fmt.Errorf("its header can't be read: the projector declares no type under any of %v, and llama.cpp cannot load it",
 			projectorTypes)
 	}
-	if !holdsItsTensors(f) {
+	held := uint64(0) // the files may end before their tensors do
+	for i, size := range f.SplitSizes {
+		if from := uint64(max(0, f.SplitTensorDataStartOffsets[i])); uint64(size) > from {
+			held += uint64(size) - from
+		}
+	}
+	if f.TensorInfos.Bytes() > held {
 		return nil, truncated(uint64(f.Size))
 	}
 	f.ModelParameters = gguf.GGUFParametersScalar(f.TensorInfos.Elements())

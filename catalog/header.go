@@ -62,27 +62,6 @@ func (h *header) read(path string) (err error) {
 			err = fmt.Errorf("its header can't be read: %v", r)
 		}
 	}()
-	h.fill(f, path)
-	return nil
-}
-
-func truncated(size uint64) error {
-	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header declares; fetch it again", size)
-}
-
-// holdsItsTensors reports whether the files are long enough for their tensors. The parser checks single files only, and misses
-// files that end between header and data.
-func holdsItsTensors(f *gguf.GGUFFile) bool {
-	held := uint64(0)
-	for i, size := range f.SplitSizes {
-		if from := uint64(max(0, f.SplitTensorDataStartOffsets[i])); uint64(size) > from {
-			held += uint64(size) - from
-		}
-	}
-	return f.TensorInfos.Bytes() <= held
-}
-
-func (h *header) fill(f *gguf.GGUFFile, path string) {
 	m := &h.model
 	m.Role = roleOf(f)
 	switch m.Role {
@@ -92,10 +71,11 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	case filename.Projector:
 		arch := f.Architecture()
 		m.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder
-		return
+		return nil
 	default:
-		return
+		return nil
 	}
+
 	meta, arch := f.Metadata(), f.Architecture()
 	m.Architecture, m.DisplayName = meta.Architecture, meta.Name
 	m.Type = TypeLLM
@@ -120,6 +100,11 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	if m.Type == TypeLLM {
 		m.Reasoning, m.Template = chattemplate.Reasoning(template), chattemplate.Hash(template, forTools)
 	}
+	return nil
+}
+
+func truncated(size uint64) error {
+	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header declares; fetch it again", size)
 }
 
 // bitsPerWeight returns the average size of the quantized weights. Norms, biases and position embeddings have 32 bits in every
@@ -244,9 +229,12 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 	if hasSome || seesAll || slices.Contains(encoders, m.Architecture) {
 		return true
 	}
-	tags := tagsOf(f)
+	var tags []any
+	if kv, ok := f.Header.MetadataKV.Get("general.tags"); ok && kv.ValueType == gguf.GGUFMetadataValueTypeArray {
+		tags = kv.ValueArray().Array
+	}
 	isTagged := func(with []string) bool {
-		return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(with, tag) })
+		return slices.ContainsFunc(tags, func(tag any) bool { text, _ := tag.(string); return slices.Contains(with, text) })
 	}
 	_, ranks := f.TensorInfos.Get("cls.output.weight")
 	name := cmp.Or(text(f, "general.basename"), m.DisplayName)
@@ -259,15 +247,4 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 		return false
 	}
 	return true
-}
-
-func tagsOf(f *gguf.GGUFFile) (tags []string) {
-	kv, ok := f.Header.MetadataKV.Get("general.tags")
-	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeArray || kv.ValueArray().Type != gguf.GGUFMetadataValueTypeString {
-		return nil
-	}
-	for _, tag := range kv.ValueArray().Array {
-		tags = append(tags, tag.(string))
-	}
-	return tags
 }

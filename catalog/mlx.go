@@ -61,11 +61,6 @@ func (h *header) readMLX(f *found) error {
 	if err != nil {
 		return err
 	}
-	h.describeMLX(f, config, weights)
-	return nil
-}
-
-func (h *header) describeMLX(f *found, config mlx.Config, weights mlx.Weights) {
 	m := &h.model
 	tokenizer := mlx.ReadTokenizer(f.path)
 	m.Architecture = config.ModelType
@@ -82,10 +77,11 @@ func (h *header) describeMLX(f *found, config mlx.Config, weights mlx.Weights) {
 	m.Type = TypeLLM
 	if embeds(f, config.ModelType) {
 		m.Type = TypeEmbedding
-		return
+		return nil
 	}
 	m.Template = chattemplate.Hash(tokenizer.Text)
 	m.ToolUse, m.Reasoning = tokenizer.CallsTools(), tokenizer.ReasoningIn(f.path)
+	return nil
 }
 
 // mlxEmbedders are the types of embedding models.

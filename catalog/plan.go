@@ -91,7 +91,17 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	}
 	p.tokens = arrayLength(f, "tokenizer.ggml.tokens")
 	p.merges = arrayLength(f, "tokenizer.ggml.merges")
-	p.weigh()
+	// If a model has no output matrix, its token embeddings serve as that. For the types below, the engine then stores them twice, because
+	// it stores the output in another form.
+	weights := f.TensorInfos.Bytes()
+	_, separate := f.TensorInfos.Get("output.weight")
+	if t, ok := f.TensorInfos.Get("token_embd.weight"); ok && !separate && !p.encoder {
+		switch t.Type {
+		case gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ2_K, gguf.GGMLTypeIQ4_NL:
+			weights += t.Bytes()
+		}
+	}
+	p.weights = bounded(float64(weights))
 	p.widths()
 	return p, nil
 }
@@ -100,20 +110,6 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 var encoders = []string{
 	"bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
 	"gemma-embedding", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec",
-}
-
-// weigh adds up the tensors. If a model has no output matrix, its token embeddings serve as that. For the types below, the
-// engine then stores them twice, because it stores the output in another form.
-func (p *plan) weigh() {
-	weights := p.file.TensorInfos.Bytes()
-	_, separate := p.file.TensorInfos.Get("output.weight")
-	if t, ok := p.file.TensorInfos.Get("token_embd.weight"); ok && !separate && !p.encoder {
-		switch t.Type {
-		case gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ2_K, gguf.GGMLTypeIQ4_NL:
-			weights += t.Bytes()
-		}
-	}
-	p.weights = bounded(float64(weights))
 }
 
 // widths finds the widest layers.

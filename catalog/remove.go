@@ -75,7 +75,14 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		return []string{link}, nil
 	}
 	if m.Format == FormatMLX {
-		return filesOfFolder(root, rel)
+		names := []string{filepath.Join(rel, mlx.ConfigFile)}
+		entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))
+		for _, e := range entries {
+			if !e.IsDir() && e.Name() != mlx.ConfigFile && !filename.IsGGUF(e.Name()) {
+				names = append(names, filepath.Join(rel, e.Name()))
+			}
+		}
+		return names, err
 	}
 	names := []string{rel}
 	for _, path := range filename.OtherParts(rel) {
@@ -88,20 +95,6 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		isItsOwn := isLoaded && slices.Equal(companion.Of, []string{m.Key})
 		if p, err := filepath.Rel(models, companion.Path); isItsOwn && err == nil && filepath.IsLocal(p) {
 			names = append(names, p)
-		}
-	}
-	return names, nil
-}
-
-func filesOfFolder(root *os.Root, rel string) ([]string, error) {
-	names := []string{filepath.Join(rel, mlx.ConfigFile)}
-	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !e.IsDir() && e.Name() != mlx.ConfigFile && !filename.IsGGUF(e.Name()) {
-			names = append(names, filepath.Join(rel, e.Name()))
 		}
 	}
 	return names, nil

@@ -192,14 +192,12 @@ type claimed struct {
 	info os.FileInfo
 }
 
-// sameRepo holds the models of one repository.
-type sameRepo struct{ good, broken []labelled }
-
 // modelsOf returns the models of one root with their keys, separated into usable and broken ones, in the order of the walk. It
 // leaves out files that another root holds as well.
 func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats []Format, seen map[stamp][]claimed) (
 	good, broken []labelled,
 ) {
+	type sameRepo struct{ good, broken []labelled }
 	repos := map[string]*sameRepo{}
 	var keys []string
 	for i := range w.found {
@@ -230,7 +228,16 @@ func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats 
 	}
 	for _, key := range keys {
 		r := repos[key]
-		r.addVariants()
+		if len(r.good) > 1 {
+			withVariants(r.good, nil)
+		}
+		if len(r.good)+len(r.broken) > 1 {
+			taken := map[string]bool{}
+			for _, m := range r.good {
+				taken[m.variant] = true
+			}
+			withVariants(r.broken, taken)
+		}
 		good, broken = append(good, r.good...), append(broken, r.broken...)
 	}
 	return good, broken
@@ -255,19 +262,6 @@ func modelOf(f *found, h header, s *scope) labelled {
 		m.Projector, m.Vision = p.path, p.vision
 	}
 	return m
-}
-
-func (r *sameRepo) addVariants() {
-	taken := map[string]bool{}
-	if len(r.good) > 1 {
-		withVariants(r.good, nil)
-	}
-	for _, m := range r.good {
-		taken[m.variant] = true
-	}
-	if len(r.good)+len(r.broken) > 1 {
-		withVariants(r.broken, taken)
-	}
 }
 
 // isElsewhere reports whether an earlier root holds the same file, and records that this one does. A link with a name of its

@@ -147,7 +147,7 @@ func BenchmarkConversations(b *testing.B) {
 			for name, after := range map[string]Position{"first": {}, "middle": {time.Unix(0, int64(*turns/2)), "resp_"}} {
 				b.Run(name, func(b *testing.B) {
 					for b.Loop() {
-						page, err := s.Conversations(b.Context(), "", after, 20)
+						page, err := s.Search(b.Context(), "", Filter{}, after, 20)
 						if must(b, err); len(page) != 20 || page[0].Turns != 10 {
 							b.Fatalf("%d, %+v", len(page), page[0])
 						}

@@ -3,8 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +53,8 @@ func (e *NoConversation) Error() string {
 
 // selectConversations takes a condition. The newest turn is the one with the family's time. It is found in the index turns_family, in a
 // time that depends on the number of the family's turns.
-const selectConversations = `SELECT c.id, c.owner, c.dialect, CASE WHEN c.name = '' THEN c.title ELSE c.name END, c.pinned, c.newest, c.created, c.last,
-		coalesce(e.model, ''), coalesce(e.status, ''), coalesce(e.depth, 0)
+const selectConversations = `SELECT c.id, c.owner, c.dialect, CASE WHEN c.name = '' THEN c.title ELSE c.name END,
+		c.pinned, c.newest, c.created, c.last, coalesce(e.model, ''), coalesce(e.status, ''), coalesce(e.depth, 0)
 	FROM (SELECT f.id AS id, f.owner AS owner, f.dialect AS dialect, f.title AS title, f.name AS name, f.pinned AS pinned,
 			f.newest AS newest,
 			coalesce((SELECT r.created FROM turns r WHERE r.id = f.id), 0) AS created,
@@ -63,8 +63,6 @@ const selectConversations = `SELECT c.id, c.owner, c.dialect, CASE WHEN c.name =
 	LEFT JOIN turns e ON e.id = c.last ORDER BY c.newest DESC, c.id DESC`
 
 const (
-	pageOfOwner = `f.owner = $1 AND (f.newest, f.id) < ($2, $3) ORDER BY f.newest DESC, f.id DESC LIMIT $4`
-
 	oneOfOwner = `f.owner = $1 AND f.id = $2`
 
 	// selectNewest is for a family whose newest turn is hidden, since the clock was put back.
@@ -73,19 +71,6 @@ const (
 	// selectBeginning finds families by the beginnings of their IDs, which end in hexadecimal digits.
 	selectBeginning = `SELECT id FROM families WHERE id > $1 AND id < $2 AND owner = $3 AND newest > 0 ORDER BY id LIMIT 2`
 )
-
-// Conversations returns an owner's conversations after a position, the last updated first, at most a number of them. The cost depends
-// on what it returns, not on what is stored.
-func (s *Store) Conversations(ctx context.Context, owner string, after Position, most int) ([]Conversation, error) {
-	if owner != "" && !possible(owner) || after.ID != "" && !possible(after.ID) {
-		return nil, nil
-	}
-	newest := int64(math.MaxInt64)
-	if after != (Position{}) {
-		newest = after.Updated.UnixNano()
-	}
-	return s.conversations(ctx, pageOfOwner, owner, newest, after.ID, most)
-}
 
 // Conversation returns the conversation with an ID: its own, that of one of its turns, or a beginning of its own of at least
 // [ShortestID] characters that no other conversation of the owner has. The error is *[NoConversation] if there is none.
@@ -301,7 +286,12 @@ func scan(t *tx, query, owner, id string) ([]*Turn, error) {
 			return err
 		}
 		r.Created = time.Unix(0, created)
-		return decode(body, r.Turn)
+		var b turnBody
+		if err := json.Unmarshal(body, &b); err != nil {
+			return fmt.Errorf("the stored response %q can't be read: %w", r.ID, err)
+		}
+		r.In, r.Out, r.Request, r.Usage, r.Figures = b.In, b.Out, b.Request, translate.Usage(b.Usage), b.Figures
+		return nil
 	})
 	switch {
 	case err != nil:

@@ -21,7 +21,7 @@ func (t *Turn) at(second int64) *Turn {
 // listed returns the titles of a page of an owner's conversations.
 func listed(t testing.TB, s *Store, owner string, after Position, most int) (titles []string, end Position) {
 	t.Helper()
-	page, err := s.Conversations(t.Context(), owner, after, most)
+	page, err := s.Search(t.Context(), owner, Filter{}, after, most)
 	must(t, err)
 	for i := range page {
 		titles = append(titles, page[i].Title)
@@ -47,7 +47,7 @@ func TestConversations_TheLastUpdatedFirst(t *testing.T) {
 		if got, _ := listed(t, s, "tok_1", Position{}, 9); !cmp.Equal(got, []string{"another's"}) {
 			t.Errorf("of another owner: %q", got)
 		}
-		page, err := s.Conversations(t.Context(), "", Position{}, 1)
+		page, err := s.Search(t.Context(), "", Filter{}, Position{}, 1)
 		must(t, err)
 		want := []Conversation{{
 			ID: old.ID, Dialect: "native", Title: "old", Created: old.Created, Updated: next.Created,

@@ -16,7 +16,7 @@ type Filter struct {
 }
 
 const (
-	pageOfPinned = `f.owner = $1 AND f.pinned AND (f.newest, f.id) < ($2, $3) ORDER BY f.newest DESC, f.id DESC LIMIT $4`
+	pageOfOwner = `f.owner = $1 AND (f.newest, f.id) < ($2, $3) AND (f.pinned OR NOT $5) ORDER BY f.newest DESC, f.id DESC LIMIT $4`
 
 	// pageWithText finds too many: a word may also be a name in the JSON of a turn. A text is in lower case ($5), or as it was given ($6).
 	pageWithText = `f.owner = $1 AND (f.newest, f.id) < ($2, $3) AND (f.pinned OR NOT $7)
@@ -26,13 +26,10 @@ const (
 		ORDER BY f.newest DESC, f.id DESC LIMIT $4`
 )
 
-// Search returns an owner's conversations that a filter wants, after a position, the last updated first, at most a number of them. A text costs
-// as much as all that the owner has stored, until enough is found.
+// Search returns an owner's conversations that a filter wants, after a position, the last updated first, at most a number of them. The cost
+// depends on what it returns. A text costs as much as all that the owner has stored, until enough is found.
 func (s *Store) Search(ctx context.Context, owner string, f Filter, after Position, most int) ([]Conversation, error) {
 	text := strings.TrimSpace(f.Text)
-	if text == "" && !f.Pinned {
-		return s.Conversations(ctx, owner, after, most)
-	}
 	if owner != "" && !possible(owner) || after.ID != "" && !possible(after.ID) || strings.ContainsRune(text, 0) {
 		return nil, nil
 	}
@@ -43,7 +40,7 @@ func (s *Store) Search(ctx context.Context, owner string, f Filter, after Positi
 			newest = after.Updated.UnixNano()
 		}
 		if text == "" {
-			return s.conversations(ctx, pageOfPinned, owner, newest, after.ID, most)
+			return s.conversations(ctx, pageOfOwner, owner, newest, after.ID, most, f.Pinned)
 		}
 		lower := strings.ToLower(text)
 		page, err := s.conversations(ctx, pageWithText, owner, newest, after.ID, most, inJSON(lower), inJSON(text), f.Pinned, lower)
@@ -123,8 +120,8 @@ const (
 	pinFamily  = `UPDATE families SET pinned = $3 WHERE id = $1 AND owner = $2 AND newest > 0`
 )
 
-// Edit changes a conversation's title and whether it is pinned; nil: that stays. An empty title is again the beginning of the first message. The
-// error is *[NoConversation] if the owner has no conversation with the ID.
+// Edit changes a conversation's title and whether it is pinned; nil: that stays. An empty title is again the beginning of the first message.
+// The error is *[NoConversation] if the owner has no conversation with the ID.
 func (s *Store) Edit(ctx context.Context, owner, id string, title *string, pinned *bool) error {
 	return s.write(ctx, 0, func(t *tx) error {
 		n := int64(1)

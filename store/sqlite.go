@@ -156,8 +156,17 @@ func (s *sqliteFile) transact(_ context.Context, loose bool, do func(*tx) error)
 	if err := s.displaced(); err != nil {
 		return err
 	}
-	if err := s.loosen(loose); err != nil {
-		return s.explain(err)
+	// The write-ahead log has loose commits in the system's memory, which outlives the process, and the next commit that is flushed takes
+	// them along. This pragma isn't a cached statement: SQLite carries it out while it compiles it.
+	if s.loose != loose {
+		pragma := "PRAGMA synchronous = FULL"
+		if loose {
+			pragma = "PRAGMA synchronous = NORMAL"
+		}
+		if _, err := s.conn.ExecContext(context.Background(), pragma); err != nil {
+			return s.explain(err)
+		}
+		s.loose = loose
 	}
 	// For a context that can be canceled, the driver starts a goroutine for each statement. These statements are short.
 	t := &tx{ctx: context.Background(), q: s.session, dialect: sqliteDialect}
@@ -175,24 +184,6 @@ func (s *sqliteFile) transact(_ context.Context, loose bool, do func(*tx) error)
 	}
 	_, _ = t.exec("ROLLBACK") // fails if SQLite has done it
 	return s.explain(err)
-}
-
-// loosen decides whether commits are flushed to disk. The write-ahead log then has them in the system's memory, which outlives the process,
-// and the next commit that is flushed takes them along.
-func (s *sqliteFile) loosen(loose bool) error {
-	if s.loose == loose {
-		return nil
-	}
-	pragma := "PRAGMA synchronous = FULL"
-	if loose {
-		pragma = "PRAGMA synchronous = NORMAL"
-	}
-	// Not by a cached statement: SQLite carries out this pragma while it compiles it.
-	_, err := s.conn.ExecContext(context.Background(), pragma)
-	if err == nil {
-		s.loose = loose
-	}
-	return err
 }
 
 func (s *sqliteFile) read(ctx context.Context, do func(*tx) error) error {

@@ -65,8 +65,8 @@ type Bounds struct {
 	Number int
 }
 
-// body is the part of a turn that is stored as one value, since it isn't searched.
-type body struct {
+// turnBody is the part of a turn that is stored as one value, since it isn't searched.
+type turnBody struct {
 	In      []translate.Item `json:"in,omitempty"`
 	Out     []translate.Item `json:"out,omitempty"`
 	Request json.RawMessage  `json:"request,omitempty"`
@@ -99,7 +99,7 @@ func encode(t *Turn) ([]byte, []blob, error) {
 	if err != nil {
 		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
 	}
-	encoded, err := json.Marshal(body{In: in, Out: out, Request: t.Request, Usage: usage(t.Usage), Figures: t.Figures})
+	encoded, err := json.Marshal(turnBody{In: in, Out: out, Request: t.Request, Usage: usage(t.Usage), Figures: t.Figures})
 	if err != nil {
 		return nil, nil, &Invalid{ID: t.ID, Reason: err.Error()}
 	}
@@ -135,15 +135,6 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 		items[i].Parts = parts
 	}
 	return items, nil
-}
-
-func decode(data []byte, t *Turn) error {
-	var b body
-	if err := json.Unmarshal(data, &b); err != nil {
-		return fmt.Errorf("the stored response %q can't be read: %w", t.ID, err)
-	}
-	t.In, t.Out, t.Request, t.Usage, t.Figures = b.In, b.Out, b.Request, translate.Usage(b.Usage), b.Figures
-	return nil
 }
 
 func images(t *Turn, do func(*translate.Image)) {

@@ -69,27 +69,22 @@ func (p *put) finish(t *tx) error {
 	switch {
 	case err != nil:
 		return err
-	case !found:
-		return p.otherEnd(t)
+	case !found: // it isn't in progress
+		there, isThere, err := selectStored(t, p.ID)
+		switch {
+		case err != nil:
+			return err
+		case !isThere || there.hidden:
+			return &NotFound{ID: p.ID}
+		case there.Model == p.Model && there.Status == p.Status && bytes.Equal(there.body, p.body):
+			return &already{there.Family, there.created}
+		}
+		return &Exists{ID: p.ID}
 	}
 	if _, err := t.exec(finishTurn, p.ID, p.Model, string(p.Status), joined(p.blobs), p.body); err != nil {
 		return err
 	}
 	return p.replaceImages(t, images)
-}
-
-// otherEnd returns the reason why the turn isn't in progress.
-func (p *put) otherEnd(t *tx) error {
-	there, found, err := selectStored(t, p.ID)
-	switch {
-	case err != nil:
-		return err
-	case !found || there.hidden:
-		return &NotFound{ID: p.ID}
-	case there.Model == p.Model && there.Status == p.Status && bytes.Equal(there.body, p.body):
-		return &already{there.Family, there.created}
-	}
-	return &Exists{ID: p.ID}
 }
 
 // replaceImages stores the turn's images, and releases those that it had before, as in the column turns.images.

@@ -228,7 +228,8 @@ func (s *Store) mayWrite(bytes int64, now time.Time) bool {
 	}
 	if !s.ledger.warned {
 		s.ledger.warned = true
-		s.log.Warn("as much was written today as may be, so no more states of prompts are saved before midnight UTC", "written", s.ledger.Bytes, "daily", s.daily())
+		s.log.Warn("as much was written today as may be, so no more states of prompts are saved before midnight UTC",
+			"written", s.ledger.Bytes, "daily", s.daily())
 	}
 	return false
 }

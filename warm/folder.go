@@ -36,23 +36,18 @@ func (f *folder) open() error {
 	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil { // it may be on another disk
 		return err
 	}
-	info, err := os.Stat(f.dir)
+	dir, err := os.Stat(f.dir)
 	if err != nil {
 		return err
 	}
-	if !isOurs(info) {
+	if !isOurs(dir) {
 		return errors.New("it belongs to another user")
 	}
-	if info.Mode().Perm() != 0o700 {
+	if dir.Mode().Perm() != 0o700 {
 		if err := os.Chmod(f.dir, 0o700); err != nil { //nolint:gosec // a folder
 			return err
 		}
 	}
-	return f.openKey()
-}
-
-// openKey reads the secret, or makes a new one, which makes all states useless.
-func (f *folder) openKey() error {
 	file, info, err := openPlain(filepath.Join(f.dir, keyFile), os.O_RDONLY)
 	switch {
 	case err == nil:
@@ -64,7 +59,7 @@ func (f *folder) openKey() error {
 	case !isLost(err):
 		return err
 	}
-	f.secret = newSecret()
+	f.secret = newSecret() // which makes all states useless
 	return f.replace(keyFile, f.secret[:])
 }
 
@@ -115,16 +110,6 @@ func (f *folder) remove(path string) {
 	f.mu.Unlock()
 	if isFirst { // the others have the same reason
 		f.log.Warn("files of saved states of prompts couldn't be removed; this is tried again every hour", "file", path, "error", err)
-	}
-}
-
-func (f *folder) removeRemains() {
-	f.mu.Lock()
-	remains := f.remains
-	f.remains = nil
-	f.mu.Unlock()
-	for _, path := range remains {
-		f.remove(path)
 	}
 }
 

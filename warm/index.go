@@ -65,7 +65,13 @@ func (s *index) leave(g *group) {
 
 // flush writes when states were used and what was measured, and removes what couldn't be removed before.
 func (s *Store) flush() {
-	s.removeRemains()
+	s.folder.mu.Lock()
+	remains := s.remains
+	s.remains = nil
+	s.folder.mu.Unlock()
+	for _, path := range remains {
+		s.remove(path)
+	}
 	s.mu.Lock()
 	changed := s.all(func(e *entry) bool { return e.dirty })
 	records := make([]record, len(changed))

@@ -157,7 +157,13 @@ func (p *put) enter() error {
 		s.mu.Unlock()
 		return ErrDeleted
 	}
-	replaced := p.replaces()
+	var replaced []*entry // those that are of no use any more
+	for _, e := range h.group.entries {
+		continues := e.record.Owner == p.meta.Owner && e.record.Prompt.Common(p.meta.Prompt) == len(e.record.Prompt)
+		if continues && e.record.PromptTokens >= p.meta.PromptTokens/2 {
+			replaced = append(replaced, e)
+		}
+	}
 	s.forget(replaced)
 	evicted, fits := s.makeRoom(room, &p.meta.State)
 	if !fits {
@@ -173,19 +179,6 @@ func (p *put) enter() error {
 	s.mu.Unlock()
 	s.discard(append(replaced, evicted...))
 	return nil
-}
-
-// replaces returns the states that are of no use any more. The caller holds the store's mu.
-func (p *put) replaces() []*entry {
-	st := &p.meta
-	var old []*entry
-	for _, e := range p.shelf.group.entries {
-		continues := e.record.Owner == st.Owner && e.record.Prompt.Common(st.Prompt) == len(e.record.Prompt)
-		if continues && e.record.PromptTokens >= st.PromptTokens/2 {
-			old = append(old, e)
-		}
-	}
-	return old
 }
 
 // note writes down what was written today and what was measured. It matters little if that fails.

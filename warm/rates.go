@@ -50,18 +50,6 @@ func (s *Speed) measure(bytes int64, took time.Duration, now time.Time) {
 	*s = Speed{rate, now}
 }
 
-// processed records that an engine has processed tokens of a prompt.
-func (r *Rates) processed(tokens int, took time.Duration) {
-	if tokens < leastTimed || took <= 0 {
-		return
-	}
-	each := took / time.Duration(tokens)
-	if r.Prompt > 0 {
-		each = r.Prompt + time.Duration(float64(each-r.Prompt)*float64(tokens)/float64(tokens+timeWeight))
-	}
-	r.Prompt = max(1, each)
-}
-
 // Rates returns what is known of the shelf's model.
 func (h *Shelf) Rates() Rates {
 	s := h.store
@@ -74,7 +62,16 @@ func (h *Shelf) Rates() Rates {
 
 // Processed records that an engine has processed tokens of a prompt.
 func (h *Shelf) Processed(tokens int, took time.Duration) {
-	h.learn(func(r *Rates, _ time.Time) { r.processed(tokens, took) })
+	h.learn(func(r *Rates, _ time.Time) {
+		if tokens < leastTimed || took <= 0 {
+			return
+		}
+		each := took / time.Duration(tokens)
+		if r.Prompt > 0 {
+			each = r.Prompt + time.Duration(float64(each-r.Prompt)*float64(tokens)/float64(tokens+timeWeight))
+		}
+		r.Prompt = max(1, each)
+	})
 }
 
 // Saved records that an engine has written a state, whatever becomes of it.

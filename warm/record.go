@@ -62,14 +62,13 @@ func decode(content []byte, key *secret, place string) (*record, error) {
 }
 
 func (r *record) check() error {
+	byWeight := func(a, b prefix.Link) int { return cmp.Compare(a.Weight, b.Weight) }
 	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 ||
 		len(r.Prompt) == 0 || r.Prompt[0].Weight < 0 || !slices.IsSortedFunc(r.Prompt, byWeight) {
 		return errors.New("a value is missing or out of range")
 	}
 	return nil
 }
-
-func byWeight(a, b prefix.Link) int { return cmp.Compare(a.Weight, b.Weight) }
 
 // secret is the content of the file of the key.
 type secret [32]byte

@@ -168,7 +168,18 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 	if free, _, err := s.disk(); err == nil {
 		s.usual = min(mostUsual, (free+s.held())/10) // what it holds was free before
 	}
-	s.tender.Go(s.tend)
+	s.tender.Go(func() {
+		tick := time.NewTicker(tidyEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.tidy()
+			case <-s.stop:
+				return
+			}
+		}
+	})
 	return s, nil
 }
 
@@ -207,19 +218,6 @@ func (s *Store) Close() {
 	close(s.stop)
 	s.tender.Wait()
 	s.flush()
-}
-
-func (s *Store) tend() {
-	tick := time.NewTicker(tidyEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.tidy()
-		case <-s.stop:
-			return
-		}
-	}
 }
 
 func (s *Store) tidy() {
