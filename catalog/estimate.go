@@ -24,9 +24,8 @@ type Shape struct {
 	KeyType, ValueType string
 }
 
-// Memory is the memory that a running model takes on all devices together, in bytes. It doesn't include the engine itself
-// (about 25 MB), its prompt cache and its context checkpoints, which depend on settings, or a draft model, which has an
-// estimate of its own.
+// Memory is the memory that a running model takes on all devices together, in bytes. It doesn't include the engine itself (about 25 MB),
+// its prompt cache and its context checkpoints, which depend on settings, or a draft model, which has an estimate of its own.
 type Memory struct {
 	Weights   int64
 	KVCache   int64 // of all slots, including the state of recurrent layers
@@ -154,13 +153,11 @@ const (
 	mergeBytes = 104
 )
 
-// maxAsked bounds the batch and the context that the parser is called with, in tokens. The result for a longer context is
-// extrapolated.
+// maxAsked bounds the batch and the context that the parser is called with, in tokens. The result for a longer context is extrapolated.
 const maxAsked = 1 << 20
 
-// memory returns the memory that the model takes. The cache is the parser's estimate, which is exact for each architecture,
-// with the exceptions below. The parser's estimate of the computation isn't used: it is up to twenty times too high for
-// current engines.
+// memory returns the memory that the model takes. The cache is the parser's estimate, which is exact for each architecture, with the
+// exceptions below. The parser's estimate of the computation isn't used: it is up to twenty times too high for current engines.
 func (p *plan) memory(s Shape) Memory {
 	slots, context := float64(max(1, s.Parallel)), s.ContextLength
 	if context <= 0 {
@@ -251,8 +248,7 @@ const (
 	maxHeadLength = 1 << 16
 )
 
-// roughCache assumes plain attention in each layer. If the header lacks the figures for that, it returns a tenth of the
-// weights.
+// roughCache assumes plain attention in each layer. If the header lacks the figures for that, it returns a tenth of the weights.
 func (p *plan) roughCache(tokens float64) float64 {
 	a := p.arch
 	length := float64(min(a.AttentionKeyLength, maxHeadLength)) + float64(min(a.AttentionValueLength, maxHeadLength))

@@ -17,9 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// parse reads the headers of a model's files: path, and the other parts of a split model. size is for error messages. The parser's
-// own functions then tell what they mean. Its reading isn't used, because it has no bounds but the size of a file, which may be
-// sparse.
+// parse reads the headers of a model's files: path, and the other parts of a split model. size is for error messages. The parser's own
+// functions then tell what they mean. Its reading isn't used, because it has no bounds but the size of a file, which may be sparse.
 func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of the parser

@@ -220,9 +220,8 @@ var (
 // diffusion are architectures whose tokens see each other, too, but that write.
 var diffusion = []string{"dream", "llada", "llada-moe", "rnd1"}
 
-// makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or,
-// if it says nothing of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that
-// of others.
+// makesEmbeddings decides whether a model makes embeddings by its header: by its pooling, because each token sees all others, or, if it
+// says nothing of pooling, by its names and tags. Models that only write have no pooling, and converters have forgotten that of others.
 func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 	p, hasSome := pooling(f)
 	m.Pooling = p
@@ -343,8 +342,7 @@ func readSummary(f io.Reader) (map[string]header, error) {
 	}
 }
 
-// write writes the summary if anything has changed and it wasn't written recently. An error is logged, and the next call
-// tries again.
+// write writes the summary if anything has changed and it wasn't written recently. An error is logged, and the next call tries again.
 func (s *summary) write(headers map[string]header, now bool, log *slog.Logger) {
 	if s.path == "" || !s.dirty || !now && time.Since(s.at) < saveEvery {
 		return

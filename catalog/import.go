@@ -41,9 +41,8 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("%s can't be imported: %s.", e.Source, e.Reason)
 }
 
-// Import puts a file, with all its parts, into the models folder, as <publisher>/<repo>/<file>, and returns its new path. It
-// never replaces a file, and undoes everything if it fails. The error is an [*ImportError], or that of the context or of the
-// file system.
+// Import puts a file, with all its parts, into the models folder, as <publisher>/<repo>/<file>, and returns its new path. It never replaces
+// a file, and undoes everything if it fails. The error is an [*ImportError], or that of the context or of the file system.
 func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	refuse := func(format string, args ...any) (string, error) {
 		return "", &ImportError{i.Source, fmt.Sprintf(format, args...)}

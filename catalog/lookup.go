@@ -118,11 +118,10 @@ func enumerate(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// Lookup finds a model by its key, in any case, by its key without the publisher if that is unique, or by the first of the
-// other names that belongs to a model. If a repository has several variants, a name without a variant means the oldest, so
-// that its meaning stays the same when others are added. A model that is unknown, broken or changed is looked for on disk
-// again, so new files are found at once; a change is noticed after [lookEvery] at most. The error is a [*NotFoundError] about the first
-// name, or the context's.
+// Lookup finds a model by its key, in any case, by its key without the publisher if that is unique, or by the first of the other names that
+// belongs to a model. If a repository has several variants, a name without a variant means the oldest, so that its meaning stays the same
+// when others are added. A model that is unknown, broken or changed is looked for on disk again, so new files are found at once; a change
+// is noticed after [lookEvery] at most. The error is a [*NotFoundError] about the first name, or the context's.
 func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {

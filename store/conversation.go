@@ -31,8 +31,7 @@ type Conversation struct {
 	Turns  int
 }
 
-// Position is a place in a list of conversations: after the one that was updated then and has this ID. The zero value is the
-// beginning.
+// Position is a place in a list of conversations: after the one that was updated then and has this ID. The zero value is the beginning.
 type Position struct {
 	Updated time.Time
 	ID      string

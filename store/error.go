@@ -83,6 +83,5 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// possible reports whether a database can store s as an ID. IDs come from clients, and PostgreSQL rejects some of them with an
-// error.
+// possible reports whether a database can store s as an ID. IDs come from clients, and PostgreSQL rejects some of them with an error.
 func possible(s string) bool { return s != "" && utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

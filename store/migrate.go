@@ -167,8 +167,7 @@ func Copy(ctx context.Context, path, into string) (schema int, err error) {
 	return SchemaOf(ctx, into)
 }
 
-// SchemaOf returns the version of the schema of a SQLite database, after a check that the file is whole. No other process may use
-// the file.
+// SchemaOf returns the version of the schema of a SQLite database, after a check that the file is whole. No other process may use the file.
 func SchemaOf(ctx context.Context, path string) (schema int, err error) {
 	file := &sqliteFile{path: path}
 	db, err := sql.Open("sqlite", file.uri("mode=ro&immutable=1"))

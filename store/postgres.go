@@ -77,8 +77,7 @@ func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// transact retries a transaction once if the connection broke or another transaction interfered. All writes of the store may
-// be repeated.
+// transact retries a transaction once if the connection broke or another transaction interfered. All writes of the store may be repeated.
 func (p *postgres) transact(ctx context.Context, loose bool, do func(*tx) error) error {
 	try := func(isFirst bool) error {
 		return p.attempt(ctx, isFirst, func(ctx context.Context) error { return p.once(ctx, loose, do, !isFirst) })

@@ -25,9 +25,8 @@
 //
 // # Writers
 //
-// All writes go through writers, which are goroutines of the Store. SQLite has one, which commits all waiting writes in one
-// transaction. PostgreSQL has several, since it groups commits itself. Reads use connections of their own and don't wait for
-// writes.
+// All writes go through writers, which are goroutines of the Store. SQLite has one, which commits all waiting writes in one transaction.
+// PostgreSQL has several, since it groups commits itself. Reads use connections of their own and don't wait for writes.
 //
 // # Locks
 //

@@ -14,8 +14,7 @@ import (
 // effect once the supervisor has ended.
 func (s *Supervisor) Handle(event schedule.Event) { s.handle(event, caller{}) }
 
-// handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has
-// ended.
+// handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has ended.
 func (s *Supervisor) handle(event schedule.Event, c caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,13 +139,11 @@ func (p *pin) told() schedule.Use {
 	return p.use
 }
 
-// PinFunc edits a request's body so that the engine uses one slot for it. Without reuse, the slot's cached prompt must not be
-// used.
+// PinFunc edits a request's body so that the engine uses one slot for it. Without reuse, the slot's cached prompt must not be used.
 type PinFunc func(body [][]byte, slot int, reuse bool) [][]byte
 
-// Pinned returns the body of a generating request as the instance must get it. Where requests choose their slots, the bodies of
-// a lease are spread over its slots. Don't pin other requests, such as /detokenize: their answers would count as the use of
-// a slot.
+// Pinned returns the body of a generating request as the instance must get it. Where requests choose their slots, the bodies of a lease are
+// spread over its slots. Don't pin other requests, such as /detokenize: their answers would count as the use of a slot.
 func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
 	if len(l.pins) == 0 {
 		return body
@@ -174,8 +172,7 @@ func (l *Lease) uses() []schedule.Use {
 	return all
 }
 
-// Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to
-// be edited.
+// Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to be edited.
 type Payload struct {
 	Pieces [][]byte         // sent one after the other
 	Memory http1.RefCounted // the buffer that they are part of; nil: the garbage collector frees it

@@ -134,8 +134,7 @@ func (s *Supervisor) lease(ctx context.Context, d *schedule.Demand, notifier *No
 	return lease, nil
 }
 
-// Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx
-// ends.
+// Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx ends.
 func (s *Supervisor) Load(ctx context.Context, spec *schedule.Spec, notifier *Notifier) (Info, error) {
 	a, err := s.wait(ctx, notifier, schedule.Waiter{Kind: schedule.WaitLoad, Demand: schedule.Demand{Key: spec.Model.Key, Spec: spec}})
 	return a.info, err

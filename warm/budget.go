@@ -58,8 +58,7 @@ func (s *Store) room() int64 {
 	return free - min(total/10, mostReserve)
 }
 
-// Admits reports whether a state of about that many bytes may be written now, and makes room on the disk for it. 0: the size is
-// unknown.
+// Admits reports whether a state of about that many bytes may be written now, and makes room on the disk for it. 0: the size is unknown.
 func (h *Shelf) Admits(bytes int64) bool {
 	s := h.store
 	room := s.room()

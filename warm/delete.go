@@ -37,8 +37,7 @@ func (g *gone) add(all map[string]time.Time, id string, now time.Time) {
 	g.sweepAt = max(1000, 2*len(all))
 }
 
-// DeleteConversation deletes the states of a conversation, also those that are being saved: none are kept for some
-// minutes.
+// DeleteConversation deletes the states of a conversation, also those that are being saved: none are kept for some minutes.
 func (s *Store) DeleteConversation(id string) {
 	if id == "" {
 		return

@@ -24,8 +24,7 @@
 // The file that an engine gets has the size and the checksum that it had when an engine wrote it: engines crash on files that
 // are cut off, and give wrong answers with files that were changed.
 //
-// A store has one goroutine, which prunes every hour. A store whose folder can't be used, and one that is switched off, keep
-// nothing.
+// A store has one goroutine, which prunes every hour. A store whose folder can't be used, and one that is switched off, keep nothing.
 package warm
 
 import (

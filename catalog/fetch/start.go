@@ -29,9 +29,8 @@ type Request struct {
 	MayResume func(Job) bool
 }
 
-// Start begins a download, or joins the one for the same files. A paused or failed one is resumed, unless MayResume forbids
-// it; a failed one then belongs to the caller. A model on disk needs no job. The error is an [*Error], or that of May or of
-// the context.
+// Start begins a download, or joins the one for the same files. A paused or failed one is resumed, unless MayResume forbids it; a failed
+// one then belongs to the caller. A model on disk needs no job. The error is an [*Error], or that of May or of the context.
 func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	rec, there, err := s.prepare(ctx, request)
 	if err != nil || rec == nil {

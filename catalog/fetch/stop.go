@@ -15,8 +15,7 @@ func (s *Jobs) Pause(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Paused, errPaused)
 }
 
-// Cancel ends a download that isn't completed, and deletes its files. The job's state becomes failed, and it can be resumed
-// from the start.
+// Cancel ends a download that isn't completed, and deletes its files. The job's state becomes failed, and it can be resumed from the start.
 func (s *Jobs) Cancel(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Failed, errGone)
 }

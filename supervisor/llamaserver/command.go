@@ -19,8 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// Command returns the command line of a llama-server for one model. If a flag differs between versions, the build's help
-// decides.
+// Command returns the command line of a llama-server for one model. If a flag differs between versions, the build's help decides.
 func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 	known := flags(b.Flags)
 	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}

@@ -127,8 +127,7 @@ func stateSignals(state string) []schedule.Signal {
 // errorLine matches the prefix of an error: "0.00.055.287 E srv  load_model: …".
 var errorLine = regexp.MustCompile(`^[\d.]+ E `)
 
-// Level returns the warning level for the engine's errors. The engine's warnings are too frequent to be logged at that
-// level.
+// Level returns the warning level for the engine's errors. The engine's warnings are too frequent to be logged at that level.
 func (p *Process) Level(line string) slog.Level {
 	switch {
 	case strings.HasPrefix(line, stateLine):

@@ -24,14 +24,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
-// Process is a llama-server process. It runs in the mode in which llama.cpp's own router runs its children: it reports its
-// state on standard output, and ends when standard input closes. For a build without that mode, the state is taken from the
-// log.
+// Process is a llama-server process. It runs in the mode in which llama.cpp's own router runs its children: it reports its state on
+// standard output, and ends when standard input closes. For a build without that mode, the state is taken from the log.
 type Process struct {
 	// Locate finds the executable. It is called for each launch, since the installed runtimes may change.
 	Locate func() (string, error)
-	// Runtimes is the folder that contains the runtimes, each in its own folder, all of which its executable may use. It
-	// may be empty.
+	// Runtimes is the folder that contains the runtimes, each in its own folder, all of which its executable may use. It may be empty.
 	Runtimes string
 	// TooOld says what to do if the executable in use, which reports a version, is too old for a model. It may be nil.
 	TooOld func(version string) string

@@ -98,8 +98,7 @@ func installedVersion(path string) string {
 	return ""
 }
 
-// versionCommand returns the command that prints the version of the package whose server a command starts, or "" if it can't be
-// derived.
+// versionCommand returns the command that prints the version of the package whose server a command starts, or "" if it can't be derived.
 func versionCommand(path string, args []string) (string, []string) {
 	const server, version = "server", "--version"
 	n := len(args)

@@ -27,9 +27,8 @@ type Options struct {
 	Ending func() bool
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
-	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready:
-	// to find out something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the
-	// engine.
+	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready: to find
+	// out something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the engine.
 	Learn func(ctx context.Context, spec *schedule.Spec, b Build) func(ask Ask)
 	// Port returns a port for an engine; nil: one that is free.
 	Port func() (int, error)

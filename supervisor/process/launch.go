@@ -49,8 +49,7 @@ func (l *Launch) address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port))
 }
 
-// freePort returns a free port. If another program takes it before the engine does, the engine reports that, and another port
-// is tried.
+// freePort returns a free port. If another program takes it before the engine does, the engine reports that, and another port is tried.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

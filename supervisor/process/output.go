@@ -21,8 +21,7 @@ const (
 	outputDelay = 2 * time.Second
 )
 
-// outputs are the pipes that an engine writes to. They aren't exec's, because Cmd.Wait would wait for their end before it
-// returns.
+// outputs are the pipes that an engine writes to. They aren't exec's, because Cmd.Wait would wait for their end before it returns.
 type outputs struct {
 	theirs, ours []*os.File
 	readers      sync.WaitGroup

@@ -18,8 +18,7 @@ const (
 	probeTimeout = 3 * time.Second // of a query
 	maxProbe     = 1 << 20         // bytes of the answer
 
-	// patienceFactor is how many times longer than its longest silence, or than its work should take, an engine may make no
-	// progress.
+	// patienceFactor is how many times longer than its longest silence, or than its work should take, an engine may make no progress.
 	patienceFactor = 10
 	// leastPatience is the shortest silence after which an engine counts as hung; leastPatienceLeft applies after a client has
 	// disconnected, since the engine should be idle soon.
@@ -28,8 +27,7 @@ const (
 	// tokenTime is an upper bound of the time for a token of a prompt until the engine's own pace is known. Only hardware that
 	// is hardly usable is slower.
 	tokenTime = 250 * time.Millisecond
-	// paceTokens is the number of tokens that a measurement of the pace must span. Short measurements are dominated by
-	// overhead.
+	// paceTokens is the number of tokens that a measurement of the pace must span. Short measurements are dominated by overhead.
 	paceTokens = 8
 	// templateTokens is how many tokens a model's template may add to a prompt. The prompt itself has at most one token for each
 	// byte of the body.

@@ -12,9 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
-// startScript execs a program, so the process keeps its ID and is killed as usual. It uses the C library of the packages,
-// through that library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The program's PATH
-// contains no programs.
+// startScript execs a program, so the process keeps its ID and is killed as usual. It uses the C library of the packages, through that
+// library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The program's PATH contains no programs.
 const startScript = `#!/bin/sh
 root=$(readlink -f -- "$0") root=${root%/*/*}
 PATH=/dev/null

@@ -12,8 +12,7 @@
 // is downloaded, unpacked and tested (`llama-server --version`, and for a GPU `--list-devices`) in a staging folder and then
 // renamed, so it is installed as a whole or not at all. The lock of a staging folder tells a running Get from one that was killed.
 //
-// A Store has no state in memory: several processes may use the same folder. The goroutines of a Get have ended when it
-// returns.
+// A Store has no state in memory: several processes may use the same folder. The goroutines of a Get have ended when it returns.
 package runtimes
 
 import (

@@ -224,8 +224,7 @@ func (d displaced) recalled(slot *content, prompt prefix.Chain) (int, int) {
 	return best, most
 }
 
-// exchange records that a prompt follows on a slot. It returns what the engine continues: what the slot held, or a content from
-// the cache.
+// exchange records that a prompt follows on a slot. It returns what the engine continues: what the slot held, or a content from the cache.
 func (d *displaced) exchange(slot content, prompt prefix.Chain) content {
 	before := slot
 	if i, _ := d.recalled(&slot, prompt); i >= 0 {

@@ -80,10 +80,9 @@ func (q Queue) priorityIndex(w *Waiter) int {
 	return at
 }
 
-// takeTurn moves a new waiter forward so that the owners that wait for a model take turns: an owner's second request goes
-// before any other owner's third. The first request of an owner is never overtaken, so each turn serves one request of each
-// owner, however many the others send. Waiters for other models are unaffected: the model's waiters only permute the
-// positions that they hold.
+// takeTurn moves a new waiter forward so that the owners that wait for a model take turns: an owner's second request goes before any other
+// owner's third. The first request of an owner is never overtaken, so each turn serves one request of each owner, however many the others
+// send. Waiters for other models are unaffected: the model's waiters only permute the positions that they hold.
 func (q Queue) takeTurn(w *Waiter) {
 	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(q, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
 		return
@@ -113,9 +112,8 @@ func (q Queue) takeTurn(w *Waiter) {
 	q[indexes[at]] = w
 }
 
-// excess returns the request to refuse, if there are more than limit for the model of a new one; nil: none. It is the new one, or
-// the newest of the owner with the most requests if that is more than the new one's owner has. So no owner can fill the queue for
-// the others.
+// excess returns the request to refuse, if there are more than limit for the model of a new one; nil: none. It is the new one, or the
+// newest of the owner with the most requests if that is more than the new one's owner has. So no owner can fill the queue for the others.
 func (q Queue) excess(w *Waiter, limit int) (refused *Waiter) {
 	if w.Kind != WaitSlots || limit <= 0 {
 		return nil

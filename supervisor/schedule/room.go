@@ -216,9 +216,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// evictOverBudget evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were
-// lowered. At this point, an idle instance is wanted only if a waiter waits for a slot that is being saved. The most recently used
-// instance stays.
+// evictOverBudget evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were lowered.
+// At this point, an idle instance is wanted only if a waiter waits for a slot that is being saved. The most recently used instance stays.
 func (s *stepper) evictOverBudget() {
 	staying := s.st.taken(stays)
 	if s.st.fits(staying, staying) {

@@ -164,9 +164,8 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 	return best, hope, leaving
 }
 
-// promise reserves the instances that a waiter can use, so that later waiters don't take its slots. They may take the slots of
-// an instance whose free ones it doesn't want. It reports whether all of them are remotes', and no further node of the cluster has to load
-// the model.
+// promise reserves the instances that a waiter can use, so that later waiters don't take its slots. They may take the slots of an instance
+// whose free ones it doesn't want. It reports whether all of them are remotes', and no further node of the cluster has to load the model.
 func (s *stepper) promise(w *Waiter) (isOnlyRemote bool) {
 	choice := s.st.choice(w)
 	isOnlyRemote = !choice.settled
@@ -215,8 +214,7 @@ func (st *State) out(w *Waiter) (held, away *Instance) {
 	return held, away
 }
 
-// mayLoadHere reports whether a waiter that remotes can serve may have its model loaded on this machine, which has no instance of it
-// yet.
+// mayLoadHere reports whether a waiter that remotes can serve may have its model loaded on this machine, which has no instance of it yet.
 func (s *stepper) mayLoadHere(w *Waiter) bool {
 	if !w.MayLoad || w.Kind != WaitSlots || w.Instance != "" {
 		return false

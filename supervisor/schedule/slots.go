@@ -93,8 +93,7 @@ func (b *slotBook) choose(to []candidate, n int, w *Waiter, now time.Time) []can
 	return best(b.candidates(to, w, now, (*slotState).isFree), n)
 }
 
-// awaits reports whether a waiter should wait for a slot that is being saved, since it holds far more of its prompt than any
-// free one.
+// awaits reports whether a waiter should wait for a slot that is being saved, since it holds far more of its prompt than any free one.
 func (in *Instance) awaits(w *Waiter, now time.Time) bool {
 	if w.Slots == 0 || len(w.Prompt) == 0 || in.book.saving() == 0 {
 		return false
@@ -146,8 +145,7 @@ func (b *slotBook) worthSaving(least int) []int {
 	return ids
 }
 
-// isCovered reports whether another slot that is saved has the same prompt and possibly more, as when a request has several
-// answers.
+// isCovered reports whether another slot that is saved has the same prompt and possibly more, as when a request has several answers.
 func (b *slotBook) isCovered(id, least int) bool {
 	s := &b.slots[id]
 	for other := range b.slots {

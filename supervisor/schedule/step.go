@@ -14,8 +14,7 @@ import (
 // maxLateGrants is how many more requests a busy instance serves after its settings have changed.
 const maxLateGrants = 16
 
-// Step is the scheduler. It applies an event to the state and returns the effects to execute, in order. It does no I/O and
-// reads no clock.
+// Step is the scheduler. It applies an event to the state and returns the effects to execute, in order. It does no I/O and reads no clock.
 func Step(st *State, ev Event, now time.Time) []Effect {
 	s := newStepper(st, now)
 	ev.apply(s)
