@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 )
@@ -20,8 +19,6 @@ type Shape struct {
 
 	// NoFlashAttention disables flash attention. Without it, a long context takes far more memory.
 	NoFlashAttention bool
-	// KeyType and ValueType are the data types of the cache, by the engine's names, such as "q8_0"; empty: "f16".
-	KeyType, ValueType string
 }
 
 // Memory is the memory that a running model takes on all devices together, in bytes. It doesn't include the engine itself (about 25 MB),
@@ -206,7 +203,7 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 		gguf.WithLLaMACppOffloadLayers(0), gguf.WithParallelSize(1), gguf.WithFlashAttention(),
 		gguf.WithLLaMACppContextSize(int32(asked)),
 		gguf.WithLLaMACppLogicalBatchSize(int32(batch)), gguf.WithLLaMACppPhysicalBatchSize(int32(batch)), //nolint:gosec // bounded above
-		gguf.WithLLaMACppCacheKeyType(cacheType(s.KeyType)), gguf.WithLLaMACppCacheValueType(cacheType(s.ValueType)),
+		gguf.WithLLaMACppCacheKeyType(gguf.GGMLTypeF16), gguf.WithLLaMACppCacheValueType(gguf.GGMLTypeF16),
 	)
 	var keys, values float64
 	for _, d := range e.Devices {
@@ -257,17 +254,4 @@ func (p *plan) roughCache(tokens float64) float64 {
 		return bytes
 	}
 	return float64(p.weights) / 10
-}
-
-// cacheType returns the cache type with the engine's name, or f16 if the name is unknown.
-func cacheType(name string) gguf.GGMLType {
-	for _, t := range []gguf.GGMLType{
-		gguf.GGMLTypeF32, gguf.GGMLTypeBF16, gguf.GGMLTypeQ8_0, gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_1,
-		gguf.GGMLTypeIQ4_NL, gguf.GGMLTypeQ5_0, gguf.GGMLTypeQ5_1,
-	} {
-		if strings.EqualFold(t.String(), name) {
-			return t
-		}
-	}
-	return gguf.GGMLTypeF16
 }

@@ -76,10 +76,9 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 		"dense": {dense.transformer(), map[Shape]account{
 			one: {27.92, 16, 18.02}, long: {27.92, 64, 30.02}, four: {27.92, 64, 18.02},
 			{ContextLength: 256}: {27.92, 1, 7.13}, {ContextLength: 1}: {27.92, 1, 7.13},
-			with(one, func(s *Shape) { s.NoFlashAttention = true }):               {27.92, 16, 79.01},
-			with(one, func(s *Shape) { s.KeyType, s.ValueType = "q8_0", "Q8_0" }): {27.92, 8.5, 18.05},
-			with(one, func(s *Shape) { s.MicroBatch = 1024 }):                     {27.92, 16, 36.04},
-			with(one, func(s *Shape) { s.BatchSize = 128 }):                       {27.92, 16, 4.5},
+			with(one, func(s *Shape) { s.NoFlashAttention = true }): {27.92, 16, 79.01},
+			with(one, func(s *Shape) { s.MicroBatch = 1024 }):       {27.92, 16, 36.04},
+			with(one, func(s *Shape) { s.BatchSize = 128 }):         {27.92, 16, 4.5},
 		}},
 		"a chat model that embeds": {embedding.transformer(), map[Shape]account{one: {27.93, 16, 18.02}}},
 		"gate and up in one":       {fused.transformer(), map[Shape]account{one: {27.94, 16, 18.02}, four: {27.94, 64, 18.02}}},
@@ -110,7 +109,6 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 		},
 		"latent": {latent.latent(768), map[Shape]account{
 			one: {18.17, 13.5, 30.51}, long: {18.17, 54, 42.51}, four: {18.17, 54, 30.51},
-			with(one, func(s *Shape) { s.KeyType, s.ValueType = "q8_0", "q8_0" }): {18.17, 7.17, 30.51},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestEstimate_GrowsWithoutEnd(t *testing.T) {
 	if err != nil || got.KVCache != maxBytes || got.Compute != maxBytes {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = Estimate(&m, Shape{ContextLength: -1, Parallel: -1, BatchSize: -1, MicroBatch: -1, ExpertsUsed: -1, KeyType: "x"})
+	got, err = Estimate(&m, Shape{ContextLength: -1, Parallel: -1, BatchSize: -1, MicroBatch: -1, ExpertsUsed: -1})
 	if want, _ := Estimate(&m, Shape{}); err != nil || got != want {
 		t.Errorf("of less than nothing: %+v, %v; want %+v", got, err, want)
 	}

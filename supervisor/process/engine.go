@@ -194,7 +194,6 @@ type StopAction uint8
 const (
 	StopWrite      StopAction = iota + 1 // write Text to its standard input
 	StopCloseInput                       // close its standard input
-	StopTerminate                        // send SIGTERM to the whole group
 )
 
 // BatchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.

@@ -379,8 +379,6 @@ func (p *Process) walkSteps() {
 			_, err = io.WriteString(l.stdin, step.Text)
 		case StopCloseInput:
 			err = l.stdin.Close()
-		case StopTerminate:
-			err = l.group.Terminate()
 		}
 		if err != nil {
 			p.log.Debug("a step of stopping failed", "error", err)

@@ -24,36 +24,24 @@ type staged struct {
 	installed  string // if set: the installed runtime that the source would give again
 }
 
-// releaseGetter gets llama.cpp, from the official release or from the distribution's packages.
-func (s *Store) releaseGetter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
-	tag := strings.ToLower(strings.TrimSpace(o.Version))
-	if _, err := strconv.ParseUint(tag, 10, 64); err == nil {
-		tag = "b" + tag
+func (g *get) checkLlama() error {
+	g.version = strings.ToLower(strings.TrimSpace(g.options.Version))
+	if _, err := strconv.ParseUint(g.version, 10, 64); err == nil {
+		g.version = "b" + g.version
 	}
-	if tag != "" && !buildTag.MatchString(tag) && !versionTag.MatchString(tag) {
-		return nil, fmt.Errorf("%q is not a version of llama.cpp: give a build like b11669 or a release like v0.7.0", o.Version)
+	if g.version != "" && !buildTag.MatchString(g.version) && !versionTag.MatchString(g.version) {
+		return fmt.Errorf("%q is not a version of llama.cpp: give a build like b11669 or a release like v0.7.0", g.options.Version)
 	}
-	if o.Index != "" {
-		return nil, errors.New("llama.cpp isn't a Python package: give the address of a mirror of its releases, not of a package index")
+	if g.options.Index != "" {
+		return errors.New("llama.cpp isn't a Python package: give the address of a mirror of its releases, not of a package index")
 	}
-	return func(ctx context.Context, stage *staging) (Runtime, error) {
-		g := &get{store: s, options: o, tag: tag, stage: stage, from: newRemote(o.Releases, s.stall)}
-		defer g.from.close()
-		return g.run(ctx)
-	}, nil
+	return nil
 }
 
-// get is a running Get of llama.cpp.
-type get struct {
-	store   *Store
-	options GetOptions
-	tag     string
-	stage   *staging
-	from    *remote
-	tried   []Attempt
-}
-
-func (g *get) run(ctx context.Context) (Runtime, error) {
+// llama gets llama.cpp, from the official release or from the distribution's packages.
+func (g *get) llama(ctx context.Context) (Runtime, error) {
+	g.from = newRemote(g.options.Releases, g.store.stall)
+	defer g.from.close()
 	found, err := g.fromRelease(ctx)
 	if err == nil || !fallsBack(err) {
 		return found, g.explain(err)
@@ -70,7 +58,7 @@ func (g *get) fromPackages(ctx context.Context) (Runtime, error) {
 	err := errors.New("not asked, because they come in one version")
 	var variants []string
 	machine := g.store.hardware(ctx)
-	if g.tag == "" {
+	if g.version == "" {
 		variants, err = machine.packageVariants(g.options.Variant)
 	}
 	var source packageSource
@@ -150,7 +138,7 @@ func (g *get) explain(err error) error {
 func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
 	what := "official release"
 	g.options.Progress(Progress{Doing: "asking for the release's files"})
-	published, err := g.from.findRelease(ctx, g.tag)
+	published, err := g.from.findRelease(ctx, g.version)
 	var builds []build
 	if err == nil {
 		builds, err = g.store.hardware(ctx).choose(published, g.options.Variant)

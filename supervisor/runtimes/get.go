@@ -43,17 +43,26 @@ func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
-	run, err := s.getter(o)
+	g := &get{store: s, options: o}
+	var run func(context.Context) (Runtime, error)
+	var err error
+	switch o.Engine {
+	case LlamaCpp:
+		run, err = g.llama, g.checkLlama()
+	case MLXLM:
+		run, err = g.mlx, g.checkMLX()
+	default:
+		err = fmt.Errorf("%q can't be fetched, only %s and %s can", o.Engine, LlamaCpp, MLXLM)
+	}
+	if err == nil {
+		g.stage, err = s.newStaging(ctx)
+	}
 	if err != nil {
 		return Runtime{}, err
 	}
-	stage, err := s.newStaging(ctx)
-	if err != nil {
-		return Runtime{}, err
-	}
-	defer stage.discard()
+	defer g.stage.discard()
 
-	found, err := run(ctx, stage)
+	found, err := run(ctx)
 	if ctx.Err() != nil {
 		return Runtime{}, fmt.Errorf("getting %s was interrupted, nothing was installed: %w", o.Engine, context.Cause(ctx))
 	}
@@ -63,16 +72,14 @@ func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	return s.selectIfNone(found)
 }
 
-// getter returns a function that puts an engine into the store, by way of a staging folder.
-func (s *Store) getter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
-	switch o.Engine {
-	case LlamaCpp:
-		return s.releaseGetter(o)
-	case MLXLM:
-		return s.mlxGetter(o)
-	default:
-		return nil, fmt.Errorf("%q can't be fetched, only %s and %s can", o.Engine, LlamaCpp, MLXLM)
-	}
+// get is a running Get.
+type get struct {
+	store   *Store
+	options GetOptions
+	version string // of llama.cpp the tag of a release; empty: the latest one
+	stage   *staging
+	from    *remote // of llama.cpp
+	tried   []Attempt
 }
 
 // put writes the runtime.json of a staged runtime and renames the runtime into place. It replaces an installed one only if that can't

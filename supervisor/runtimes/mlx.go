@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,30 +30,20 @@ type mlxBuild struct {
 	extra   string // of the package
 }
 
-// mlxGetter gets mlx-lm, in a virtual environment of Python.
-func (s *Store) mlxGetter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
-	version := strings.TrimPrefix(strings.TrimSpace(o.Version), "v")
-	if version == "" {
-		version = mlxVersion
-	}
-	if !pythonVersion.MatchString(version) {
-		return nil, fmt.Errorf("%q is not a version of mlx-lm: give one like %s", o.Version, mlxVersion)
+func (g *get) checkMLX() error {
+	o := &g.options
+	g.version = cmp.Or(strings.TrimPrefix(strings.TrimSpace(o.Version), "v"), mlxVersion)
+	if !pythonVersion.MatchString(g.version) {
+		return fmt.Errorf("%q is not a version of mlx-lm: give one like %s", o.Version, mlxVersion)
 	}
 	if o.Releases != "" {
-		return nil, errors.New("mlx-lm is a Python package: give the address of a package index, not of releases")
+		return errors.New("mlx-lm is a Python package: give the address of a package index, not of releases")
 	}
 	index, err := url.Parse(o.Index)
 	if o.Index != "" && (err != nil || index.Host == "" || (index.Scheme != "https" && index.Scheme != "http")) {
-		return nil, fmt.Errorf("%q is not the address of a package index: give a URL like https://packages.example/simple", o.Index)
+		return fmt.Errorf("%q is not the address of a package index: give a URL like https://packages.example/simple", o.Index)
 	}
-	return func(ctx context.Context, stage *staging) (Runtime, error) {
-		builds, err := s.hardware(ctx).chooseMLX(o.Variant)
-		if err != nil {
-			return Runtime{}, err
-		}
-		g := &mlxGet{store: s, options: o, version: version, stage: stage}
-		return g.run(ctx, builds)
-	}, nil
+	return nil
 }
 
 // chooseMLX returns the builds of mlx-lm to try, best first; only one if a variant was requested.
@@ -91,35 +82,31 @@ func (h hardware) chooseMLX(want string) ([]mlxBuild, error) {
 	return builds, nil
 }
 
-// mlxGet is a running Get of mlx-lm.
-type mlxGet struct {
-	store   *Store
-	options GetOptions
-	version string
-	stage   *staging
-}
-
-func (g *mlxGet) run(ctx context.Context, builds []mlxBuild) (Runtime, error) {
-	var tried []Attempt
+// mlx gets mlx-lm, in a virtual environment of Python.
+func (g *get) mlx(ctx context.Context) (Runtime, error) {
+	builds, err := g.store.hardware(ctx).chooseMLX(g.options.Variant)
+	if err != nil {
+		return Runtime{}, err
+	}
 	for _, b := range builds {
 		if found, err := g.store.load(runtimeName(MLXLM, g.version, b.variant)); err == nil {
 			found.Already = true
 			return found, nil
 		}
-		found, err := g.build(ctx, b)
-		if err == nil || errors.Is(err, venv.ErrNoPython) {
+		var found Runtime
+		if found, err = g.environment(ctx, b); err == nil || errors.Is(err, venv.ErrNoPython) {
 			return found, err
 		}
-		tried = append(tried, Attempt{fmt.Sprintf("%s %s, %s", MLXLM, g.version, b.variant), err})
+		g.fail(fmt.Sprintf("%s %s, %s", MLXLM, g.version, b.variant), err)
 		if _, unfit := errors.AsType[*unfitError](err); !unfit {
 			break
 		}
 		g.store.log.Warn("this variant doesn't run here", "engine", MLXLM, "variant", b.variant, "error", err)
 	}
-	return Runtime{}, &GetError{Engine: MLXLM, Tried: tried}
+	return Runtime{}, g.explain(err)
 }
 
-func (g *mlxGet) build(ctx context.Context, b mlxBuild) (Runtime, error) {
+func (g *get) environment(ctx context.Context, b mlxBuild) (Runtime, error) {
 	temp, err := g.stage.folder("temp")
 	if err != nil {
 		return Runtime{}, err
