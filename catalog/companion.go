@@ -107,7 +107,12 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 		}
 		h := headers[f.path]
 		f.role = h.model.Role
-		role := f.roleByName(&h)
+		role := "" // that the name gives it, if that isn't for its header to say
+		if f.format == FormatGGUF && f.layout != LayoutOllama && h.model.Err == nil && f.problem == nil {
+			if named, isSure := filename.Companion(f.path); !isSure {
+				role = named
+			}
+		}
 		switch {
 		case f.role != "":
 			s.companions = append(s.companions, companion{f, h.model.Vision})
@@ -125,18 +130,6 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 		}
 	}
 	return scopes
-}
-
-// roleByName returns the role that the name of a file gives it, if that isn't for its header to say.
-func (f *found) roleByName(h *header) string {
-	if f.format != FormatGGUF || f.layout == LayoutOllama || h.model.Err != nil || f.problem != nil {
-		return ""
-	}
-	role, isSure := filename.Companion(f.path)
-	if isSure {
-		return ""
-	}
-	return role
 }
 
 // hasModelFor reports whether there is a model that a companion may belong to, by the companion's label.

@@ -262,12 +262,7 @@ func (p *put) finish(t *tx) error {
 	if _, err := t.exec(finishTurn, p.ID, p.Model, string(p.Status), joined(p.blobs), p.body); err != nil {
 		return err
 	}
-	return p.replaceImages(t, images)
-}
-
-// replaceImages stores the turn's images, and releases those that it had before, as in the column turns.images.
-func (p *put) replaceImages(t *tx, before string) error {
-	old := strings.Fields(before)
+	old := strings.Fields(images) // which it had before
 	for _, b := range p.blobs {
 		if i := slices.Index(old, b.hash); i >= 0 {
 			old = slices.Delete(old, i, i+1)

@@ -127,7 +127,13 @@ func (s *Supervisor) overview() Overview {
 		case schedule.WaitSlots:
 			o.Waiting[w.Key]++
 		case schedule.WaitRestart:
-			o.Coming = append(o.Coming, s.coming(w))
+			c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore, Spec: w.Spec}
+			if f := s.state.Failures[w.Key]; w.Spared {
+				c.Why = "it ran out of memory while it was loading"
+			} else if f != nil && f.Until.Equal(w.NotBefore) { // otherwise the failure is an older one, and the restart is for new settings
+				c.Why = f.Message
+			}
+			o.Coming = append(o.Coming, c)
 		}
 	}
 	for key, f := range s.state.Failures {
@@ -137,17 +143,6 @@ func (s *Supervisor) overview() Overview {
 	}
 	slices.SortFunc(o.Failing, func(a, b Failing) int { return cmp.Compare(a.Key, b.Key) })
 	return o
-}
-
-func (s *Supervisor) coming(w *schedule.Waiter) Coming {
-	c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore, Spec: w.Spec}
-	switch f := s.state.Failures[w.Key]; {
-	case w.Spared:
-		c.Why = "it ran out of memory while it was loading"
-	case f != nil && f.Until.Equal(w.NotBefore): // otherwise the failure is an older one, and the restart is for new settings
-		c.Why = f.Message
-	}
-	return c
 }
 
 func (s *Supervisor) info(in *schedule.Instance) Info {

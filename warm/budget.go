@@ -96,18 +96,6 @@ func (s *Store) warnCramped() {
 		"(warm off)", "folder", s.dir)
 }
 
-// makeRoom returns which entries have to go so that another state, whose file is on the disk already, can be kept. It returns
-// false if it can't. The caller holds mu.
-func (s *Store) makeRoom(room int64, st *prefix.State) (evicted []*entry, fits bool) {
-	limit := min(s.size(), s.held()+st.Bytes+room)
-	owners := s.owners()
-	owners[st.Owner] += st.Bytes
-	if st.Bytes > limit || len(owners) > 1 && st.Bytes > limit/2 && s.held()+st.Bytes > limit {
-		return nil, false
-	}
-	return s.oldest(limit, limit, st), true
-}
-
 // owners returns how many bytes are kept for each owner. The caller holds mu.
 func (s *index) owners() map[string]int64 {
 	owners := map[string]int64{}
@@ -206,17 +194,6 @@ func (l *ledger) read(path string) {
 	if json.NewDecoder(io.LimitReader(file, 1<<10)).Decode(&found) == nil && found.Bytes >= 0 && found.Bytes < 1<<50 {
 		*l = found
 	}
-}
-
-// account counts what was written, whatever becomes of it. It returns how many bytes may be kept of all states.
-func (s *Store) account(model string, bytes int64, now time.Time) (size int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	size = s.size()
-	bytes = min(bytes, size+1) // a file with holes may look huge
-	s.ledger.add(bytes, now)
-	s.count(model).Written += bytes
-	return size
 }
 
 // mayWrite reports whether the bound of the day allows this many more bytes. The caller holds mu.

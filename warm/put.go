@@ -106,7 +106,12 @@ func (p *put) settle() (err error) {
 		return s.failing(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	size := s.account(p.shelf.model, info.Size(), p.now)
+	s.mu.Lock()
+	size := s.size()
+	written := min(info.Size(), size+1) // a file with holes may look huge
+	s.ledger.add(written, p.now)        // whatever becomes of it
+	s.count(p.shelf.model).Written += written
+	s.mu.Unlock()
 	if info.Size() != p.meta.Bytes {
 		return fmt.Errorf("the engine has written %d bytes, and says that they are %d", info.Size(), p.meta.Bytes)
 	}
@@ -167,14 +172,17 @@ func (p *put) enter() error {
 		}
 	}
 	s.forget(replaced)
-	evicted, fits := s.makeRoom(room, &p.meta.State)
-	if !fits {
+	held, owners := s.held()+p.meta.Bytes, s.owners() // its file is on the disk already
+	owners[p.meta.Owner] += p.meta.Bytes
+	limit := min(s.size(), held+room)
+	if p.meta.Bytes > limit || len(owners) > 1 && p.meta.Bytes > limit/2 && held > limit {
 		for _, e := range replaced {
 			h.group.entries[e.id] = e
 		}
 		s.mu.Unlock()
 		return fmt.Errorf("there is no room for a state of %d bytes", p.meta.Bytes)
 	}
+	evicted := s.oldest(limit, limit, &p.meta.State)
 	s.forget(evicted)
 	h.group.entries[p.id] = newEntry(h.group, p.id, p.record(), p.now)
 	s.count(h.model).Saves++

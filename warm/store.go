@@ -118,15 +118,7 @@ type Store struct {
 // Option changes how a store sees the world.
 type Option func(*Store)
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = now } }
-
-// WithDisk replaces the system's answer how many bytes of the disk are free, and how many it has.
-func WithDisk(disk func() (free, total int64, err error)) Option {
-	return func(s *Store) { s.disk = disk }
-}
-
-// SetDisk does what [WithDisk] does for a store that is open. Nothing else may use the store meanwhile.
+// SetDisk replaces the system's answer how many bytes of the disk are free, and how many it has. Nothing else may use the store meanwhile.
 func (s *Store) SetDisk(disk func() (free, total int64, err error)) { s.disk = disk }
 
 // Open opens the store in a folder, which it makes if there is none. No other process may use it. If the folder can't be used, the

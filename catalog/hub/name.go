@@ -103,8 +103,15 @@ func (hs *hubs) parseURL(address string) (Ref, error) {
 	}
 	wrong := Errorf(Invalid, "%s isn't the URL of a model. One looks like %s/publisher/repository, with /tree/revision, "+
 		"/blob/revision/file or /resolve/revision/file behind it.", u.Redacted(), h).About("model")
-	segments, ok := unescape(rest)
-	if !ok || len(segments) < 2 || CheckRepo(segments[0], segments[1]) != nil || slices.Contains(notPublishers, segments[0]) {
+	var segments []string
+	for segment := range strings.SplitSeq(strings.Trim(rest, "/"), "/") { // which may contain an escaped slash
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "" {
+			return Ref{}, wrong
+		}
+		segments = append(segments, plain)
+	}
+	if len(segments) < 2 || CheckRepo(segments[0], segments[1]) != nil || slices.Contains(notPublishers, segments[0]) {
 		return Ref{}, wrong
 	}
 	r := Ref{Hub: h, Repo: segments[0] + "/" + segments[1], FromURL: true}
@@ -123,19 +130,6 @@ func (hs *hubs) parseURL(address string) (Ref, error) {
 
 // notPublishers are first segments of hub paths that aren't publishers.
 var notPublishers = []string{"api", "datasets", "spaces", "models", "docs", "collections", "papers", "settings", "join", "login"}
-
-// unescape splits a path into its segments and unescapes them. A segment may contain an escaped slash.
-func unescape(path string) ([]string, bool) {
-	var segments []string
-	for segment := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		plain, err := url.PathUnescape(segment)
-		if err != nil || plain == "" {
-			return nil, false
-		}
-		segments = append(segments, plain)
-	}
-	return segments, true
-}
 
 // below reads the part of a URL after the repository's name.
 func (r *Ref) below(kind string, rest []string) bool {
@@ -188,17 +182,6 @@ var republishers = []string{"ggml-org", "lmstudio-community", "unsloth", "bartow
 // dated matches a name that ends in a date, such as qwen3-4b-2507. The publishers have the kind of the model before it.
 var dated = regexp.MustCompile(`^(.+)(-\d{4})$`)
 
-// spellings returns the names that a model's repository may have, without the ending: people say gemma-3-4b for gemma-3-4b-it.
-func spellings(name string) []string {
-	all := []string{name, name + "-it", name + "-instruct"}
-	if m := dated.FindStringSubmatch(name); m != nil {
-		all = append(all, m[1]+"-instruct"+m[2])
-	}
-	return slices.DeleteFunc(all, func(s string) bool {
-		return s != name && (strings.HasSuffix(name, "-it") || strings.Contains(name, "instruct"))
-	})
-}
-
 // elsewhere returns the repositories in which a model may be as GGUF files, in the order in which they are asked for. It has the
 // publisher's own last, since most have none.
 func (r *Ref) elsewhere() []string {
@@ -206,8 +189,15 @@ func (r *Ref) elsewhere() []string {
 	if r.FromURL || r.Revision != "" || filename.TrimEnding(name, "-gguf", "_gguf") != name {
 		return nil
 	}
+	spellings := []string{name}
+	if !strings.HasSuffix(name, "-it") && !strings.Contains(name, "instruct") { // people say gemma-3-4b for gemma-3-4b-it
+		spellings = append(spellings, name+"-it", name+"-instruct")
+		if m := dated.FindStringSubmatch(name); m != nil {
+			spellings = append(spellings, m[1]+"-instruct"+m[2])
+		}
+	}
 	var all []string
-	for _, spelling := range spellings(name) {
+	for _, spelling := range spellings {
 		for _, other := range republishers {
 			all = append(all, other+"/"+spelling+"-GGUF")
 			if other == "bartowski" {

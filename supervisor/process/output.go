@@ -23,13 +23,19 @@ const (
 
 // outputs are the pipes that an engine writes to. They aren't exec's, because Cmd.Wait would wait for their end before it returns.
 type outputs struct {
+	stdin        io.WriteCloser
 	theirs, ours []*os.File
 	readers      sync.WaitGroup
 }
 
-// openOutputs sets the outputs of a command that isn't started yet.
-func openOutputs(cmd *exec.Cmd) (*outputs, error) {
-	o := &outputs{}
+// openPipes sets the outputs of a command that isn't started yet, and its input. Most engines exit when their input closes, which is when
+// this server ends at the latest.
+func openPipes(cmd *exec.Cmd) (*outputs, error) {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	o := &outputs{stdin: stdin}
 	for _, to := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -57,7 +63,7 @@ func (o *outputs) read(emit func(string), heard func()) {
 func (o *outputs) drain() {
 	closed := make(chan struct{})
 	timer := time.AfterFunc(outputDelay, func() {
-		o.close()
+		closeAll(o.ours)
 		close(closed)
 	})
 	o.readers.Wait()
@@ -68,6 +74,7 @@ func (o *outputs) drain() {
 
 // close may be called several times.
 func (o *outputs) close() {
+	_ = o.stdin.Close()
 	closeAll(o.theirs)
 	closeAll(o.ours)
 }

@@ -29,7 +29,7 @@ func TestLogRing(t *testing.T) {
 // Another process that holds an engine's output open doesn't delay its end for long.
 func TestOutputs_HeldOpen(t *testing.T) {
 	t.Parallel()
-	o, err := openOutputs(&exec.Cmd{})
+	o, err := openPipes(&exec.Cmd{})
 	if err != nil {
 		t.Fatal(err)
 	}

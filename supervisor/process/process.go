@@ -163,7 +163,7 @@ func (p *Process) execute(l Launch) error {
 	cmd.Env = append(command.Env, mark.Env())
 	cmd.Dir = l.Folder // llama-server loads libraries from its working directory, and Python modules
 	cmd.SysProcAttr = guard.Attributes()
-	stdin, out, err := openPipes(cmd)
+	out, err := openPipes(cmd)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,6 @@ func (p *Process) execute(l Launch) error {
 	endThread, err := startOnThread(box, cmd)
 	defer endThread()
 	if err != nil {
-		_ = stdin.Close()
 		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
 	}
 	group, err := guard.Adopt(cmd.Process)
@@ -182,7 +181,7 @@ func (p *Process) execute(l Launch) error {
 	now := &Launched{
 		process: cmd.Process, group: group, PID: cmd.Process.Pid, Address: l.address(), socket: l.Socket, port: l.Port,
 		header:  []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
-		Sandbox: confined, Build: build, stdin: stdin, steps: p.program.Stop(), Slots: p.slots,
+		Sandbox: confined, Build: build, stdin: out.stdin, steps: p.program.Stop(), Slots: p.slots,
 		At: time.Now(),
 	}
 	record := mark.Record(now.PID, p.log)
@@ -242,20 +241,6 @@ func (p *Process) prepare(l *Launch) (Build, Cmd, error) {
 	command := p.program.Command(*l, build)
 	command.Env = append(command.Env, l.places()...)
 	return build, command, nil
-}
-
-// openPipes sets the standard input and the outputs of a command that isn't started yet. Most engines exit when their input closes, which
-// is when this server ends at the latest.
-func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if out, err = openOutputs(cmd); err != nil {
-		_ = stdin.Close()
-		return nil, nil, err
-	}
-	return stdin, out, nil
 }
 
 // monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.

@@ -185,7 +185,7 @@ func neededPackages(graph string, packages ...string) []string {
 	for i := 0; i < len(needed); i++ {
 		for _, name := range depends[needed[i]] {
 			isLibrary := strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib")
-			if isLibrary && !isUnwanted(name) && !slices.Contains(needed, name) {
+			if isLibrary && !unwanted.MatchString(name) && !slices.Contains(needed, name) {
 				needed = append(needed, name)
 			}
 		}

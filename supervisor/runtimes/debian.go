@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -232,11 +233,9 @@ var debianVariants = map[string]debianVariant{
 	variantBLAS: {components: "main", packages: []string{"libggml0-backend-blas", "libopenblas0-pthread"}},
 }
 
-// isUnwanted reports whether a library isn't taken from the packages though something depends on it: the libraries of NVIDIA's
-// driver, and a BLAS that is slower than OpenBLAS.
-func isUnwanted(pkg string) bool {
-	return strings.HasPrefix(pkg, "libcuda1") || strings.HasPrefix(pkg, "libnvidia-") || strings.HasPrefix(pkg, "libblas3")
-}
+// unwanted matches the libraries that aren't taken from the packages though something depends on them: those of NVIDIA's driver, and a BLAS
+// that is slower than OpenBLAS.
+var unwanted = regexp.MustCompile(`^(libcuda1|libnvidia-|libblas3)`)
 
 // packageVariants returns the variants of Debian's packages to try, best first; only one if a variant was requested.
 func (h hardware) packageVariants(want string) ([]string, error) {

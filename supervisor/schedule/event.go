@@ -147,7 +147,11 @@ func (ev Configured) apply(s *stepper) {
 			continue
 		}
 		if size := spec.sizeOf(in.Spec); size >= 0 {
-			in.Spec, in.Full, in.Next = in.Spec.withPolicyOf(spec.smaller(size)), nil, nil
+			own, policy := *in.Spec, spec.smaller(size)
+			own.Memory, own.Offload, own.Reserve, own.Smaller = policy.Memory, policy.Offload, policy.Reserve, policy.Smaller
+			own.TTL, own.Pinned, own.AutoRestart, own.Recipe = policy.TTL, policy.Pinned, policy.AutoRestart, policy.Recipe
+			own.Devices = policy.Devices
+			in.Spec, in.Full, in.Next = &own, nil, nil
 			if size > 0 {
 				in.Full = spec
 			}

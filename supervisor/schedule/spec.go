@@ -72,13 +72,6 @@ func isSameFile(a, b *model.Model) bool {
 	return a.Path == b.Path && a.Projector == b.Projector && a.SizeBytes == b.SizeBytes && a.Changed.Equal(b.Changed)
 }
 
-func (s *Spec) withPolicyOf(o *Spec) *Spec {
-	n := *s
-	n.Memory, n.Offload, n.Reserve, n.Smaller, n.Devices = o.Memory, o.Offload, o.Reserve, o.Smaller, o.Devices
-	n.TTL, n.Pinned, n.AutoRestart, n.Recipe = o.TTL, o.Pinned, o.AutoRestart, o.Recipe
-	return &n
-}
-
 // draft returns the key of the draft model; empty: none.
 func (s *Spec) draft() string {
 	if s.Draft == nil {

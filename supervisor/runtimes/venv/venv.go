@@ -10,6 +10,7 @@ package venv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -55,8 +56,15 @@ func Make(ctx context.Context, o Options) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
-	if err := removeScripts(filepath.Join(o.Folder, "bin")); err != nil {
-		return Made{}, err
+	bin := filepath.Join(o.Folder, "bin")
+	entries, err := os.ReadDir(bin)
+	for _, entry := range entries { // scripts begin with the path of their interpreter
+		if !strings.HasPrefix(entry.Name(), "python") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(bin, entry.Name())))
+		}
+	}
+	if err != nil {
+		return Made{}, fmt.Errorf("the virtual environment: %w", err)
 	}
 	var version string
 	err = o.run(ctx, nil, func(line string) { version = line },
@@ -149,21 +157,4 @@ func (o Options) pipInstall(ctx context.Context) (index string, _ error) {
 		return "", fmt.Errorf("pip install %s: %w", o.Requirement, err)
 	}
 	return index, nil
-}
-
-// removeScripts removes all but the interpreter from an environment's bin folder: scripts begin with the path of their interpreter.
-func removeScripts(bin string) error {
-	entries, err := os.ReadDir(bin)
-	if err != nil {
-		return fmt.Errorf("the virtual environment: %w", err)
-	}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "python") {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(bin, entry.Name())); err != nil {
-			return fmt.Errorf("the virtual environment: %w", err)
-		}
-	}
-	return nil
 }
