@@ -53,22 +53,6 @@ func newListing(models []Model, companions []Companion) *listing {
 	return l
 }
 
-// withOthers adds models that aren't on this machine to those that are, and returns all, sorted by key.
-func withOthers(models []Model, others *[]Model) []Model {
-	if others == nil {
-		return models
-	}
-	here := len(models)
-	for _, m := range *others {
-		byKey := func(m Model, key string) int { return strings.Compare(m.Key, key) }
-		if _, ok := slices.BinarySearchFunc(models[:here], m.Key, byKey); !ok {
-			models = append(models, m)
-		}
-	}
-	slices.SortStableFunc(models, func(a, b Model) int { return strings.Compare(a.Key, b.Key) })
-	return models
-}
-
 // otherNames returns the names of a model besides its key: without the publisher, and with each of its variants or none.
 func otherNames(m Model) []string {
 	repo, _, _ := strings.Cut(m.Key, "@")

@@ -64,7 +64,12 @@ func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
 // the link that leads to them.
 func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]string, error) {
 	all := c.last.Load().models
-	if link := linkOnTheWay(root, rel); link != "" {
+	parts := strings.Split(rel, string(filepath.Separator))
+	for i := 1; i < len(parts); i++ {
+		link := filepath.Join(parts[:i]...)
+		if info, err := root.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
 		dir := filepath.Join(models, link)
 		for _, o := range all {
 			if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
@@ -98,18 +103,6 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		}
 	}
 	return names, nil
-}
-
-// linkOnTheWay returns the first folder on a path that is a link, or "".
-func linkOnTheWay(root *os.Root, rel string) string {
-	parts := strings.Split(rel, string(filepath.Separator))
-	for i := 1; i < len(parts); i++ {
-		dir := filepath.Join(parts[:i]...)
-		if info, err := root.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return dir
-		}
-	}
-	return ""
 }
 
 // removeEmpty removes a folder and its parents while they are empty, but not the root.

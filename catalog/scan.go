@@ -53,7 +53,16 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 		l = &same
 	} else {
 		models, companions := c.assemble(walks, config.formats)
-		l = newListing(withOthers(models, config.others), companions)
+		if here := len(models); config.others != nil {
+			byKey := func(m Model, key string) int { return strings.Compare(m.Key, key) }
+			for _, m := range *config.others {
+				if _, ok := slices.BinarySearchFunc(models[:here], m.Key, byKey); !ok {
+					models = append(models, m)
+				}
+			}
+			slices.SortStableFunc(models, func(a, b Model) int { return strings.Compare(a.Key, b.Key) })
+		}
+		l = newListing(models, companions)
 		if c.starved != nil {
 			return nil, fmt.Errorf("reading models: %w", c.starved)
 		}

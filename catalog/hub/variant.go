@@ -70,36 +70,29 @@ func RoleOf(path string) string {
 	return role
 }
 
-// modelsOf returns the GGUF files that are models, or their parts. What a name tells of drafters isn't sure: in a repository without other
-// models they are what it is for.
-func modelsOf(files []RemoteFile) (models []RemoteFile) {
-	var perhaps []RemoteFile
+// variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
+// returned separately.
+func variants(files []RemoteFile) (whole, incomplete []variant, projectors []RemoteFile) {
+	// What a name tells of drafters isn't sure: in a repository without other models they are what it is for.
+	var models, perhaps []RemoteFile
 	for _, f := range files {
 		if !filename.IsGGUF(f.Path) {
 			continue
 		}
-		switch role, isSure := filename.Companion(f.Path); {
-		case role == "":
+		role, isSure := filename.Companion(f.Path)
+		if role == filename.Projector {
+			projectors = append(projectors, f)
+		}
+		if role == "" {
 			models = append(models, f)
-		case !isSure:
+		} else if !isSure {
 			perhaps = append(perhaps, f)
 		}
 	}
 	if len(models) == 0 {
-		return perhaps
+		models = perhaps
 	}
-	return models
-}
-
-// variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
-// returned separately.
-func variants(files []RemoteFile) (whole, incomplete []variant, projectors []RemoteFile) {
-	for _, f := range files {
-		if RoleOf(f.Path) == filename.Projector {
-			projectors = append(projectors, f)
-		}
-	}
-	whole, incomplete = grouped(modelsOf(files))
+	whole, incomplete = grouped(models)
 	return whole, incomplete, projectors
 }
 

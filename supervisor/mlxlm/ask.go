@@ -66,18 +66,6 @@ var (
 	packageFolder = regexp.MustCompile(`^mlx_lm-(\d[\w.+!]*)\.dist-info$`)
 )
 
-// flagsOf returns the flags in a server's help; nil if it isn't that of an mlx_lm.server.
-func flagsOf(help string) map[string]string {
-	flags := map[string]string{}
-	for _, m := range flagName.FindAllStringSubmatch(help, -1) {
-		flags[m[1]] = ""
-	}
-	if _, ok := flags["--model"]; !ok {
-		return nil
-	}
-	return flags
-}
-
 // installedVersion returns the version of the package beside an executable of a Python environment, or "".
 func installedVersion(path string) string {
 	paths := []string{path}

@@ -74,8 +74,19 @@ func NameOf(address string) string {
 
 // Validate returns an error if the configuration is invalid. It does no I/O.
 func (c *Config) Validate() error {
-	if err := checkURL(c.URL); err != nil {
-		return err
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil:
+		return errors.New("the address is not a URL") // it may contain a secret
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("the address must begin with http:// or https://, and name a host")
+	case u.User != nil:
+		return errors.New("the address must have no user name or password: use the option key")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("the address must have no ? and no #")
+	}
+	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("the port %s isn't a number from 1 to 65535", u.Port())
 	}
 	if strings.ContainsAny(c.Name, "/ @{}") || len(c.Name) > 100 || printable(c.Name) != c.Name {
 		return fmt.Errorf("name %q: it must have no slash, space, @ or brace, and at most 100 bytes", c.Name)
@@ -107,24 +118,6 @@ func (c *Config) Validate() error {
 	}
 	if (c.CA != "" || c.Pin != "") && strings.HasPrefix(c.URL, "http:") {
 		return errors.New("the options tls_ca and tls_pin are for addresses that begin with https://")
-	}
-	return nil
-}
-
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		return errors.New("the address is not a URL") // it may contain a secret
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("the address must begin with http:// or https://, and name a host")
-	case u.User != nil:
-		return errors.New("the address must have no user name or password: use the option key")
-	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("the address must have no ? and no #")
-	}
-	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("the port %s isn't a number from 1 to 65535", u.Port())
 	}
 	return nil
 }

@@ -53,7 +53,12 @@ func makeStartable(root, variant string) (string, error) {
 	if info, err := os.Stat(filepath.Join(root, "usr/bin/llama-server")); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(errors.New("the packages have no usr/bin/llama-server"), err)
 	}
-	loader, err := findLoader(root)
+	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*")) // in the architecture's folder, with the libraries
+	older, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld64.so.*"))
+	if loaders = append(loaders, older...); len(loaders) == 0 {
+		return "", errors.New("the packages have no dynamic loader")
+	}
+	loader, err := filepath.Rel(root, loaders[0])
 	if err != nil {
 		return "", err
 	}
@@ -114,18 +119,6 @@ func writeScript(root, loader, program, script string) error {
 		return fmt.Errorf("writing the start script: %w", err)
 	}
 	return nil
-}
-
-// findLoader returns the path of the dynamic loader within the tree. It is in the architecture's folder, with the libraries.
-func findLoader(root string) (string, error) {
-	for _, pattern := range []string{"usr/lib/*-linux-gnu*/ld-linux*.so.*", "usr/lib/*-linux-gnu*/ld64.so.*"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(found) == 0 {
-			continue
-		}
-		return filepath.Rel(root, found[0])
-	}
-	return "", errors.New("the packages have no dynamic loader")
 }
 
 // linkBeside links backends, or libraries that they need, into the folder of the loader. The engine looks for backends in the folder of the

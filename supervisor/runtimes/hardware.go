@@ -179,7 +179,8 @@ const (
 	fatSection = ".nv_fatbin"
 )
 
-// cudaCodes returns the kinds of code in the CUDA backend of a tree of packages, in the order of their architectures.
+// cudaCodes returns the kinds of code in the CUDA backend of a tree of packages, in the order of their architectures. They are read here,
+// since only CUDA's toolkit has a program that lists them, and the engine finds out at its first computation, which would abort it.
 func cudaCodes(root string) ([]cudaCode, error) {
 	libraries, err := filepath.Glob(filepath.Join(root, "usr/lib/*/ggml/backends*/libggml-cuda.so"))
 	if err != nil || len(libraries) == 0 {

@@ -222,18 +222,6 @@ func (s *stepper) forget(spec *Spec) {
 	}
 }
 
-// renew restarts idle instances whose settings have changed. One that is always busy serves maxLateGrants more requests with
-// the old settings, then drains.
-func (s *stepper) renew() {
-	for _, in := range s.st.Instances {
-		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxLateGrants) {
-			continue
-		}
-		s.leave(in, ForSettings)
-		s.again(in.ID, in.Next, s.now)
-	}
-}
-
 // again queues a restart of an instance, before all waiters.
 func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
 	w := &Waiter{Kind: WaitRestart, Turn: at, NotBefore: at, Unasked: true, Demand: Demand{Key: spec.Model.Key, Instance: id, Spec: spec}}

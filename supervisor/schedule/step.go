@@ -65,7 +65,12 @@ func (s *stepper) serveAll() {
 	s.st.Waiters.removeGone()
 	s.markWanted()
 	for {
-		s.renew()
+		for _, in := range s.st.Instances { // a busy one serves maxLateGrants more requests with the old settings, then drains
+			if in.Next != nil && in.isIdle() && (!in.wanted || in.LateGrants >= maxLateGrants) {
+				s.leave(in, ForSettings)
+				s.again(in.ID, in.Next, s.now)
+			}
+		}
 		if !s.serveInOrder() {
 			break
 		}
