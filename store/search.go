@@ -120,8 +120,8 @@ const (
 	pinFamily  = `UPDATE families SET pinned = $3 WHERE id = $1 AND owner = $2 AND newest > 0`
 )
 
-// Edit changes a conversation's title and whether it is pinned; nil: that stays. An empty title is again the beginning of the first message.
-// The error is *[NoConversation] if the owner has no conversation with the ID.
+// Edit changes a conversation's title and whether it is pinned; nil: that stays. An empty title is again the first message's beginning. The
+// error is *[NoConversation] if the owner has no conversation with the ID.
 func (s *Store) Edit(ctx context.Context, owner, id string, title *string, pinned *bool) error {
 	return s.write(ctx, 0, func(t *tx) error {
 		n := int64(1)

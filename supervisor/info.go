@@ -284,7 +284,8 @@ func (s *Supervisor) loaded(in *schedule.Instance) {
 	s.counts.with(key, func(n *Counts) { n.Loads.ObserveTime(in.LoadTime) })
 	s.counts.took(key, PhaseLaunch, launch)
 	s.counts.took(key, PhaseLoad, in.LoadTime-launch)
-	logOn(s.log, info.Placed()).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", schedule.FormatBytes(info.Memory))
+	log := logOn(s.log, info.Placed())
+	log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", schedule.FormatBytes(info.Memory))
 	if !info.IsSplit() {
 		return
 	}

@@ -189,11 +189,12 @@ func (s *Jobs) hasElsewhere(repo string, files []hub.RemoteFile) string {
 func filesIn(folder string, all []hub.RemoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		local := f.Path
-		if dir, name := path.Base(path.Dir(f.Path)), path.Base(f.Path); filename.IsGGUF(name) && filename.FolderRole(dir) == filename.Drafter {
-			local = dir + "/" + name
-		} else if filename.IsGGUF(name) {
-			local = name
+		local, dir := f.Path, path.Base(path.Dir(f.Path))
+		if filename.IsGGUF(f.Path) {
+			local = path.Base(f.Path)
+			if filename.FolderRole(dir) == filename.Drafter {
+				local = dir + "/" + local
+			}
 		}
 		files = append(files, file{RemoteFile: f, Local: folder + "/" + local, Early: hub.RoleOf(f.Path) == filename.Projector})
 	}

@@ -187,7 +187,8 @@ func (s *Finder) ask(ctx context.Context, h *Hub, isFirst bool, f catalog.Format
 		case ModelNotFound:
 			err = Errorf(HubFailed, "%s has no search. Give a model's name there as publisher/repository, or its URL.", h.Name())
 		case Denied:
-			err = Errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.", h.Name(), h)
+			err = Errorf(Denied, "%s refuses to search: it needs a token, or another one, in `hub %s { token … }` or HF_TOKEN.",
+				h.Name(), h)
 		}
 		return nil, err
 	}

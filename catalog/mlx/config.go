@@ -321,7 +321,18 @@ func (l *Layers) Cache(model string, tokens float64) (bytes float64, ok bool) {
 		return 0, l.number() > 0
 	}
 	short := min(tokens, float64(l.Window)+PromptStep)
-	perToken := l.BytesPerNumber() * l.perLayer(model)
+	heads, dim := cmp.Or(l.Heads, l.OldHeads), l.HeadDim
+	if dim == 0 && heads > 0 {
+		dim = l.HiddenSize() / heads
+	}
+	perLayer := 2 * float64(cmp.Or(l.KeyHeads, heads)) * float64(dim) // numbers that a layer keeps of a token; 0: unknown
+	switch {
+	case l.KeyRank > 0 && slices.Contains(unfolded, model):
+		perLayer = float64(heads) * float64(l.KeyRope+l.KeyRest+l.ValueDim)
+	case l.KeyRank > 0:
+		perLayer = float64(l.KeyRank + l.KeyRope)
+	}
+	perToken := l.BytesPerNumber() * perLayer
 	return perToken * (full*tokens + windowed*short), perToken > 0
 }
 
@@ -359,19 +370,3 @@ var recurrent = []string{"mamba", "falcon_mamba", "mamba2", "rwkv7"}
 
 // unfolded are the types of models with latent attention for which mlx_lm caches the keys and values all the same.
 var unfolded = []string{"deepseek_v2", "minicpm3"}
-
-// perLayer returns how many numbers a layer keeps of a token, or 0 if that is unknown.
-func (l *Layers) perLayer(model string) float64 {
-	heads := cmp.Or(l.Heads, l.OldHeads)
-	switch {
-	case l.KeyRank > 0 && slices.Contains(unfolded, model):
-		return float64(heads) * float64(l.KeyRope+l.KeyRest+l.ValueDim)
-	case l.KeyRank > 0:
-		return float64(l.KeyRank + l.KeyRope)
-	}
-	dim := l.HeadDim
-	if dim == 0 && heads > 0 {
-		dim = l.HiddenSize() / heads
-	}
-	return 2 * float64(cmp.Or(l.KeyHeads, heads)) * float64(dim)
-}

@@ -53,7 +53,7 @@ func makeStartable(root, variant string) (string, error) {
 	if info, err := os.Stat(filepath.Join(root, "usr/bin/llama-server")); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(errors.New("the packages have no usr/bin/llama-server"), err)
 	}
-	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*")) // in the architecture's folder, with the libraries
+	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*")) // beside the libraries
 	older, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld64.so.*"))
 	if loaders = append(loaders, older...); len(loaders) == 0 {
 		return "", errors.New("the packages have no dynamic loader")

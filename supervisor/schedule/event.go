@@ -170,8 +170,8 @@ func (ev Configured) apply(s *stepper) {
 	}
 }
 
-// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies, perhaps several, and must
-// neither wait nor use the supervisor.
+// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies, perhaps several, and
+// must neither wait nor use the supervisor.
 type Respecified struct {
 	Gen    uint64
 	Change func(*Spec)

@@ -153,8 +153,8 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 			leaving = true
 			continue
 		}
-		if in.isOut(s.now) {
-			continue
+		if in.Away != "" || !in.HeldUntil.IsZero() && in.slots() == 0 && in.HeldUntil.Sub(s.now) > patience {
+			continue // its remote can't be reached, or takes nothing for some time
 		}
 		hope = true
 		if in.canServe(w) && (w.Slots == 0 || !in.promised) && !in.awaits(w, s.now) && (best == nil || choice.prefers(in, best)) {

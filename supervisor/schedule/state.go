@@ -336,11 +336,6 @@ func (in *Instance) slots() int {
 	return in.Spec.Parallel
 }
 
-// isOut reports whether a request shouldn't wait for the instance: its remote can't be reached, or takes nothing for some time.
-func (in *Instance) isOut(now time.Time) bool {
-	return in.Away != "" || !in.HeldUntil.IsZero() && in.slots() == 0 && in.HeldUntil.Sub(now) > patience
-}
-
 // context returns the length of the context, in tokens; that of a remote which doesn't tell is boundless.
 func (in *Instance) context() int {
 	if in.IsRemote() && in.Spec.ContextLength == 0 {
