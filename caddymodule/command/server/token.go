@@ -88,7 +88,8 @@ func tokenList() *cobra.Command {
 func tokenEdit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit ID", Short: "Changes a token; flags that aren't given leave it unchanged", Args: cobra.ExactArgs(1),
-		Long:    "Changes a token. Flags that aren't given leave it unchanged. Its requests that are no longer allowed end within a second.",
+		Long: "Changes a token. Flags that aren't given leave it unchanged. " +
+			"Its requests that are no longer allowed end within a second.",
 		Example: "  lmcaddy token edit k3V9dPq2 --scopes inference --expires never --models '' --tokens-per-day 0",
 	}
 	to := kit.NewConnection(cmd)
