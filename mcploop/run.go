@@ -6,12 +6,16 @@ package mcploop
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 const callsAtOnce = 8
@@ -122,4 +126,184 @@ func (c *caught) repeat() {
 	if p := c.value.Load(); p != nil {
 		panic(*p)
 	}
+}
+
+// Round is one answer of a model.
+type Round struct {
+	Number       int // from 1
+	Conversation []translate.Item
+
+	before    int      // valid calls of servers' tools in the rounds before
+	made      int      // and in this one
+	tools     *Toolbox // that the model may call; nil: none
+	isLast    bool     // it has to answer without the tools that it had
+	reasoning strings.Builder
+	text      strings.Builder
+	space     string // with which a text begins, until there is more of it
+	inText    bool   // more than space has come since the last call or thought
+	calls     []*call
+	finish    translate.FinishReason
+}
+
+type call struct {
+	index  int
+	id     string
+	name   string // as the model wrote it
+	offer  *offer // nil if there is no such tool
+	args   []byte
+	reason string // why it can't be made; empty if it can
+	given  []translate.Part
+}
+
+// Tools returns the tools that the model may call.
+func (r *Round) Tools() []request.Tool {
+	if r.tools.IsEmpty() {
+		return nil
+	}
+	return r.tools.tools
+}
+
+// Begin forgets what an earlier attempt at the answer has said.
+func (r *Round) Begin() {
+	r.reasoning.Reset()
+	r.text.Reset()
+	r.calls, r.finish, r.space, r.inText, r.made = nil, "", "", false, r.before
+}
+
+// Take takes an event of the engine's answer, and passes on what follows from it. Calls that can't be made become invalid calls.
+func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
+	if r.tools.IsEmpty() {
+		switch ev.(type) {
+		case translate.CallStart, translate.CallArgs, translate.CallDone:
+			if r.isLast { // a call can't be made any more
+				return
+			}
+		}
+		emit(ev)
+		return
+	}
+	switch ev := ev.(type) {
+	case translate.Reasoning:
+		r.inText = false
+		r.reasoning.WriteString(ev.Text)
+	case translate.Text:
+		r.say(ev.Text, emit)
+		return
+	case translate.CallStart:
+		r.space, r.inText = "", false
+		r.start(ev, emit)
+		return
+	case translate.CallArgs:
+		if c := r.call(ev.Index); c != nil {
+			c.args = append(c.args, ev.Text...)
+			if c.offer == nil {
+				return
+			}
+		}
+	case translate.CallDone:
+		if c := r.call(ev.Index); c != nil {
+			r.done(c, emit)
+			return
+		}
+	case translate.Finish:
+		r.finish = ev.Reason
+		if r.space != "" && len(r.calls) == 0 {
+			emit(translate.Text{Text: r.space})
+		}
+	}
+	emit(ev)
+}
+
+// say passes a text on. Space before a call is no message: many models write some.
+func (r *Round) say(text string, emit func(translate.Event)) {
+	if !r.inText {
+		text = r.space + text
+		if strings.TrimSpace(text) == "" {
+			r.space = text
+			return
+		}
+		r.inText, r.space = true, ""
+	}
+	r.text.WriteString(text)
+	emit(translate.Text{Text: text})
+}
+
+func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
+	if r.tools.Single && len(r.calls) > 0 {
+		return // nobody knows a call that hasn't started
+	}
+	c := &call{index: ev.Index, id: ev.ID, name: ev.Name, offer: r.tools.byName[ev.Name]}
+	if c.id == "" {
+		c.id = "call_" + rand.Text()
+	}
+	if c.offer == nil && len(r.tools.sources) == 0 {
+		c.offer = &offer{Tool: Tool{Name: ev.Name}} // the client knows what it can call
+	}
+	r.calls = append(r.calls, c)
+	switch {
+	case c.isClients():
+		emit(translate.CallStart{Index: c.index, ID: c.id, Name: c.name})
+	case c.offer != nil:
+		emit(translate.CallStart{Index: c.index, ID: c.id, Name: c.offer.Name, Provider: c.offer.source.Provider})
+	}
+}
+
+func (c *call) isClients() bool { return c.offer != nil && c.offer.source == nil }
+
+// done checks a call whose arguments are complete.
+func (r *Round) done(c *call, emit func(translate.Event)) {
+	if c.offer == nil {
+		c.reason = "Cannot find tool with name " + translate.QuoteShort(c.name) + ". The tools are: " + listed(r.tools.names()) + "."
+		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.name, Reason: c.reason})
+		return
+	}
+	if len(strings.TrimSpace(string(c.args))) == 0 {
+		c.args = []byte("{}")
+		emit(translate.CallArgs{Index: c.index, Text: "{}"})
+	}
+	emit(translate.CallDone{Index: c.index})
+	if c.isClients() {
+		return
+	}
+	if c.reason = c.offer.refuse(c.args); c.reason == "" {
+		if r.made++; r.tools.MaxCalls > 0 && r.made > r.tools.MaxCalls {
+			c.reason = "No more tools can be called: the limit of " + strconv.Itoa(r.tools.MaxCalls) + " calls is reached."
+		}
+	}
+	if c.reason != "" {
+		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.offer.Name, Reason: c.reason, ArgumentsBad: true})
+	}
+}
+
+func (r *Round) call(index int) *call {
+	for _, c := range slices.Backward(r.calls) {
+		if c.index == index {
+			return c
+		}
+	}
+	return nil
+}
+
+// said returns what the round adds to the conversation.
+func (r *Round) said() []translate.Item {
+	var items []translate.Item
+	if r.reasoning.Len() > 0 {
+		items = append(items, translate.Item{Kind: translate.ItemReasoning, Parts: []translate.Part{{Text: r.reasoning.String()}}})
+	}
+	if r.text.Len() > 0 {
+		parts := []translate.Part{{Text: r.text.String()}}
+		items = append(items, translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: parts})
+	}
+	for _, c := range r.calls {
+		item := translate.Item{Kind: translate.ItemCall, CallID: c.id, Tool: c.name, Args: c.args}
+		if c.reason != "" {
+			c.given = []translate.Part{{Text: c.reason}}
+			item.Kind, item.Parts = translate.ItemInvalid, c.given
+		}
+		items = append(items, item)
+	}
+	for _, c := range r.calls {
+		items = append(items, translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.name, Parts: c.given})
+	}
+	return items
 }

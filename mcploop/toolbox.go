@@ -249,8 +249,13 @@ func (o *offer) call(ctx context.Context, args []byte) (Result, *translate.Error
 		return Result{}, nil
 	}
 	trouble := o.source.Explain(err)
-	text := jsonbody.AppendString([]byte(`[{"type":"text","text":`), trouble.Message)
-	return Result{Content: append(text, "}]"...), IsError: true}, trouble
+	return TextResult(trouble.Message, true), trouble
+}
+
+// TextResult is a result that is one text.
+func TextResult(text string, isError bool) Result {
+	content := jsonbody.AppendString([]byte(`[{"type":"text","text":`), text)
+	return Result{Content: append(content, "}]"...), IsError: isError}
 }
 
 // Limits of the arguments of a call.

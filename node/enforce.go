@@ -120,7 +120,6 @@ func (ld *Loads) catchUp(spec *schedule.Spec) {
 	}
 }
 
-// preload loads a model unless it is loaded.
 func (n *Node) preload(key string) {
 	defer n.preloading.add(key, -1)
 	target, err := n.Names.Find(n.ctx, key)

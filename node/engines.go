@@ -50,7 +50,6 @@ type Engines struct {
 	templates templates                  // what models' chat templates make of requests
 }
 
-// engine is an [Engine] with its process.
 type engine struct {
 	Engine
 	setup   process.Setup

@@ -45,7 +45,6 @@ func (e *BrokenModelError) Error() string {
 	return fmt.Sprintf("The model %s can't be used: its file %s is broken (%v).", e.Key, filepath.Base(e.Path), e.Reason)
 }
 
-// Unwrap returns the reason.
 func (e *BrokenModelError) Unwrap() error { return e.Reason }
 
 // Find returns the model or instance with a name, as clients of any dialect write it. The first of these counts:

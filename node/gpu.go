@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -218,10 +219,7 @@ func (ld *Loads) place(ctx context.Context, spec *schedule.Spec, e *engine, ms M
 	spec.Devices, spec.OnlyOn = ms.Devices, true
 	for _, name := range ms.Devices {
 		if !slices.Contains(names, name) {
-			has := "none"
-			if len(names) > 0 {
-				has = strings.Join(names, ", ")
-			}
+			has := cmp.Or(strings.Join(names, ", "), "none")
 			return schedule.Error{Kind: schedule.LoadFailed, Message: fmt.Sprintf("The model %s could not be loaded: the configuration "+
 				"puts it on the device %s, which the engine %s doesn't find. It has: %s.", spec.Model.Key, name, e.Name, has)}
 		}

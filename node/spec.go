@@ -163,20 +163,11 @@ func (ld *Loads) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*sch
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())
 	}
 	es := s.Engines[e.Name]
+	args := slices.Concat(es.Args, ms.Args)
 	spec := &schedule.Spec{
-		Engine: e.Name,
-		Model:  m,
-		Args:   slices.Concat(es.Args, ms.Args),
-
-		Slotted:     e.isSlotted(&m) && !e.fixed(slices.Concat(es.Args, ms.Args)).Slots,
-		Private:     s.PrivatePrompts && m.Type == catalog.TypeLLM,
-		NoSandbox:   e.NoSandbox,
-		Readable:    es.Readable,
-		Pinned:      ms.Pinned,
-		ID:          o.ID,
-		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,
-		TTL:         timeToLive(s, ms, o),
-		Recipe:      recipe{s, o, s.isCold(ms)},
+		ID: o.ID, Engine: e.Name, Model: m, Args: args, NoSandbox: e.NoSandbox, Readable: es.Readable, Pinned: ms.Pinned,
+		Slotted: e.isSlotted(&m) && !e.fixed(args).Slots, Private: s.PrivatePrompts && m.Type == catalog.TypeLLM,
+		AutoRestart: o.ByHand || ms.Pinned || ms.Preload, TTL: timeToLive(s, ms, o), Recipe: recipe{s, o, s.isCold(ms)},
 	}
 	if err := ld.place(ctx, spec, e, ms); err != nil {
 		return nil, err

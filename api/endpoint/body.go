@@ -138,10 +138,8 @@ func unreadable(c *Call, err error) error {
 }
 
 func tooLarge(limit int64) *translate.Error {
-	return &translate.Error{
-		Kind:    translate.KindTooLarge,
-		Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
-	}
+	return translate.NewError(translate.KindTooLarge, "", "",
+		fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit))
 }
 
 // Payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
@@ -239,10 +237,8 @@ func decoded(c *Call, body io.Reader) (_ io.Reader, memory int64, _ error) {
 		return zr.IOReadCloser(), zstdMemory, nil
 	default:
 		c.Writer.Header().Set("Accept-Encoding", "gzip, zstd")
-		return nil, 0, &translate.Error{
-			Kind:    translate.KindUnsupportedEncoding,
-			Message: fmt.Sprintf("The Content-Encoding %q is not known here: send the body plain, or as gzip or zstd.", encoding),
-		}
+		return nil, 0, translate.NewError(translate.KindUnsupportedEncoding, "", "",
+			fmt.Sprintf("The Content-Encoding %q is not known here: send the body plain, or as gzip or zstd.", encoding))
 	}
 }
 

@@ -162,7 +162,6 @@ func logEnd(c *Call, s *record.Summary) *record.Summary {
 // endedRequest has the fields of the record of a request's end. Most of these records are never read, so only reading one encodes it.
 type endedRequest record.Summary
 
-// Attrs returns the fields that have a value.
 func (s *endedRequest) Attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("request", s.ID), slog.String("model", s.Model), slog.String("instance", s.Instance), slog.String("token", s.Token),

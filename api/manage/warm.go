@@ -45,13 +45,7 @@ func listWarm(c *endpoint.Call) error {
 }
 
 func warmStates(c *endpoint.Call) []warm.Listed {
-	var seen []warm.Listed
-	for _, s := range c.Node.Warm.List() {
-		if seesWarm(c, s.Owner, s.Model) {
-			seen = append(seen, s)
-		}
-	}
-	return seen
+	return slices.DeleteFunc(c.Node.Warm.List(), func(s warm.Listed) bool { return !seesWarm(c, s.Owner, s.Model) })
 }
 
 func seesWarm(c *endpoint.Call, owner, model string) bool {

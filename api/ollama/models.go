@@ -148,7 +148,6 @@ func capabilitiesOf(m *catalog.Model, metadata map[string]any) []string {
 	return all
 }
 
-// unknownModel is the error of a name of no model, or of several.
 func unknownModel(missing *catalog.NotFoundError) *translate.Error {
 	e := ollama.NotFound(endpoint.Presentable(missing.Name, endpoint.MaxParam))
 	if len(missing.Ambiguous) > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// summaryPrompt asks for the summary of a conversation.
 const summaryPrompt = "Summarize the conversation up to here, so that the work can go on with your summary in its place. Keep the task " +
 	"and its constraints, what was decided and done, names, numbers, paths and results that are still needed, and what is left to do. " +
 	"Answer with the summary alone."

@@ -81,7 +81,6 @@ func resolve(c *endpoint.Call, ask *responses.Request, have []translate.Item, fr
 	return nil
 }
 
-// noPrevious is the error of a response that can't be continued.
 func noPrevious(c *endpoint.Call, id string, err error) error {
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
 		return translate.Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '"+id+"' not found.")

@@ -74,7 +74,6 @@ func create(c *endpoint.Call) error {
 	return r.Respond(r.generate)
 }
 
-// fieldNames are the names of the Responses API.
 var fieldNames = text.FieldNames{
 	"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include",
 }
@@ -92,7 +91,6 @@ type run struct {
 	out responses.Stream // also of an answer in one piece, which it gathers
 }
 
-// generate has the model answer, with the tools of the request.
 func (r *run) generate(ctx context.Context) error {
 	if r.warmsUp {
 		return r.OnLease(ctx, 1, nil, func() wire.Upstream { return wire.Upstream{} }, func(*supervisor.Lease) error { return nil })
@@ -151,7 +149,6 @@ func (r *run) BeginRound(dst []byte, _ *text.Response, _ int) []byte {
 	return dst
 }
 
-// Complete ends the response, and stores it.
 func (r *run) Complete() error {
 	r.out.Answer.End(nil)
 	return r.storeResponse()
@@ -169,7 +166,6 @@ func (r *run) Interrupted(ctx context.Context) error {
 	return nil
 }
 
-// AppendEnd appends the end of the stream.
 func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
 	if e != nil {
 		r.out.Answer.End(e)

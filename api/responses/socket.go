@@ -41,7 +41,6 @@ type responseSocket struct {
 	unstored unstoredResponse
 }
 
-// socketMessage is a message of the client, as the body of a request.
 type socketMessage struct {
 	io.Reader
 
@@ -115,7 +114,6 @@ func (w *takenOver) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Hijack implements [http.Hijacker].
 func (w *takenOver) Hijack() (conn net.Conn, buffered *bufio.ReadWriter, err error) {
 	w.conn, buffered, err = http.NewResponseController(w.ResponseWriter).Hijack()
 	return w.conn, buffered, err

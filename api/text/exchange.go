@@ -114,7 +114,6 @@ func (rq *Request) PostWhole(ctx context.Context, lease *supervisor.Lease, u wir
 	})
 }
 
-// log is the log of what becomes of the request on a lease.
 func (rq *Request) log(lease *supervisor.Lease) *slog.Logger {
 	return rq.Call.Site.Log.With("request", rq.Call.ID, "instance", lease.Instance.ID)
 }

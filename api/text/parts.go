@@ -142,7 +142,6 @@ func (r *Run) Choices(n int, restart func(), choice func(i int) Part) error {
 	return nil
 }
 
-// batch has the choices of a batch made that aren't complete.
 func (r *Run) batch(ctx context.Context, lease *supervisor.Lease, batch []*relay, slots int) error {
 	left := slices.DeleteFunc(slices.Clone(batch), func(t *relay) bool { return t.state == wire.Done })
 	err := Parallel(ctx, len(left), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, left[i]) })

@@ -100,7 +100,6 @@ func (rq *Request) withinContext(
 	}
 }
 
-// countPrompt counts a prompt, unless it has been counted.
 func (rq *Request) countPrompt(ctx context.Context, lease *supervisor.Lease, bounder wire.Bounder, u wire.Upstream) (promptLength, error) {
 	counting := bounder.Counting(u)
 	count := rq.prompts.of(counting)

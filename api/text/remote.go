@@ -99,8 +99,6 @@ func isNoPlace(err error) bool {
 
 // brokenRemote is the error of a request to a remote that is alive, and hasn't answered it to the end.
 func brokenRemote(lease *supervisor.Lease) *translate.Error {
-	return &translate.Error{
-		Kind:    translate.KindEngineFailed,
-		Message: "The remote " + lease.Remote().Name + " didn't answer the request to the end. Send it again.",
-	}
+	return translate.NewError(translate.KindEngineFailed, "", "",
+		"The remote "+lease.Remote().Name+" didn't answer the request to the end. Send it again.")
 }

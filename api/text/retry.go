@@ -31,7 +31,6 @@ type engineLost struct {
 	by    *supervisor.Info // a remote's instance, which is alive; nil: it is none
 }
 
-// promptTooLong is the refusal of a prompt that is longer than the instance's context.
 type promptTooLong struct {
 	clientError
 	by supervisor.Info
@@ -63,18 +62,12 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 	}
 	switch found.loss.Kind {
 	case process.Hung:
-		found.clientErr = &translate.Error{
-			Kind: translate.KindStalled,
-			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. " +
-				"Try again: the next request finds a fresh one.",
-		}
+		found.clientErr = translate.NewError(translate.KindStalled, "", "", "The engine of "+lease.Instance.ID+
+			" has stopped answering, and is being ended. Try again: the next request finds a fresh one.")
 	case process.Silent:
 		on := lease.Remote()
-		found.clientErr = &translate.Error{
-			Kind: translate.KindStalled,
-			Message: "The remote " + on.Name + " has sent nothing for " + on.Server.Silence().String() + ", so the request was given up. " +
-				"Send a shorter one, or raise stall_timeout in the block of the remote.",
-		}
+		found.clientErr = translate.NewError(translate.KindStalled, "", "", "The remote "+on.Name+" has sent nothing for "+
+			on.Server.Silence().String()+", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.")
 	case process.Unreachable:
 		found.clientErr = &translate.Error{
 			Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,

@@ -137,7 +137,6 @@ func (c *connector) open(ctx, limit context.Context, t target, newClient func(*h
 	return l, nil
 }
 
-// streamable connects over streamable HTTP: with the handshake, or without.
 func (c *connector) streamable(ctx, limit context.Context, t target, handshake bool) (*link, error) {
 	return c.open(ctx, limit, t, func(httpClient *http.Client, _ *link) (*client.Client, error) {
 		options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet)}
@@ -171,7 +170,6 @@ func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
 // quiet is the library's logger: what it logs is about details, and may have contents and URLs among its attributes.
 var quiet = slog.New(slog.DiscardHandler)
 
-// begin starts a link's client and makes the handshake.
 func (c *connector) begin(limit context.Context, l *link) error {
 	_, isStreamable := l.client.GetTransport().(streamableTap)
 	n := &note{beside: isStreamable}

@@ -129,5 +129,4 @@ func (r *road) look(response *http.Response, n *note) {
 	response.Body = &wholeBody{ReadCloser: response.Body, budget: r.link.budget, note: n}
 }
 
-// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (r *road) CloseIdleConnections() { r.base.CloseIdleConnections() }

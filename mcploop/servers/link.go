@@ -53,10 +53,8 @@ func newLink(ctx context.Context, log *slog.Logger, timeout func() time.Duration
 
 func (l *link) gone() <-chan struct{} { return l.life.Done() }
 
-// lose ends the connection. Only the first reason counts.
 func (l *link) lose(why error) { l.end(why) }
 
-// close ends the connection and returns when everything of it has ended.
 func (l *link) close() {
 	l.lose(errUnused)
 	why := context.Cause(l.life)

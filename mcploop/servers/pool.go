@@ -4,10 +4,9 @@
 // it was lost, and closed when nobody has used it for a while. The goroutine that makes a connection owns it and closes it;
 // [Pool.Close] waits for all of them.
 //
-// The protocol is spoken by github.com/mark3labs/mcp-go. What that library leaves open is done around it: everything that a
-// server sends is bounded before the library reads it (bounded.go, events.go, lines.go), a request never leaves its server's
-// origin or reaches an address that it may not (http.go, address.go), and tools and results are taken as the server sent them
-// (tap.go), since the library's types lose what they don't know.
+// The protocol is spoken by github.com/mark3labs/mcp-go. What that library leaves open is done around it: everything that a server sends is
+// bounded before the library reads it, a request never leaves its server's origin or reaches an address that it may not, and tools and
+// results are taken as the server sent them, since the library's types lose what they don't know.
 package servers
 
 import (
@@ -201,14 +200,13 @@ func notValid(label string) string {
 // errors are [*ConnectionError] and that of ctx.
 func (p *Pool) Remote(ctx context.Context, owner string, r Remote) (*Session, error) {
 	t := target{Config: Config{Label: r.Label, URL: r.URL, Headers: r.Headers}, owner: owner, isRemote: true}
-	refuse := func(err error) error {
-		return &ConnectionError{Message: fmt.Sprintf("Unable to connect to remote MCP server '%s': %v.", clip(r.Label), err), Cause: err}
+	_, err := parseURL(r.URL)
+	if err == nil {
+		err = checkHeaders(r.Headers)
 	}
-	if _, err := parseURL(r.URL); err != nil {
-		return nil, refuse(err)
-	}
-	if err := checkHeaders(r.Headers); err != nil {
-		return nil, refuse(err)
+	if err != nil {
+		message := fmt.Sprintf("Unable to connect to remote MCP server '%s': %v.", clip(r.Label), err)
+		return nil, &ConnectionError{Message: message, Cause: err}
 	}
 	return p.session(ctx, t, keyOf("remote", []any{owner, r.URL, r.Headers}))
 }

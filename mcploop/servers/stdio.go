@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -116,10 +115,10 @@ func endOf(process *child.Child, words *ring.Ring[string]) error {
 	defer timer.Stop()
 	select {
 	case <-process.Done():
-		said, _, _ := words.From(0, math.MaxInt)
+		said, _, _ := words.From(0, lastLines)
 		return &endedError{process.Err(), said}
 	case <-timer.C:
-		said, _, _ := words.From(0, math.MaxInt)
+		said, _, _ := words.From(0, lastLines)
 		return &endedError{errors.New("it closed its output"), said}
 	}
 }

@@ -195,7 +195,7 @@ func (l *link) Call(ctx context.Context, tool string, args json.RawMessage) (mcp
 		return err
 	})
 	if refused, ok := err.(*refusedError); ok { //nolint:errorlint // do returns it as it is
-		return textResult(fmt.Sprintf("MCP error %d: %s", refused.Code, refused.Message), true)
+		return mcploop.TextResult(fmt.Sprintf("MCP error %d: %s", refused.Code, refused.Message), true), nil
 	}
 	if err != nil {
 		return mcploop.Result{}, err
@@ -230,23 +230,11 @@ func readResult(raw json.RawMessage) (mcploop.Result, error) {
 	hasStructured := len(result.Structured) > 0 && string(result.Structured) != "null"
 	switch {
 	case len(parts) == 0 && hasStructured:
-		return textResult(compact(result.Structured), result.IsError)
+		return mcploop.TextResult(compact(result.Structured), result.IsError), nil
 	case parts == nil:
 		return mcploop.Result{}, &protocolError{"a result has no content"}
 	}
 	return mcploop.Result{Content: json.RawMessage(compact(result.Content)), IsError: result.IsError}, nil
-}
-
-func textResult(text string, isError bool) (mcploop.Result, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	type part struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	err := encoder.Encode([]part{{"text", text}})
-	return mcploop.Result{Content: bytes.TrimSpace(b.Bytes()), IsError: isError}, err
 }
 
 func compact(raw json.RawMessage) string {

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -115,10 +116,7 @@ func (a *Running) Wake() <-chan struct{} { return a.again }
 // Recheck asks the store for all tokens in use, in one query, and ends the requests that they no longer allow.
 func (a *Running) Recheck(ctx context.Context) error {
 	a.mu.Lock()
-	ids := make([]string, 0, len(a.of))
-	for id := range a.of {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(a.of))
 	a.mu.Unlock()
 	s := a.store()
 	if len(ids) == 0 || s == nil {
