@@ -101,7 +101,6 @@ type givenText struct {
 	tokens int // about as many as the size has
 }
 
-// givenTexts are the texts of all results of a run.
 type givenTexts []givenText
 
 func textsOf(given []translate.Part) (texts givenTexts) {

@@ -284,7 +284,6 @@ func (r *Round) call(index int) *call {
 	return nil
 }
 
-// said returns what the round adds to the conversation.
 func (r *Round) said() []translate.Item {
 	var items []translate.Item
 	if r.reasoning.Len() > 0 {

@@ -115,7 +115,6 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps) (*Tool
 // NewFunctions returns a toolbox without servers, for functions of the client.
 func NewFunctions() *Toolbox { return &Toolbox{byName: map[string]*offer{}} }
 
-// permitted returns the tools that the request allows.
 func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
 	if !s.Restricted {
 		return tools, nil

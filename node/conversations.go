@@ -169,7 +169,6 @@ func (st *Stores) forgetCold(s *Settings) {
 	}
 }
 
-// sweep deletes the states whose token or conversation there is no more.
 func (st *Stores) sweep() {
 	s, states := st.Get(), st.warm.List()
 	if s == nil || len(states) == 0 {

@@ -241,7 +241,6 @@ func (s *Settings) pattern(name string) (key string, ok bool) {
 	return "", false
 }
 
-// isAlias reports whether an alias is, or fits, a name.
 func (s *Settings) isAlias(name string) bool { return s.resolve(name) != name }
 
 // resolve returns the key for an alias or for a name that fits one, or else the name itself.

@@ -223,7 +223,6 @@ func (n *Names) lookup(ctx context.Context, name string) (catalog.Model, error) 
 	return n.catalog.Lookup(ctx, m.Key)
 }
 
-// instance finds an instance by its id, ignoring case.
 func (n *Names) instance(id string) (supervisor.Info, bool) {
 	id = catalog.Normal(id)
 	for _, in := range n.supervisor.Instances() {

@@ -120,7 +120,6 @@ type preloading struct {
 	names map[string]int
 }
 
-// add adds to the loads of a model that haven't ended.
 func (p *preloading) add(name string, loads int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,7 +64,6 @@ type Node struct {
 	force uint64              // the generation in effect
 }
 
-// base is what all parts of a node use.
 type base struct {
 	home       home.Dir
 	log        *slog.Logger
@@ -77,7 +76,6 @@ type base struct {
 	cancel     context.CancelFunc
 }
 
-// instancesOf returns the instances of the model with a key.
 func (b *base) instancesOf(key string) []supervisor.Info {
 	return slices.DeleteFunc(b.supervisor.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key != key })
 }

@@ -78,7 +78,6 @@ func (ld *Loads) basisOf(m *catalog.Model) basis {
 	return basis{ld.settings.Load(), ld.devices.budget.Load(), ld.devices.found.Load(), m.Changed.UnixNano()}
 }
 
-// madeSpec is a cached Spec, valid as long as the basis is the same.
 type madeSpec struct {
 	basis
 	spec *schedule.Spec
@@ -102,7 +101,6 @@ func (ld *Loads) Reserve(
 	return ld.access.Quota.Reserve(ctx, who, need, length)
 }
 
-// firstUse returns the Spec of a model that is loaded on first use.
 func (ld *Loads) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*schedule.Spec, error) {
 	if ld.devices.hasLost() && len(ld.instancesOf(m.Key)) == 0 {
 		ld.devices.seekLost()
@@ -138,7 +136,6 @@ func (ld *Loads) usual(ctx context.Context, m *catalog.Model, draft string) (*sc
 	return spec, err
 }
 
-// cached returns the usual Spec if it is known.
 func (ld *Loads) cached(m *catalog.Model, draft string) *schedule.Spec {
 	v, _ := ld.specs.Load(m.Key + "\n" + draft)
 	if made, ok := v.(madeSpec); ok && made.basis == ld.basisOf(m) {

@@ -173,7 +173,6 @@ func (en *Engines) learn(processCtx context.Context, spec *schedule.Spec, b proc
 	return func(process.Ask) { <-learning }
 }
 
-// learnBy learns by having an engine render chats, and answer some.
 type learnBy func(traits.Render, traits.Dictate) error
 
 // learnFrom learns from what by calls its argument with.

@@ -21,7 +21,6 @@ import (
 
 const logEvent = "log.record" // the type of the events that are records of the log. They are sent only to those who ask for them.
 
-// eventFollower sends the node's events to a client.
 type eventFollower struct {
 	call  *endpoint.Call
 	types map[string]bool
@@ -166,7 +165,6 @@ func (f *eventFollower) portion() (isMore bool) {
 	return len(events) == eventPortion || len(records) >= eventPortion
 }
 
-// flush sends the frames if there are more than so many bytes of them.
 func (f *eventFollower) flush(most int) {
 	if len(f.frames) > most {
 		f.call.Stream.Send(f.frames)

@@ -227,7 +227,6 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 	return o, bad
 }
 
-// instanceID reads the field identifier, the id of a new instance.
 func instanceID(body *jsonbody.Body) (string, *translate.Error) {
 	id, bad := body.String("identifier")
 	if bad != nil || !jsonbody.IsGiven(body.Value("identifier")) {

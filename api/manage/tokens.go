@@ -140,7 +140,6 @@ func editToken(t *access.Token, body *jsonbody.Body) error {
 
 const maxWords = 1024
 
-// editWords reads an array of strings, if it is given.
 func editWords[T ~string](to *[]T, body *jsonbody.Body, name string) *translate.Error {
 	v := body.Get(name)
 	if !v.Exists() || v.Type == gjson.Null {

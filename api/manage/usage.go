@@ -80,7 +80,6 @@ func dayOf(key store.UsageKey) string {
 	return time.Unix(int64(key.Day)*24*60*60, 0).UTC().Format(time.DateOnly)
 }
 
-// usagePeriod reads the days of which the usage is requested.
 func usagePeriod(query *parameters) (from, to time.Time, _ error) {
 	to = time.Now().UTC()
 	from = to.AddDate(0, 0, 1-query.since(usageDays, map[string]int{"d": 10_000}))

@@ -67,7 +67,8 @@ func (rq *Request) afterLoss(lease *supervisor.Lease, err error) error {
 	case process.Silent:
 		on := lease.Remote()
 		found.clientErr = translate.NewError(translate.KindStalled, "", "", "The remote "+on.Name+" has sent nothing for "+
-			on.Server.Silence().String()+", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.")
+			on.Server.Silence().String()+", so the request was given up. "+
+			"Send a shorter one, or raise stall_timeout in the block of the remote.")
 	case process.Unreachable:
 		found.clientErr = &translate.Error{
 			Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,

@@ -25,7 +25,6 @@ var (
 	errFlood   = errors.New("it didn't stop sending")
 )
 
-// budget is how much a server may still send.
 type budget struct {
 	mu    sync.Mutex
 	left  int

@@ -93,7 +93,6 @@ func is[T error](err error) bool {
 	return ok
 }
 
-// reasons are sentences for clients about what failed.
 var reasons = []struct {
 	err      error
 	sentence string

@@ -262,7 +262,6 @@ func (s *Session) open(ctx context.Context) (conn, error) {
 	return c, s.describe(ctx, err, false)
 }
 
-// describe makes an error of the server's a [*ConnectionError].
 func (s *Session) describe(ctx context.Context, err error, connected bool) error {
 	switch {
 	case err == nil:

@@ -38,7 +38,6 @@ func readPage(raw json.RawMessage) (page, error) {
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
-// toolList gathers the pages of a list.
 type toolList struct {
 	tools   []mcploop.Tool
 	names   map[string]bool

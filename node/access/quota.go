@@ -228,7 +228,6 @@ type Need struct {
 	Spent      int // tokens that earlier rounds of the same request have used
 }
 
-// within limits the need to a context of the given length.
 func (n Need) within(length int) Need {
 	if length <= 0 {
 		return n

@@ -89,7 +89,6 @@ func (s *counted) tidy(now time.Time, alive map[string]bool) {
 	maps.DeleteFunc(s.Held, func(boot string, _ int64) bool { return !alive[boot] })
 }
 
-// set sets what a node counts.
 func (s *counted) set(boot string, o *own) {
 	delete(s.Running, boot)
 	delete(s.Held, boot)

@@ -260,7 +260,6 @@ func (c *Cluster) listed(s *Settings, nodes []store.Node, err error) []remotes.P
 	return peers
 }
 
-// logChange logs the nodes that are among more and not among fewer.
 func (c *Cluster) logChange(fewer, more []store.Node, what string) {
 	for i := range more {
 		n := &more[i]

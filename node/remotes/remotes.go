@@ -67,7 +67,6 @@ type server struct {
 	specs []*schedule.Spec
 }
 
-// recipe is the note of a remote's Spec.
 type recipe struct {
 	engine wire.Engine
 	model  remote.Model
@@ -200,7 +199,6 @@ func (r *Remotes) Close() {
 	r.background.Wait()
 }
 
-// changed is called by the watch of a server.
 func (r *Remotes) changed(at *server, s remote.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -82,7 +82,6 @@ func (a *Announced) Withdraw(ctx context.Context, owner string) error {
 	return unlessDeleted(a.in.Delete(ctx, owner, a.id))
 }
 
-// unlessDeleted returns an error, unless it says that the turn was deleted.
 func unlessDeleted(err error) error {
 	if _, isDeleted := errors.AsType[*store.NotFound](err); isDeleted {
 		return nil
