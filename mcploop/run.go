@@ -250,7 +250,6 @@ func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
 
 func (c *call) isClients() bool { return c.offer != nil && c.offer.source == nil }
 
-// done checks a call whose arguments are complete.
 func (r *Round) done(c *call, emit func(translate.Event)) {
 	if c.offer == nil {
 		c.reason = "Cannot find tool with name " + translate.QuoteShort(c.name) + ". The tools are: " + listed(r.tools.names()) + "."

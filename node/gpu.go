@@ -57,7 +57,6 @@ type engineDevices struct {
 	fault   string   // what is wrong, and what to do; empty: nothing
 }
 
-// gpus returns the engine's GPUs with memory of their own.
 func (d *engineDevices) gpus() []process.Device {
 	return slices.DeleteFunc(slices.Clone(d.Usable), func(d process.Device) bool { return d.IsCPU() || d.Unified })
 }

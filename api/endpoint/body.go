@@ -204,9 +204,9 @@ func join(c *Call, parts [][]byte, total, size int) error {
 	if err := c.Claim.Grow(int64(total)); err != nil {
 		return err
 	}
-	before := slices.Concat(parts...)
-	c.Held.data = append(append(make([]byte, 0, total), before...), c.Held.data...)
-	c.Claim.Shrink(int64(size + len(before)))
+	whole := slices.Concat(append(parts, c.Held.data)...)
+	c.Claim.Shrink(int64(size + total - len(c.Held.data)))
+	c.Held.data = whole
 	return nil
 }
 

@@ -88,7 +88,6 @@ func deleteResponse(c *endpoint.Call) error {
 	return c.Answer(deletedResponse{turn.ID, true})
 }
 
-// nativeTurn returns a turn of the native API that has ended.
 func nativeTurn(c *endpoint.Call, id string) (*store.Turn, error) {
 	turn, err := ownTurn(c, id)
 	if err == nil {

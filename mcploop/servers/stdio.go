@@ -101,7 +101,6 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	return l, nil
 }
 
-// fetchers are programs that download what they are told to start.
 var fetchers = []string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pipx", "docker", "podman"}
 
 func isFetcher(command string) bool {

@@ -19,7 +19,6 @@ const (
 	tick      = 100 * time.Millisecond // how exactly a minute of requests is counted
 )
 
-// ticks returns a time in ticks since 1970.
 func ticks(t time.Time) int64 { return t.UnixMilli() / tick.Milliseconds() }
 
 var errNotShared = errors.New("the nodes of the cluster can't count together now")
