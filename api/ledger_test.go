@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -209,19 +210,17 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	named, found := regexp.MustCompile(`KindUnavailable, Code: ("?)(?:remotewire\.)?(\w+)`), 0
+	named, found := regexp.MustCompile(`(?:KindUnavailable, (?:Code: )?|unavailable\()("\w+"|tooManyFiles|remotewire\.CodeLoop)`), 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
-			code := m[2]
-			if m[1] == "" {
-				code = map[string]string{"tooManyFiles": "too_many_open_files", "CodeLoop": remotewire.CodeLoop}[code]
-			}
+			code := strings.Trim(m[1], `"`)
+			code = cmp.Or(map[string]string{"tooManyFiles": "too_many_open_files", "remotewire.CodeLoop": remotewire.CodeLoop}[code], code)
 			if found++; code != record.OutcomeCancelled && !slices.Contains(record.ErrorKinds(), code) {
-				t.Errorf("%s: the metrics don't know %q", file, m[2])
+				t.Errorf("%s: the metrics don't know %q", file, code)
 			}
 		}
 	}
