@@ -211,9 +211,6 @@ func (w *world) Clear(model string) (n int, bytes int64) {
 	return w.Store.Clear(func(s *Listed) bool { return model == "" || s.Model == model })
 }
 
-// WithClock replaces time.Now.
-func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = now } }
-
 // WithDisk is SetDisk for a store that is being opened.
 func WithDisk(disk func() (free, total int64, err error)) Option {
 	return func(s *Store) { s.disk = disk }

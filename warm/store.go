@@ -118,6 +118,9 @@ type Store struct {
 // Option changes how a store sees the world.
 type Option func(*Store)
 
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = now } }
+
 // SetDisk replaces the system's answer how many bytes of the disk are free, and how many it has. Nothing else may use the store meanwhile.
 func (s *Store) SetDisk(disk func() (free, total int64, err error)) { s.disk = disk }
 
