@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -218,7 +217,12 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			code := strings.Trim(m[1], `"`)
-			code = cmp.Or(map[string]string{"tooManyFiles": "too_many_open_files", "remotewire.CodeLoop": remotewire.CodeLoop}[code], code)
+			switch code {
+			case "tooManyFiles":
+				code = "too_many_open_files"
+			case "remotewire.CodeLoop":
+				code = remotewire.CodeLoop
+			}
 			if found++; code != record.OutcomeCancelled && !slices.Contains(record.ErrorKinds(), code) {
 				t.Errorf("%s: the metrics don't know %q", file, code)
 			}
