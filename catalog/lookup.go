@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 )
 
 // listing is the result of a scan. Only unchanged is ever written to again.
@@ -67,9 +70,6 @@ func otherNames(m Model) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == m.Key })
 }
 
-// maxNamed bounds the number of keys in an error message.
-const maxNamed = 50
-
 // NotFoundError says that a name belongs to no model, or to several.
 type NotFoundError struct {
 	Name      string
@@ -81,31 +81,24 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	switch {
 	case len(e.Ambiguous) > 0:
-		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, enumerate(e.Ambiguous))
+		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, nearest.Listed(e.Name, e.Ambiguous))
 	case e.Limited && len(e.Known) == 0:
 		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There is none that it may use: ask for another "+
 			"token.", e.Name)
 	case e.Limited:
-		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name, enumerate(e.Known))
+		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name, nearest.Listed(e.Name, e.Known))
 	case len(e.Known) == 0:
 		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as "+
 			"models/<publisher>/<name>/<file>.gguf.", e.Name)
 	default:
-		return fmt.Sprintf("The model %q is not known. There are: %s.", e.Name, enumerate(e.Known))
+		return fmt.Sprintf("The model %q is not known. There are: %s.", e.Name, nearest.Listed(e.Name, e.Known))
 	}
-}
-
-func enumerate(keys []string) string {
-	if more := len(keys) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s, and %d more", strings.Join(keys[:maxNamed], ", "), more)
-	}
-	return strings.Join(keys, ", ")
 }
 
 // Lookup finds a model by its key, in any case, by its key without the publisher if that is unique, or by the first of the other names that
-// belongs to a model. If a repository has several variants, a name without a variant means the oldest, so that its meaning stays the same
-// when others are added. A model that is unknown, broken or changed is looked for on disk again, so new files are found at once; a change
-// is noticed after [lookEvery] at most. The error is a [*NotFoundError] about the first name, or the context's.
+// belongs to a model. If a repository has several variants, a name without a variant means Q4_K_M, or the one that is nearest to it. A
+// model that is unknown, broken or changed is looked for on disk again, so new files are found at once; a change is noticed after
+// [lookEvery] at most. The error is a [*NotFoundError] about the first name, or the context's.
 func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {
@@ -246,28 +239,32 @@ func (l *listing) lookup(name string) (Model, error) {
 	return Model{}, err
 }
 
-// plainOf chooses among the models that share a name: the one without a variant if all are of one repository, or else the
-// oldest. It chooses none if they are of several repositories.
+// plainOf chooses among the models that share a name: the one without a variant if all are of one repository, or else the one that is
+// nearest to Q4_K_M, which most people get. It chooses none if they are of several repositories.
 func plainOf(near []Model) (int, bool) {
 	if len(near) == 0 {
 		return 0, false
 	}
 	first, _, _ := strings.Cut(near[0].Key, "@")
-	plain, oldest := -1, 0
+	usual, best := -1, 0.0
 	for i, m := range near {
 		repo, _, hasVariant := strings.Cut(m.Key, "@")
 		if repo != first {
 			return 0, false
 		}
-		if !hasVariant {
-			plain = i
+		far := math.Abs(m.Quantization.BitsPerWeight - usualBits)
+		switch {
+		case !hasVariant:
+			far = -2
+		case m.Quantization.Name == "Q4_K_M":
+			far = -1
 		}
-		if m.Changed.Before(near[oldest].Changed) {
-			oldest = i
+		if usual < 0 || far < best || far == best && m.Changed.Before(near[usual].Changed) {
+			usual, best = i, far
 		}
 	}
-	if plain >= 0 {
-		return plain, true
-	}
-	return oldest, true
+	return usual, true
 }
+
+// usualBits is how many bits Q4_K_M has for each weight.
+const usualBits = 4.85

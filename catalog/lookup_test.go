@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/catalog/model"
 )
 
 func TestLookup(t *testing.T) {
@@ -100,11 +102,10 @@ func TestLookup_AcrossRoots(t *testing.T) {
 	}
 }
 
-// TestLookup_NamesStay: a name keeps its meaning when models of its repository are added or removed.
+// TestLookup_NamesStay: a name keeps its meaning when models of its repository that are farther from Q4_K_M are added or removed.
 func TestLookup_NamesStay(t *testing.T) {
 	t.Parallel()
-	c, root := catalogOf(t, files{"pub/m/m-f32.gguf": f32})
-	age(t, root, "pub/m/m-f32.gguf")
+	c, root := catalogOf(t, files{"pub/m/m-f16.gguf": f16})
 	means := func(want string, names ...string) {
 		t.Helper()
 		for _, name := range names {
@@ -113,26 +114,46 @@ func TestLookup_NamesStay(t *testing.T) {
 			}
 		}
 	}
-	first := []string{"pub/m", "m", "pub/m@f32", "m@f32", "pub/m@m-f32"}
+	first := []string{"pub/m", "m", "pub/m@f16", "m@f16", "pub/m@m-f16"}
 	means("pub/m", first...)
-	write(t, root, "pub/m/m-f16.gguf", f16)
+	write(t, root, "pub/m/m-f32.gguf", f32)
 	refresh(t, c)
-	means("pub/m@f16", "pub/m@f16", "m@f16")
-	means("pub/m@f32", first...)
+	means("pub/m@f32", "pub/m@f32", "m@f32")
+	means("pub/m@f16", first...)
 	var missing *NotFoundError
 	if _, err := c.LookupOnly(t.Context(), "pub/m"); !errors.As(err, &missing) || len(missing.Ambiguous) != 2 {
 		t.Errorf("there is a choice: %v", err)
 	}
-	if m, err := c.LookupOnly(t.Context(), "m@F16"); err != nil || m.Key != "pub/m@f16" {
+	if m, err := c.LookupOnly(t.Context(), "m@F32"); err != nil || m.Key != "pub/m@f32" {
 		t.Errorf("%q, %v", m.Key, err)
 	}
-	if err := os.Remove(filepath.Join(root, "pub", "m", "m-f32.gguf")); err != nil {
+	if err := os.Remove(filepath.Join(root, "pub", "m", "m-f16.gguf")); err != nil {
 		t.Fatal(err)
 	}
 	refresh(t, c)
-	means("pub/m", "pub/m", "m", "pub/m@f16", "m@f16")
-	if m, err := c.LookupOnly(t.Context(), "pub/m"); err != nil || m.Key != "pub/m" || m.FullKey() != "pub/m@f16" {
+	means("pub/m", "pub/m", "m", "pub/m@f32", "m@f32")
+	if m, err := c.LookupOnly(t.Context(), "pub/m"); err != nil || m.Key != "pub/m" || m.FullKey() != "pub/m@f32" {
 		t.Errorf("%q, %q, %v", m.Key, m.FullKey(), err)
+	}
+}
+
+// TestLookup_UsualQuantization: a name without a quantization means Q4_K_M or the nearest; of several equally near the oldest.
+func TestLookup_UsualQuantization(t *testing.T) {
+	t.Parallel()
+	of := func(name string, bits float64, day int) Model {
+		return Model{
+			Key: "p/m@" + Normal(name), Quantization: model.Quantization{Name: name, BitsPerWeight: bits},
+			Changed: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC),
+		}
+	}
+	for want, models := range map[string][]Model{
+		"p/m@q4_k_m": {of("F16", 16, 1), of("Q4_K_M", 5.1, 3), of("Q4_K_S", 4.8, 2)},
+		"p/m@q5_k_m": {of("F16", 16, 1), of("Q5_K_M", 5.7, 3), of("Q2_K", 2.6, 2)},
+		"p/m@mxfp4":  {of("MXFP4", 4.3, 1), of("IQ4", 4.3, 2)},
+	} {
+		if m, err := Among(models, "p/m"); err != nil || m.Key != want {
+			t.Errorf("%q, want %q; %v", m.Key, want, err)
+		}
 	}
 }
 
@@ -160,6 +181,7 @@ func TestNotFoundError(t *testing.T) {
 		`The model "x" is not known, or this API token may not use it. There are: a/y.`:                                                                {Name: "x", Known: []string{"a/y"}, Limited: true},
 		`The model "x" is not known, or this API token may not use it. There is none that it may use: ask for another token.`:                          {Name: "x", Limited: true},
 		`The model "x" is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.`: {Name: "x"},
+		`The model "b" is not known. There are: a/y, a/z, a/b-c, and 2 more.`:                                                                          {Name: "b", Known: []string{"a/x1234", "a/y", "a/b-c", "a/x123", "a/z"}},
 		`The model "a\nb" is not known. There are: c/d.`:                                                                                               {Name: "a\nb", Known: []string{"c/d"}},
 	} {
 		if got := err.Error(); got != want {

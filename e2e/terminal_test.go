@@ -34,7 +34,7 @@ func TestTerminal_Conversation(t *testing.T) {
 	term.Type("/quti\r")
 	term.Wait("/help lists what is")
 	term.Type("/model tinychatt\r")
-	term.Wait(`there is no model "tinychatt": did you mean tinychat?`)
+	term.Wait(`there is no model "tinychatt": did you mean lmcaddy/tinychat?`)
 	term.Wait("> ") // before that, Ctrl-C would end what the command does
 	term.Type("\x03")
 	term.Wait("Ctrl-C again")

@@ -31,7 +31,7 @@ func TestAdvice(t *testing.T) {
 		"a model without its publisher": {
 			models.DefineLoad, "tinychta",
 			map[string]string{"POST /api/v1/models/load": refusal("model_not_found", "", `The model "tinychta" is not known. There are: x.`), "GET /api/v1/models": listed},
-			`there is no model "tinychta": did you mean tinychat?`,
+			`there is no model "tinychta": did you mean lmcaddy/tinychat?`,
 		},
 		"nothing like it": {
 			models.DefineLoad, "nobody/nothing",

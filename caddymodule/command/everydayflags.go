@@ -8,6 +8,8 @@ const (
 	byDraft     = `name the draft model's key in the Caddyfile (model KEY { draft_model KEY })`
 	chosenTags  = `put @ and the quantization behind the name, as in "lmcaddy get unsloth/Qwen3-4B-GGUF@Q8_0"`
 	everyKind   = `"lmcaddy ls" lists all models, with a column for their types`
+	oneAddress  = `--listen does this, as in "lmcaddy serve --listen 127.0.0.1:8080"`
+	everyModel  = `it serves all models, and loads those that are asked for; --models-dir adds a folder of them`
 	oneRelease  = `"lmcaddy runtime get llama.cpp" gets the newest release, and --version another`
 )
 
@@ -44,6 +46,7 @@ var everydayFlags = map[string]map[string]string{
 		"llm": everyKind, "embedding": everyKind, "detailed": `"lmcaddy show MODEL" shows all of a model`,
 		"variants": "each variant is a model of its own, such as qwen/qwen3-4b@q8_0",
 	},
+	"serve": {"port": oneAddress, "p": oneAddress, "host": oneAddress, "address": oneAddress, "model": everyModel, "m": everyModel},
 	"show": {
 		"modelfile": "leave it out: the model's settings are shown", "parameters": `"lmcaddy config" shows the settings of models`,
 		"system":  `system prompts are in presets, which "lmcaddy config" shows`,

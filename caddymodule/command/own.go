@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -77,7 +78,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		said := fmt.Sprintf("%s has no flag --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
-		if near := kit.DidYouMean("--"+unknown.GetSpecifiedName(), flags); near != "" {
+		if near := nearest.DidYouMean("--"+unknown.GetSpecifiedName(), flags); near != "" {
 			return errors.New(said + near)
 		}
 		return fmt.Errorf("%s: \"%s --help\" lists them", said, cmd.CommandPath())
@@ -107,7 +108,7 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 	if instead := everydaySubcommands[cmd.Name()+" "+args[0]]; instead != "" {
 		return errors.New(said + ": " + kit.InWords(instead))
 	}
-	if near := kit.DidYouMean(args[0], names); near != "" {
+	if near := nearest.DidYouMean(args[0], names); near != "" {
 		return errors.New(said + near)
 	}
 	slices.Sort(names)

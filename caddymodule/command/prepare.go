@@ -19,10 +19,10 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/resident"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -206,7 +206,7 @@ func unknownCommand(name string) error {
 	}
 	slices.Sort(known)
 	said := fmt.Sprintf("lmcaddy has no command %q", name)
-	if near := kit.DidYouMean(name, known); near != "" {
+	if near := nearest.DidYouMean(name, known); near != "" {
 		return errors.New(said + near)
 	}
 	return errors.New(said + ": \"lmcaddy --help\" lists them")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 )
 
 // Parse reads the block of the current word, whose name is for errors, into the struct that to points to. The word has no arguments.
@@ -73,7 +75,11 @@ func (p *parser) field(name string, block reflect.Value) (found Field, _ error) 
 		return found, nil
 	}
 	slices.Sort(words)
-	return found, p.Errf("%s: unknown option %q; there are: %s", name, word, strings.Join(slices.Compact(words), ", "))
+	words = slices.Compact(words)
+	if like := nearest.Of(word, words); len(like) > 0 {
+		return found, p.Errf("%s: unknown option %q (did you mean %s?)", name, word, strings.Join(like, ", "))
+	}
+	return found, p.Errf("%s: unknown option %q; there are: %s", name, word, strings.Join(words, ", "))
 }
 
 // value reads the arguments of the current word into an option, and its block if it has one.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
@@ -72,17 +70,9 @@ func lastUsed(ctx context.Context, c *client.Client, models []resource.Model) st
 
 // fetchMissing downloads a model that the server doesn't have, if the user wants that, and returns the name by which it can be asked.
 func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string) (string, error) {
-	_, number, _ := strings.Cut(model, ":")
-	if _, err := strconv.Atoi(number); err == nil { // the id of an instance, such as key:2
-		return model, nil
-	}
-	var refused *client.Error
-	err := c.Get(ctx, "/api/v0/models/"+url.PathEscape(model), nil)
-	if _, isDown := errors.AsType[*client.DownError](err); isDown {
-		return "", err
-	}
-	if !errors.As(err, &refused) || refused.Code != "model_not_found" {
-		return model, nil // whatever is wrong shows when the model is asked
+	full, err := kit.FullName(ctx, ch.cmd, c, model)
+	if err == nil || errors.As(err, new(*client.DownError)) {
+		return full, err
 	}
 	if !strings.Contains(model, "/") {
 		return "", err // it is no name of the hub; the error lists the models that are there

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakemcp"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
@@ -200,19 +199,6 @@ func TestMCP_Completion(t *testing.T) {
 	mcpHome(t, nil)
 	if got, _ := completeMCP(nil, nil, ""); got != nil {
 		t.Errorf("without a file: %q", got)
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"files", "weather", "Google Drive", "JIRA"}
-	for name, want := range map[string]string{
-		"file": "files", "filse": "files", "FILES": "files", "wether": "weather", "google-drive": "Google Drive", "gogle drive": "Google Drive", "google": "",
-		"jira": "JIRA", "x": "", "maths": "", "": "",
-	} {
-		if got := kit.Nearest(name, known); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
 	}
 }
 

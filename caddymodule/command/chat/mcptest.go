@@ -17,6 +17,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
@@ -100,11 +101,11 @@ func testMCP(ctx context.Context, label string, log *testLog) (mcpTested, error)
 
 func explainMCP(dir home.Dir, label string, err error, log *testLog) error {
 	if unknown, ok := errors.AsType[*servers.UnknownError](err); ok {
-		switch near := kit.Nearest(label, unknown.Known); {
+		switch meant := nearest.DidYouMean(label, unknown.Known); {
 		case len(unknown.Known) == 0:
 			return fmt.Errorf("there is no MCP server %q: %s lists none", label, dir.MCP())
-		case near != "":
-			return fmt.Errorf("there is no MCP server %q in %s: did you mean %s?", label, dir.MCP(), near)
+		case meant != "":
+			return fmt.Errorf("there is no MCP server %q in %s%s", label, dir.MCP(), meant)
 		default:
 			return fmt.Errorf("there is no MCP server %q in %s; there are: %s", label, dir.MCP(), strings.Join(unknown.Known, ", "))
 		}

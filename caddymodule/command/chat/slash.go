@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -96,8 +97,8 @@ func unknownSlash(name string) string {
 	if names := completeSlash(strings.ToLower(name)); len(names) > 0 && len(name) > 1 {
 		return said + ": did you mean " + strings.Join(names, " or ") + "?"
 	}
-	if like := kit.Nearest(name, completeSlash("/")); like != "" {
-		return said + ": did you mean " + like + "?"
+	if meant := nearest.DidYouMean(name, completeSlash("/")); meant != "" {
+		return said + meant
 	}
 	return said + ": /help lists what is. A question that begins with a slash needs a space before it"
 }
@@ -171,7 +172,7 @@ func (s *conversation) set(argument string) error {
 		s.request.Temperature = &t
 	case "reasoning":
 		if !isDefault && !slices.Contains(reasonings, value) {
-			return fmt.Errorf("reasoning can't be %s%s", value, cmp.Or(kit.DidYouMean(value, reasonings),
+			return fmt.Errorf("reasoning can't be %s%s", value, cmp.Or(nearest.DidYouMean(value, reasonings),
 				": it is off, low, medium, high or on, and not every model has each"))
 		}
 		s.request.Reasoning = value
@@ -189,7 +190,7 @@ func (s *conversation) set(argument string) error {
 		}
 		s.stats = value == "on"
 	default:
-		return fmt.Errorf("%s can't be set%s", name, cmp.Or(kit.DidYouMean(name, settings),
+		return fmt.Errorf("%s can't be set%s", name, cmp.Or(nearest.DidYouMean(name, settings),
 			": temperature, system, reasoning and stats can"))
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 )
 
 // advicePatience bounds how long a server is asked for the names that there are, to find the one that was meant.
@@ -51,10 +52,10 @@ func unknownName(cmd *cobra.Command, to *client.Client, refused *client.Error, n
 		known, what, next = TokenNames, "token with the id", `"lmcaddy token ls" lists the tokens`
 	case refused.Type == "job_not_found":
 		known, what, next = JobNames, "download", `"lmcaddy get" lists them`
-	case refused.Type != "model_not_found" || strings.Contains(refused.Message, "ambiguous") || refused.Code == "model_not_loaded":
+	case refused.Type != "model_not_found" && refused.Code != "model_not_found" || strings.Contains(refused.Message, "ambiguous") || refused.Code == "model_not_loaded":
 		return ""
 	case strings.HasPrefix(refused.Message, "No instance "):
-		known, what, next = instanceNames, "loaded model", `"lmcaddy ps" lists what is loaded`
+		known, what, next = LoadedNames, "loaded model", `"lmcaddy ps" lists what is loaded`
 	case strings.HasPrefix(refused.Message, "The model "):
 		known, what, next = modelNames, "model", `"lmcaddy ls" lists the models, "lmcaddy get" downloads one`
 	default:
@@ -66,8 +67,8 @@ func unknownName(cmd *cobra.Command, to *client.Client, refused *client.Error, n
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), advicePatience)
 	defer cancel()
-	if near := Nearest(name, known(ctx, to)); near != "" {
-		return fmt.Sprintf("there is no %s %q: did you mean %s? %s", what, name, near, next)
+	if meant := nearest.DidYouMean(name, known(ctx, to)); meant != "" {
+		return fmt.Sprintf("there is no %s %q%s %s", what, name, meant, next)
 	}
 	said := inCommands(cmd, refused.Message)
 	if strings.Contains(said, next) {

@@ -2,23 +2,26 @@ package kit
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
-// modelNames returns the names by which models can be called: keys, with and without the publisher, and aliases that are no patterns.
+// modelNames returns the keys of the models, and their aliases that are no patterns.
 func modelNames(ctx context.Context, c *client.Client) []string {
 	models, _ := c.Models(ctx) // without names, there is no suggestion
 	var names []string
 	for _, m := range models.Models {
 		names = append(names, m.Key)
-		if _, bare, ok := strings.Cut(m.Key, "/"); ok {
-			names = append(names, bare)
-		}
 		for _, alias := range m.Aliases {
 			if !strings.ContainsAny(alias, `*?[\`) {
 				names = append(names, alias)
@@ -28,15 +31,41 @@ func modelNames(ctx context.Context, c *client.Client) []string {
 	return names
 }
 
-// instanceNames returns the names by which instances can be called: their ids, with and without the publisher.
-func instanceNames(ctx context.Context, c *client.Client) []string {
-	names := LoadedNames(ctx, c)
-	for _, id := range names {
-		if _, bare, ok := strings.Cut(id, "/"); ok {
-			names = append(names, bare)
+// FullName returns a name if a model has it, or else that of the one model whose name begins so, up to the end of a word, as
+// qwen/qwen3-4b-instruct does with qwen3-4b, and says which that is. The error is that of a server that doesn't answer or has no such
+// model; any other shows when the model is used.
+func FullName(ctx context.Context, cmd *cobra.Command, c *client.Client, name string) (string, error) {
+	_, number, _ := strings.Cut(name, ":")
+	if _, err := strconv.Atoi(number); err == nil { // the id of an instance, such as key:2
+		return name, nil
+	}
+	err := c.Get(ctx, "/api/v0/models/"+url.PathEscape(name), nil)
+	if _, isDown := errors.AsType[*client.DownError](err); isDown {
+		return "", err
+	}
+	if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Code != "model_not_found" {
+		return name, nil
+	}
+	models, _ := c.Models(ctx) // without names, none begins so
+	begun, variant, hasVariant := strings.Cut(strings.ToLower(name), "@")
+	var found []string
+	for i := range models.Models {
+		repo, _, _ := strings.Cut(models.Models[i].Key, "@")
+		_, bare, _ := strings.Cut(repo, "/")
+		for _, whole := range []string{repo, bare} {
+			if rest, ok := strings.CutPrefix(whole, begun); ok && rest != "" && strings.ContainsRune("-._", rune(rest[0])) {
+				found = append(found, repo)
+			}
 		}
 	}
-	return names
+	if found = slices.Compact(found); len(found) != 1 {
+		return "", err
+	}
+	if hasVariant {
+		found[0] += "@" + variant
+	}
+	terminal.Printf(cmd.ErrOrStderr(), "%s is %s.\n", name, found[0])
+	return found[0], nil
 }
 
 // LoadedNames returns the ids of the instances.

@@ -3,12 +3,14 @@ package kit
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
@@ -104,4 +106,16 @@ func OrDash(text string) string {
 		return "-"
 	}
 	return text
+}
+
+// CheckValue returns an error about a flag's value that isn't one of those that there are.
+func CheckValue(flag, value string, known []string) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	said := fmt.Sprintf("--%s %s", flag, value)
+	if meant := nearest.DidYouMean(value, known); meant != "" {
+		return fmt.Errorf("%s%s The values are %s", said, meant, strings.Join(known, ", "))
+	}
+	return fmt.Errorf("%s: give one of %s", said, strings.Join(known, ", "))
 }

@@ -53,6 +53,9 @@ much memory a load would take, whether it fits, and what would be unloaded for i
 		line := terminal.NewProgress(cmd.ErrOrStderr())
 		var answer json.RawMessage
 		err = to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
+			if request["model"], err = kit.FullName(ctx, cmd, c, args[0]); err != nil {
+				return err
+			}
 			answer, err = c.Load(ctx, request, func(progress float64) {
 				line.Update("load", "loading %s  %.0f%%", args[0], 100*progress)
 			})

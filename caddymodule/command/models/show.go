@@ -31,7 +31,13 @@ It asks the server that runs on $LMCADDY_HOME, or the one at --host.`
 	template := cmd.Flags().Bool("template", false, "print the model's chat template, and nothing else")
 	cmd.MarkFlagsMutuallyExclusive("json", "template")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ask := func(ctx context.Context, c *client.Client, into any) error { return c.Model(ctx, args[0], into) }
+		ask := func(ctx context.Context, c *client.Client, into any) error {
+			name, err := kit.FullName(ctx, cmd, c, args[0])
+			if err != nil {
+				return err
+			}
+			return c.Model(ctx, name, into)
+		}
 		if *template {
 			return kit.Show(to, cmd, false, ask, writeTemplate)
 		}

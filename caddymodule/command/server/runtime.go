@@ -13,6 +13,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/nearest"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
@@ -179,7 +180,7 @@ func variantsOf(engine string) []string {
 func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJSON bool) error {
 	// A release of llama.cpp may have other variants than the usual ones. They are known later.
 	if known := variantsOf(options.Engine); options.Variant != "" &&
-		(options.Engine != runtimes.LlamaCpp || kit.Nearest(options.Variant, known) != "") {
+		(options.Engine != runtimes.LlamaCpp || nearest.Of(options.Variant, known) != nil) {
 		if err := kit.CheckValue("variant", options.Variant, known); err != nil {
 			return err
 		}
@@ -256,7 +257,7 @@ func orMeant(name string, list []runtimes.Runtime, err error) error {
 			names = append(names, r.Name)
 		}
 	}
-	if near := kit.DidYouMean(name, names); near != "" {
+	if near := nearest.DidYouMean(name, names); near != "" {
 		return fmt.Errorf("there is no runtime %s%s", name, near)
 	}
 	return err
