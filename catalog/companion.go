@@ -189,11 +189,15 @@ func companionsOf(scopes map[string]*scope, headers map[string]header, models ma
 	for name, s := range scopes {
 		for i := range s.companions {
 			c := &s.companions[i]
-			if c.role == roleOther {
+			role := c.role
+			switch {
+			case role == roleOther && c.format == FormatMLX:
+				role = filename.Safetensors
+			case role == roleOther:
 				continue
 			}
 			m := modelOf(c.found, headers[c.path], s)
-			m.Role, m.Projector = c.role, ""
+			m.Role, m.Projector = role, ""
 			m.Key += "@" + unsafeInKeys.Replace(Normal(c.label))
 			companion := Companion{Model: m.Model}
 			for _, other := range models[name] {

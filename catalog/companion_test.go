@@ -27,6 +27,8 @@ func TestCompanions(t *testing.T) {
 	t.Parallel()
 	ofArch := func(arch string) []byte { return llama("x", map[string]any{"general.architecture": arch}).bytes() }
 	c, root := catalogOf(t, files{
+		"hf/Raw/model.safetensors": []byte("x"), "hf/Raw/config.json": []byte("{}"),
+		"hf/Bare/model-00001-of-00002.safetensors":             []byte("x"),
 		"unsloth/Big-GGUF/Big-Q4_K_M.gguf":                     f32,
 		"unsloth/Big-GGUF/mtp-Big.gguf":                        f16,
 		"unsloth/Big-GGUF/MTP/Big-Q8_0.gguf":                   f16,
@@ -45,6 +47,7 @@ func TestCompanions(t *testing.T) {
 		"x-7b.gguf":                                            f16,
 		"y-draft.gguf":                                         f16,
 	})
+	setFormats(c, FormatGGUF, FormatMLX)
 	if diff := cmp.Diff([]string{"local/x-7b", "local/y-draft", "pub/small-draft-0.5b", "pub/whole-mtp", "unsloth/big"}, slices.Sorted(maps.Keys(paths(t, c, root)))); diff != "" {
 		t.Errorf("models (-want +got):\n%s", diff)
 	}
@@ -57,6 +60,7 @@ func TestCompanions(t *testing.T) {
 		got[p.Key] = strings.TrimSpace(p.Role + " " + p.Drafting + " of " + strings.Join(p.Of, ","))
 	}
 	if diff := cmp.Diff(map[string]string{
+		"hf/raw@raw": "safetensors  of", "hf/bare@bare": "safetensors  of",
 		"unsloth/big@mtp-big": "drafter  of unsloth/big", "unsloth/big@big-q8_0": "drafter  of unsloth/big",
 		"unsloth/big@big-assistant-q4_0": "drafter  of unsloth/big", "unsloth/big@plain-name": "drafter mtp of unsloth/big",
 		"unsloth/big@mmproj-f16": "projector  of unsloth/big", "unsloth/big@big-imatrix": "imatrix  of unsloth/big",

@@ -38,7 +38,7 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 		}
 		fmt.Fprintf(&state, "%s %d %d\n", e.name, info.Size(), info.ModTime().UnixNano())
 	}
-	if of.size == 0 || of.info == nil {
+	if of.size == 0 {
 		return nil
 	}
 	of.parts = state.String()
@@ -49,7 +49,7 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 func (h *header) readMLX(f *found) error {
 	var config mlx.Config
 	if err := boundedfile.ReadJSON(filepath.Join(f.path, mlx.ConfigFile), mlx.MaxConfig, &config); err != nil {
-		h.model.Role = roleOther // many programs have a file of this name
+		h.model.Role = roleOther // there is none, or it is another program's
 		return nil
 	}
 	weights, err := mlx.ReadWeights(f.path)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/mlx"
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
@@ -160,7 +161,7 @@ func (w *walk) enter(p location) (*folderList, error) {
 // entries collects the models in a folder and its subfolders. If the layout determines the repository, that applies to the
 // subfolders as well. Links are followed, since users link their models.
 func (w *walk) entries(p location, list *folderList, of found, notes *notes) error {
-	if w.mlx && list.holds("config.json") {
+	if w.mlx && slices.ContainsFunc(list.entries, func(e entry) bool { return e.name == mlx.ConfigFile || mlx.IsWeights(e.name) }) {
 		if err := w.mlxFolder(p, list, of); err != nil {
 			return err
 		}

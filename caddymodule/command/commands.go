@@ -39,7 +39,7 @@ func commands() []caddycmd.Command {
 		},
 		{"load", "MODEL", "Loads a model into memory", models.DefineLoad},
 		{"log", "[--follow] [--model MODEL] [--level LEVEL]", "Shows the log of the running server", server.DefineLog},
-		{"ls", "[--json]", "Lists the models", models.DefineLS},
+		{"ls", "[FILTER] [--all] [--wide]", "Lists the models", models.DefineLS},
 		{"mcp", "ls | test NAME", "Lists and tests the MCP servers whose tools models may use", chat.DefineMCP},
 		{"ps", "[--wide] [--json]", "Shows what the running server has loaded", server.DefinePS},
 		{"restore", "FILE [--force]", "Restores the home folder's state from a file", server.DefineRestore},

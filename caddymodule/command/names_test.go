@@ -25,7 +25,7 @@ func TestNames_AreSafeToPrint(t *testing.T) {
 			"files":[{"path":"EVIL","role":"EVIL"}],"loaded_instances":[{"id":"EVIL"}],"chat_template":null}`}, []string{"a/b"}},
 		"show --template": {models.DefineShow, map[string]string{"GET /api/v1/models/a/b": `{"key":"a/b","chat_template":"a/b\u001b[2J\u202e"}`}, []string{"a/b", "--template"}},
 		"ls": {models.DefineLS, map[string]string{"GET /api/v1/models": `{"models":[{"key":"EVIL","type":"EVIL","params_string":"EVIL","aliases":["EVIL"],"engine_problem":"EVIL","loaded_instances":[]}],
-			"broken":[{"key":"EVIL","error":"EVIL","path":"EVIL"}]}`}, nil},
+			"broken":[{"key":"EVIL","error":"EVIL","path":"EVIL"}]}`, "GET /api/v1/models/companions": `{"companions":[{"role":"projector","path":"EVIL"}]}`}, nil},
 		"ps":       {server.DefinePS, map[string]string{"GET /api/v1/ps": `{"instances":[{"instance_id":"EVIL","id":"EVIL","model":"EVIL","status":"EVIL"}],"remotes":[{"name":"EVIL","state":"EVIL","error":"EVIL"}]}`}, nil},
 		"token":    {server.DefineToken, map[string]string{"GET /api/v1/tokens": `{"tokens":[{"id":"EVIL","name":"EVIL","scopes":["EVIL"],"models":["EVIL"]}]}`}, []string{"ls"}},
 		"unload":   {models.DefineUnload, map[string]string{"GET /api/v1/models": `{"models":[{"key":"EVIL","loaded_instances":[{"id":"EVIL"}]}]}`, "POST /api/v1/models/unload": `{}`}, nil},

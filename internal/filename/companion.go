@@ -14,6 +14,9 @@ const (
 	Importance = "imatrix"    // which weights matter, for those who quantize the model
 	Vocabulary = "vocabulary" // of a model, without its weights
 	Vocoder    = "vocoder"    // makes sound of what the model writes, or tokens of sound
+
+	// Safetensors is the role of a folder with weights that no engine here runs. The model may be published as GGUF, or for MLX, too.
+	Safetensors = "safetensors"
 )
 
 // companionName is a pattern of names that give a file a role. Those of drafters and vocoders are words that models have in their names,

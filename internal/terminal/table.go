@@ -80,11 +80,21 @@ func (t *Table) align(page *strings.Builder, rows [][]string) {
 	for _, cells := range rows {
 		var row strings.Builder
 		for i, cell := range cells {
-			cell = runewidth.Truncate(cell, widths[i], "…")
+			cell = cut(cell, widths[i])
 			row.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+gap))
 		}
 		page.WriteString(strings.TrimRight(row.String(), " ") + "\n")
 	}
+}
+
+// cut shortens a cell. The variant of a model, behind an @, stays if there is room for it and some of the name.
+func cut(cell string, width int) string {
+	variant := max(0, strings.LastIndexByte(cell, '@'))
+	room := width - runewidth.StringWidth(cell[variant:])
+	if variant == 0 || room < leastWidth || runewidth.StringWidth(cell) <= width {
+		return runewidth.Truncate(cell, width, "…")
+	}
+	return runewidth.Truncate(cell[:variant], room, "…") + cell[variant:]
 }
 
 // narrowed returns the widths, reduced until their sum is no more than the room: those of the columns to cut first, then the

@@ -35,6 +35,7 @@ func TestTable(t *testing.T) {
 		"names, at last":   {29, rows, "\nMODEL       SIZE    PATH\nqwen/qwen…  2.5 GB  /home/me…\nß漢字       -\nno cells\nA  B\n1  2\n"},
 		"wide characters":  {12, "漢字漢字漢字\t1\n", "漢字漢字…  1\n"},
 		"what isn't shown": {0, "a\x1b[31m\tb\x00\n", "a\ufffd[31m  b\ufffd\n"},
+		"variants stay":    {26, "qwen/qwen3-coder-next@q4_k_m\t1\nsome/name@" + strings.Repeat("x", 30) + "\t2\n", "qwen/qwen3-code…@q4_k_m  1\nsome/name@xxxxxxxxxxxx…  2\n"},
 		"no less than 8":   {15, "abcdefghijk\tlmnopqrstuv\n", "abcdefghijk  lmnopqrstuv\n"},
 		"nothing":          {80, "", ""},
 	} {

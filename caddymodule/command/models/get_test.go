@@ -88,7 +88,7 @@ func TestLS_Table(t *testing.T) {
 	out, _, err := kittest.TalkTo(t, DefineLS, map[string]string{"GET /api/v1/models": `{"models":[
 		{"key":"a/long-name@q4_k_m","type":"llm","params_string":"4B","quantization":{"name":"Q4_K_M"},"size_bytes":2500000000,"max_context_length":40960,"loaded_instances":[{},{}]},
 		{"key":"b/embed","type":"embedding","params_string":null,"quantization":null,"size_bytes":1000,"max_context_length":512,"loaded_instances":[]}],
-		"broken":[{"key":"c/cut","path":"c/cut/x.gguf","error":"it ends in the middle."}]}`})
+		"broken":[{"key":"c/cut","path":"c/cut/x.gguf","error":"it ends in the middle."}]}`, "GET /api/v1/models/companions": `{"companions":[]}`})
 	kittest.WantTalk(t, `MODEL               TYPE       PARAMS  QUANT   SIZE    CONTEXT  LOADED
 a/long-name@q4_k_m  llm        4B      Q4_K_M  2.5 GB  40960    loaded (2)
 b/embed             embedding  -       -       1.0 kB  512      -

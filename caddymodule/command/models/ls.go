@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
@@ -41,42 +43,58 @@ func CompleteModels(c *kit.Connection) kit.Completer {
 
 // DefineLS defines `lmcaddy ls`.
 func DefineLS(cmd *cobra.Command) {
-	cmd.Long = `Lists the models, and which of them are loaded.
+	cmd.Long = `Lists the models, and which of them are loaded; with FILTER those whose names, with or without the publisher, begin so or
+match it: "qwen3", "*-embed*".
 
 It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the models folder there, but not
 those that a Caddyfile adds (models_dir).`
-	cmd.Example = "  lmcaddy ls\n  lmcaddy ls --all\n  lmcaddy ls --json"
-	cmd.Args = cobra.NoArgs
+	cmd.Example = "  lmcaddy ls\n  lmcaddy ls qwen3\n  lmcaddy ls --all\n  lmcaddy ls --json"
+	cmd.Args = cobra.MaximumNArgs(1)
 	to := kit.NewConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it; with --all, also a member companions")
 	all := cmd.Flags().Bool("all", false, "also list the files that belong to models, such as projectors and drafters")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	isWide := cmd.Flags().BoolP("wide", "w", false, "cut no names that are too long for the terminal")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var list json.RawMessage
-		var companions resource.Companions
+		var found struct {
+			resource.Models
+			resource.Companions
+		}
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			list, companions, err = listModels(ctx, to, c, cmd.ErrOrStderr(), *all)
+			list, found.Companions, err = listModels(ctx, to, c, cmd.ErrOrStderr(), *all || !*asJSON)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if *asJSON && *all {
-			var both map[string]any
-			if err := kit.Decode(list, &both); err != nil {
-				return err
-			}
-			both["companions"] = companions.Companions
-			return kit.WriteJSON(cmd.OutOrStdout(), both)
-		}
-		if *asJSON {
+		if *asJSON && !*all && len(args) == 0 {
 			return kit.WriteJSON(cmd.OutOrStdout(), list)
 		}
-		var models resource.Models
-		if err := kit.Decode(list, &models); err != nil {
+		if err := kit.Decode(list, &found.Models); err != nil {
 			return err
 		}
-		return writeModels(cmd.OutOrStdout(), models, companions.Companions)
+		if len(args) > 0 {
+			isOther := func(key string) bool { return !matches(key, args[0]) }
+			found.Models.Models = slices.DeleteFunc(found.Models.Models, func(m resource.Model) bool { return isOther(m.Key) })
+			found.Broken = slices.DeleteFunc(found.Broken, func(b resource.Broken) bool { return isOther(b.Key) })
+			found.Companions.Companions = slices.DeleteFunc(found.Companions.Companions, func(c resource.Companion) bool { return isOther(c.Key) })
+		}
+		switch {
+		case *asJSON && *all:
+			return kit.WriteJSON(cmd.OutOrStdout(), found)
+		case *asJSON:
+			return kit.WriteJSON(cmd.OutOrStdout(), found.Models)
+		}
+		return writeModels(cmd.OutOrStdout(), found.Models, found.Companions.Companions, *all, *isWide, len(args) > 0)
 	}
+}
+
+// matches reports whether a key, with or without its publisher, begins with a filter or matches it.
+func matches(key, filter string) bool {
+	_, bare, _ := strings.Cut(key, "/")
+	filter = strings.ToLower(filter)
+	return strings.HasPrefix(key, filter) || strings.HasPrefix(bare, filter) || kit.HasAlias([]string{filter}, key) ||
+		kit.HasAlias([]string{filter}, bare)
 }
 
 // below returns a path relative to the folder that it is in, or unchanged if it is elsewhere.
@@ -95,6 +113,9 @@ func listModels(ctx context.Context, c *kit.Connection, to *client.Client, notes
 	if _, isDown := errors.AsType[*client.DownError](err); !isDown || c.Host != "" {
 		if err == nil && withCompanions {
 			companions, err = to.Companions(ctx)
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.IsUnknownEndpoint() { // an older server
+				err = nil
+			}
 		}
 		return list, companions, err
 	}
@@ -136,13 +157,20 @@ func catalogOf(folder string) *catalog.Catalog {
 	return models
 }
 
-// writeModels shows models, and files that belong to them, to people.
-func writeModels(out io.Writer, list resource.Models, companions []resource.Companion) error {
+// writeModels shows models to people, and the files that belong to them: all, or those that have no model.
+func writeModels(out io.Writer, list resource.Models, companions []resource.Companion, all, isWide, isFiltered bool) error {
 	text := terminal.NewPage(out)
-	if len(list.Models) == 0 {
+	var to io.Writer = text
+	if isWide {
+		to = &text.Builder // has no width
+	}
+	switch {
+	case len(list.Models) > 0:
+		_ = terminal.WriteTable(to, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED", list.Models, modelRow) // to memory
+	case isFiltered:
+		text.WriteString(kit.InWords("No model matches. \"lmcaddy ls\" lists all.\n"))
+	default:
 		text.WriteString(kit.InWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
-	} else {
-		_ = terminal.WriteTable(text, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED", list.Models, modelRow) // to memory
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; m.EngineProblem != "" {
@@ -154,10 +182,19 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 			terminal.Printf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}
 	}
-	if len(companions) > 0 {
-		_ = terminal.WriteTable(text, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS", companions, func(p *resource.Companion) []string {
+	if all && len(companions) > 0 {
+		_ = terminal.WriteTable(to, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS", companions, func(p *resource.Companion) []string {
 			return []string{p.Key, p.Role, kit.Size(p.SizeBytes), kit.OrDash(strings.Join(p.Models, ", "))}
 		})
+	}
+	for i := range companions {
+		switch c := &companions[i]; {
+		case len(c.Models) > 0:
+		case c.Role == filename.Safetensors:
+			terminal.Printf(text, "%s has safetensors, which no engine here runs: get the model as GGUF.\n", c.Path)
+		case c.Role == filename.Projector:
+			terminal.Printf(text, "%s is a projector without a model: put the model's file beside it.\n", c.Path)
+		}
 	}
 	for i, b := range list.Broken {
 		if i == 0 {
