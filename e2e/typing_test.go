@@ -22,13 +22,14 @@ import (
 // listener is a server that answers every question with its number, and keeps them.
 type listener struct {
 	URL   string
+	goOn  chan struct{} // for each question that begins with "slow"
 	mu    sync.Mutex
 	asked []string
 }
 
 func newListener(t *testing.T) *listener {
 	t.Helper()
-	l := new(listener)
+	l := &listener{goOn: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/chat" {
 			fmt.Fprint(w, "{}")
@@ -44,7 +45,15 @@ func newListener(t *testing.T) *listener {
 		n := len(l.asked)
 		l.mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"type\":\"message.delta\",\"content\":\"Heard %d.\"}\n\ndata: {\"type\":\"chat.end\",\"result\":{}}\n\n", n)
+		fmt.Fprintf(w, "data: {\"type\":\"message.delta\",\"content\":\"Heard %d.\"}\n\n", n)
+		if strings.HasPrefix(request.Input, "slow") {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-l.goOn:
+			case <-r.Context().Done():
+			}
+		}
+		fmt.Fprint(w, "data: {\"type\":\"chat.end\",\"result\":{}}\n\n")
 	}))
 	t.Cleanup(server.Close)
 	l.URL = server.URL
@@ -98,6 +107,46 @@ func TestTerminal_Typing(t *testing.T) {
 	}
 	if history, err := os.Stat(filepath.Join(h.Dir, "chat_history")); err != nil || history.Size() > 16<<10 {
 		t.Errorf("the history has the book: %v, %v", history, err)
+	}
+}
+
+// What is typed and pasted while an answer arrives is one message, which is shown. Ctrl-C drops it, and stops the answer.
+func TestTerminal_TypingAhead(t *testing.T) {
+	t.Parallel()
+	l := newListener(t)
+	term := harness.NewHome(t).Terminal("chat", "p/a", "--host", l.URL)
+	term.Wait("/help for help")
+	term.Wait("> ")
+	term.Type("slow one\r")
+	term.Wait("Heard 1.")
+	term.Type(pasted(strings.Repeat("a\r", 400)) + "b\rc\r")
+	l.goOn <- struct{}{}
+	term.Wait("[paste 1: ")
+	term.Wait("Heard 2.")
+	term.Wait("> ")
+	term.Type("slow two\r")
+	term.Wait("Heard 3.")
+	term.Type("waits for Enter")
+	l.goOn <- struct{}{}
+	term.Wait("waits for Enter")
+	term.Type("\r")
+	term.Wait("Heard 4.")
+	term.Wait("> ")
+	term.Type("slow three\r")
+	term.Wait("Heard 5.")
+	term.Type("dropped\rdropped\r\x03")
+	term.Wait("(stopped")
+	term.Wait("> ")
+	term.Type("last\r")
+	term.Wait("Heard 6.")
+	term.Wait("> ")
+	term.Type("\x04")
+	if status := term.End(); status != 0 {
+		t.Errorf("it ends with status %d", status)
+	}
+	want := []string{"slow one", strings.Repeat("a\n", 400) + "b\nc", "slow two", "waits for Enter", "slow three", "last"}
+	if diff := cmp.Diff(want, l.heard()); diff != "" {
+		t.Errorf("%.2000s", diff)
 	}
 }
 

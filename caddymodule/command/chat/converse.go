@@ -23,6 +23,7 @@ type conversation struct {
 
 	client     *client.Client
 	read       func(prompt string) (string, error)
+	ahead      func() (end func(isDropped bool)) // keeps what is typed until it ends
 	interrupts chan os.Signal
 	typed      chan typedLine // one that is still being typed, of a terminal without editing
 	saved      string         // the file that /save has written, which it replaces when it is named again
@@ -44,7 +45,7 @@ func (ch *chat) converse(ctx context.Context, c *client.Client, keepsHistory boo
 	}
 	ch.request.Store, ch.request.StorePartial = true, true
 	s := &conversation{chat: ch, client: c, interrupts: make(chan os.Signal, 1)}
-	s.read = s.reader(keepsHistory)
+	s.read, s.ahead = s.reader(keepsHistory)
 	signal.Notify(s.interrupts, os.Interrupt)
 	defer signal.Stop(s.interrupts)
 	terminal.Printf(ch.cmd.ErrOrStderr(), "%s: /help for help, Ctrl-C stops an answer, Ctrl-D leaves\n", ch.request.Model)
@@ -60,15 +61,16 @@ func (ch *chat) converse(ctx context.Context, c *client.Client, keepsHistory boo
 	return nil
 }
 
-// reader returns a function that reads a question: with editing, if input and output are terminals.
-func (s *conversation) reader(keepsHistory bool) func(string) (string, error) {
+// reader returns a function that reads a question, and one that keeps what is typed meanwhile: with editing, if input and output are
+// terminals.
+func (s *conversation) reader(keepsHistory bool) (read func(string) (string, error), ahead func() (end func(isDropped bool))) {
 	notes := s.cmd.ErrOrStderr()
 	if s.cmd.InOrStdin() != os.Stdin || !terminal.Is(os.Stdout) || terminal.IsDumb() {
 		lines := lineedit.NewLines(s.line)
 		return func(prompt string) (string, error) {
 			fmt.Fprint(notes, prompt)
 			return lines.Read()
-		}
+		}, func() func(bool) { return func(bool) {} }
 	}
 	path := ""
 	if dir, err := home.FromEnvironment(); err == nil && keepsHistory {
@@ -78,7 +80,8 @@ func (s *conversation) reader(keepsHistory bool) func(string) (string, error) {
 	if err != nil {
 		terminal.Println(notes, "What you asked before can't be read:", err)
 	}
-	return lineedit.New(history, completeSlash).Read
+	editor := lineedit.New(history, completeSlash)
+	return editor.Read, editor.Ahead
 }
 
 // typedLine is a line from a terminal without editing.
@@ -145,7 +148,9 @@ func (s *conversation) turn(ctx context.Context, question string) {
 	answering, isInterrupted, stop := s.interruptible(ctx)
 	defer stop()
 	p := newAnswerPrinter(s.cmd.OutOrStdout(), s.cmd.ErrOrStderr())
+	end := s.ahead()
 	result, err := s.ask(answering, s.client, p)
+	end(isInterrupted())
 	notes := s.cmd.ErrOrStderr()
 	switch {
 	case isInterrupted():
