@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // Program holds what a program of our own does in addition to the modules. It affects the whole process, so a Caddy build
@@ -18,9 +20,9 @@ type Program struct {
 	// LogReady is called whenever a configuration has set up the default logger, just before the admin endpoint listens.
 	LogReady func()
 
-	// Serving is called when a configuration with sites has started, with their addresses as URLs, and whether GET /v1/models lists every
-	// model.
-	Serving func(addresses []string, listsAll bool)
+	// Serving is called when a configuration with sites has started, with their addresses as URLs, the node, and whether GET /v1/models
+	// lists every model.
+	Serving func(addresses []string, n *node.Node, listsAll bool)
 
 	// PlainHTTP1 restricts sites without TLS to HTTP/1. By default, Caddy also offers protocols that require TLS, and warns
 	// about that at every start.

@@ -15,7 +15,7 @@ func (a *App) onServing(ctx caddy.Context) error {
 	}
 	return onEvent(ctx, "started", func() {
 		if addresses := addressesOf(ctx); len(addresses) > 0 {
-			serving(addresses, a.settings.ListAll)
+			serving(addresses, a.node, a.settings.ListAll)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,4 +44,37 @@ func TestServe_WithTokens(t *testing.T) {
 	}
 	wantDone(t, h.Command("ls", "--host", s.Base, "--token", token), harness.Model)
 	wantNoSecrets(t, s, token)
+}
+
+// A server says on four lines where it serves, with what, and what to type next; nothing of certificates.
+func TestServe_FirstSteps(t *testing.T) {
+	t.Parallel()
+	empty := harness.NewBareHome(t)
+	withoutModels := harness.NewBareHome(t)
+	withoutModels.Path = os.Getenv("PATH")
+	withoutModels.LinkRuntimes()
+	for _, tt := range []struct {
+		home *harness.Home
+		want string
+	}{
+		{harness.NewHome(t), `Engine: llama-server \(.*llama-server\)
+Models: 1 model; GET /v1/models lists the loaded ones only \(.*\)
+Next, in another terminal: "lmcaddy chat" asks a model, "lmcaddy ls" lists them
+`},
+		{withoutModels, `Models: none
+Next, in another terminal: "lmcaddy get qwen/qwen3-4b" gets a model, .*
+`},
+		{empty, `Engine: none
+Models: none
+Next, in another terminal: "lmcaddy runtime get llama.cpp" gets an engine
+`},
+	} {
+		port := harness.FreePort(t)
+		s := tt.home.Launch(port, "serve", "--listen", harness.Address(port))
+		want := regexp.MustCompile(tt.want)
+		harness.Eventually(t, harness.Patience, "it says "+tt.want, func() bool { return want.MatchString(s.Log()) })
+		if log := s.Log(); strings.Contains(log, `"logger":"tls`) || strings.Contains(log, "auto_https") {
+			t.Error(log)
+		}
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/server"
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -101,14 +102,11 @@ func becomeProgram(version, configFile string) {
 				return plainErrors{warningFilter{caddymodule.Recorded(core)}, os.Stderr, true}
 			})
 		},
-		Serving: func(addresses []string, listsAll bool) {
+		Serving: func(addresses []string, n *node.Node, listsAll bool) {
 			once.Do(func() {
-				fmt.Println("Serving on", strings.Join(addresses, ", "))
-				if !listsAll {
-					fmt.Println("GET /v1/models lists the loaded models only. To list all: lmcaddy serve --list-models all, " +
-						"or list_models all in the Caddyfile")
-				}
+				terminal.Println(os.Stdout, "Serving on", strings.Join(addresses, ", "))
 				go func() {
+					fmt.Print(terminal.Text(kit.InWords(firstSteps(n, listsAll))))
 					_ = resident.Release() // if it can't, that does no harm
 					resident.Watch()
 				}()

@@ -147,10 +147,17 @@ func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddy
 	}
 }
 
+// chatty are loggers whose information is about certificates, of which these sites have none.
+var chatty = []string{"tls", "http.auto_https"}
+
 func serveConfig(app *config.Settings, all sites) *caddy.Config {
 	site := caddyhttp.App{GracePeriod: caddy.Duration(caddymodule.DefaultGrace), Servers: all}
 	noPersist := false
 	return &caddy.Config{
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			caddy.DefaultLoggerName: {Exclude: chatty},
+			"chatty":                {BaseLog: caddy.BaseLog{Level: "WARN"}, Include: chatty},
+		}},
 		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}
