@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,8 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 		i.Publisher = local
 	}
 	if i.Repo == "" {
-		i.Repo = withoutQuantization(filename.Stem(source), header.model.Quantization.Name)
+		name, _ := filename.TrimQuantization(filename.Stem(source)) // which may differ from that of the header
+		i.Repo = safe(withoutQuantization(cmp.Or(name, filename.Stem(source)), header.model.Quantization.Name))
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
 		if filename.CheckFolder(name) != nil {

@@ -41,6 +41,7 @@ func commands() []caddycmd.Command {
 		{"log", "[--follow] [--model MODEL] [--level LEVEL]", "Shows the log of the running server", server.DefineLog},
 		{"ls", "[FILTER] [--all] [--wide]", "Lists the models", models.DefineLS},
 		{"mcp", "ls | test NAME", "Lists and tests the MCP servers whose tools models may use", chat.DefineMCP},
+		{"pin", "MODEL", "Keeps a loaded model in memory", models.DefinePin},
 		{"ps", "[--wide] [--json]", "Shows what the running server has loaded", server.DefinePS},
 		{"restore", "FILE [--force]", "Restores the home folder's state from a file", server.DefineRestore},
 		{"rm", "[MODEL]", "Deletes a model's files", models.DefineRM},
@@ -55,6 +56,7 @@ func commands() []caddycmd.Command {
 		{"status", "[--json]", "Shows whether a server is running, and what it serves", server.DefineStatus},
 		{"token", "create | ls | edit | revoke", "Creates, lists, changes and revokes tokens", server.DefineToken},
 		{"unload", "[INSTANCE | --all]", "Unloads a model from memory", models.DefineUnload},
+		{"unpin", "MODEL", "Lets a pinned model be unloaded again", models.DefineUnpin},
 		{"usage", "[--by model|token|day] [--since 7d]", "Shows how many tokens were used", server.DefineUsage},
 		{"warm", "ls | clear", "Lists and deletes the saved states of conversations", chat.DefineWarm},
 	} {

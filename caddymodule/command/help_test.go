@@ -141,7 +141,7 @@ func TestErrors_OfTheCommandLine(t *testing.T) {
 		"ls --nonsense":                `lmcaddy ls has no flag --nonsense: "lmcaddy ls --help" lists them`,
 		"load":                         `something is missing: type "lmcaddy load MODEL" ("lmcaddy load --help" explains it)`,
 		"load a b":                     `lmcaddy load was given too many arguments: type "lmcaddy load MODEL"`,
-		"ls a":                         `lmcaddy ls takes no arguments, and was given "a" ("lmcaddy ls --help" explains it)`,
+		"ps a":                         `lmcaddy ps takes no arguments, and was given "a" ("lmcaddy ps --help" explains it)`,
 		"load m -c many":               `--context-length many: give a whole number`,
 		"token lst":                    `lmcaddy token has no command "lst": did you mean ls?`,
 		"token nonsense":               `lmcaddy token has no command "nonsense"; there are: create, edit, list, ls, revoke, rm`,

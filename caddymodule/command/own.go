@@ -100,9 +100,9 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
+	var names, others []string
 	for _, sub := range cmd.Commands() {
-		names = append(append(names, sub.Name()), sub.Aliases...)
+		names, others = append(names, sub.Name()), append(others, sub.Aliases...)
 	}
 	said := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
 	if instead := everydaySubcommands[cmd.Name()+" "+args[0]]; instead != "" {
@@ -111,6 +111,7 @@ func subcommandError(cmd *cobra.Command, args []string) error {
 	if near := nearest.DidYouMean(args[0], names); near != "" {
 		return errors.New(said + near)
 	}
+	names = append(names, others...)
 	slices.Sort(names)
 	return fmt.Errorf("%s; there are: %s", said, strings.Join(names, ", "))
 }

@@ -32,6 +32,11 @@ func (c *Client) Remove(ctx context.Context, key string) error {
 	return c.ask(ctx, http.MethodDelete, "/api/v1/models/"+url.PathEscape(key), nil, nil)
 }
 
+// Pin pins the instances of a model, or unpins them. The answer is decoded into a value, such as a [resource.Pinned].
+func (c *Client) Pin(ctx context.Context, name string, pinned bool, into any) error {
+	return c.ask(ctx, http.MethodPost, "/api/v1/models/pin", map[string]any{"model": name, "pinned": pinned}, into)
+}
+
 // Model returns all that is known of a model, by any of its names.
 func (c *Client) Model(ctx context.Context, name string, into any) error {
 	return c.Get(ctx, "/api/v1/models/"+url.PathEscape(name), into)

@@ -74,18 +74,17 @@ func (ch *chat) fetchMissing(ctx context.Context, c *client.Client, model string
 	if err == nil || errors.As(err, new(*client.DownError)) {
 		return full, err
 	}
-	if !strings.Contains(model, "/") {
-		return "", err // it is no name of the hub; the error lists the models that are there
-	}
-	if !ch.yes && !kit.CanAsk(ch.cmd) {
+	plan, failed := c.Preview(ctx, model, "")
+	switch {
+	case failed != nil && !strings.Contains(model, "/"):
+		return "", err // it is no name of the hub; the error names models that are there
+	case !ch.yes && !kit.CanAsk(ch.cmd):
 		return "", fmt.Errorf("%s isn't downloaded: \"lmcaddy get %s\" downloads it, and so does --yes here", model, model)
+	case failed != nil:
+		return "", failed
 	}
-	plan, err := c.Preview(ctx, model, "")
-	if err == nil {
-		terminal.Printf(ch.cmd.ErrOrStderr(), "%s isn't downloaded.\n", model)
-		err = models.ShowPlan(ch.cmd.ErrOrStderr(), model, &plan)
-	}
-	if err != nil {
+	terminal.Printf(ch.cmd.ErrOrStderr(), "%s isn't downloaded.\n", model)
+	if err := models.ShowPlan(ch.cmd.ErrOrStderr(), model, &plan); err != nil {
 		return "", err
 	}
 	if !ch.yes {

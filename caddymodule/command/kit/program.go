@@ -48,7 +48,7 @@ type group struct {
 // Groups are the groups of the help, and their commands, in the order in which people need them.
 var Groups = []group{
 	{"Serve:", []string{"serve", "run", "start", "reload", "stop", "service", "runtime"}},
-	{"Models:", []string{"search", "get", "import", "ls", "show", "load", "unload", "rm"}},
+	{"Models:", []string{"search", "get", "import", "ls", "show", "load", "unload", "pin", "unpin", "rm"}},
 	{"Talk:", []string{"chat", "conversations", "warm"}},
 	{"Look:", []string{"status", "ps", "log", "usage", "doctor"}},
 	{"Tokens and settings:", []string{"token", "config", "mcp", "backup", "restore", "completion", "version", helpName}},

@@ -27,7 +27,8 @@ Without --repo the publisher is "local", and the repo is the file's name without
 With --from, it reads how Ollama, LM Studio or llama-swap is set up, and writes a Caddyfile that says the same. Their
 models are used where they are; those of llama-swap are linked into the models folder. Nothing of theirs is changed. What
 has no equivalent is listed.`
-	cmd.Example = `  lmcaddy import ~/Downloads/Gemma-3-4B-Q4_K_M.gguf --copy --repo google/gemma-3-4b
+	cmd.Example = `  lmcaddy import ~/Downloads/Gemma-3-4B-Q4_K_M.gguf
+  lmcaddy import /mnt/models/Gemma-3-4B-Q4_K_M.gguf --link --repo google/gemma-3-4b
   lmcaddy import --from ollama --dry-run
   lmcaddy import --from llama-swap config.yaml --output Caddyfile`
 	from := defineImportFrom(cmd)
@@ -81,18 +82,21 @@ type imported struct {
 
 func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	notes := cmd.ErrOrStderr()
-	if i.Done {
-		terminal.Println(notes, i.Path)
-	} else {
-		how := map[catalog.How]string{
-			catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked",
-			catalog.HardLink: "hard-linked",
-		}[what.How]
-		terminal.Printf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
+	would := "is"
+	if !i.Done {
+		would = "would be"
 	}
+	how := map[catalog.How]string{
+		catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked",
+		catalog.HardLink: "hard-linked",
+	}[what.How]
+	terminal.Printf(notes, "%s %s %s to %s.\n", what.Source, would, how, i.Path)
 	if i.Model == nil {
 		fmt.Fprintln(notes, "It is a projector, not a model: the models in its folder use it to read images.")
 		return nil
+	}
+	if i.Done {
+		terminal.Printf(notes, kit.InWords("\"lmcaddy chat %s\" asks it.\n"), *i.Model)
 	}
 	_, err := terminal.Println(cmd.OutOrStdout(), *i.Model)
 	return err
