@@ -51,11 +51,11 @@ func (e *Editor) Ahead() (end func(isDropped bool)) {
 	}()
 	return func(isDropped bool) {
 		reader.Cancel()
-		text := <-typed
+		text := []byte(<-typed)
 		_ = reader.Close()
 		for more := make([]byte, 4096); isPending(int(os.Stdin.Fd())); {
 			n, err := os.Stdin.Read(more)
-			if text += string(more[:n]); err != nil {
+			if text = append(text, more[:n]...); err != nil {
 				break
 			}
 		}
@@ -63,7 +63,7 @@ func (e *Editor) Ahead() (end func(isDropped bool)) {
 		close(done)
 		leave()
 		if !isDropped {
-			e.ahead = append(e.ahead, typedAhead(text)...)
+			e.ahead = append(e.ahead, typedAhead(string(text))...)
 		}
 	}
 }

@@ -18,7 +18,8 @@ func silence(fd int) (restore func(), _ error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = term.Restore(fd, before) }, termios.SetTermios(fd, uint32(now.Ispeed), uint32(now.Ospeed), nil, nil, nil, nil,
+	in, out := uint32(now.Ispeed), uint32(now.Ospeed) //nolint:unconvert,gosec // on some systems, they are of another type
+	return func() { _ = term.Restore(fd, before) }, termios.SetTermios(fd, in, out, nil, nil, nil, nil,
 		map[termios.L]bool{termios.ICANON: false, termios.ECHO: false})
 }
 

@@ -40,11 +40,8 @@ func Listed(name string, known []string) string {
 	if more <= 0 {
 		return strings.Join(known, ", ")
 	}
-	list := ""
-	for _, k := range ranked(name, known)[:Most] {
-		list += k.name + ", "
-	}
-	return fmt.Sprintf("%sand %d more", list, more)
+	first := ranked(name, known)
+	return fmt.Sprintf("%s, %s, %s, and %d more", first[0].name, first[1].name, first[2].name, more)
 }
 
 // DidYouMean is the end of a sentence about a wrong name, with the known names that may be meant; empty if there are none.
