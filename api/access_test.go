@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/llama"
 	"github.com/lmcaddy/lmcaddy/api/ollama"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -108,7 +109,7 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 		if body.Get("type").Str != "error" || body.Get("request_id").Str == "" || got.header.Get("Request-Id") == "" {
 			t.Errorf("not the Messages API's: %s", got.body)
 		}
-	case strings.HasPrefix(path, "/v1"), path == "/rerank", path == "/v2/rerank":
+	case strings.HasPrefix(path, "/v1"), llama.Dialect.Owns(httptest.NewRequest(http.MethodGet, path, nil)):
 		kind, words = "invalid_request_error", "message type param code"
 	}
 	var keys []string

@@ -33,6 +33,7 @@ func TestGolden(t *testing.T) {
 	}}}, withoutStates)
 	withOthers(s)
 	const complete, completeV0, stream = "/v1/completions", "/api/v0/completions", `,"stream":true`
+	const fill = `{"model":"tinychat","input_prefix":"Once","input_suffix":" end."`
 	const once = `{"model":"tinychat","prompt":"Once","max_tokens":3`
 	for _, tt := range []struct{ name, method, path, body string }{ // in this order: what is loaded shows in the lists
 		{"models-none", "GET", "/v1/models", ""},
@@ -63,6 +64,22 @@ func TestGolden(t *testing.T) {
 		{"rerank-cohere", "POST", "/v2/rerank", `{"model":"tinyrerank","query":"red river","documents":["blue sky","red river","red sun"],"top_n":2,"max_tokens_per_doc":512}`},
 		{"rerank-tei", "POST", "/rerank", `{"model":"tinyrerank","query":"red river","texts":["blue sky","red river","red sun"],"return_text":true}`},
 		{"rerank-tei-wrong", "POST", "/rerank", `{"model":"tinyrerank","query":"red river","texts":[]}`},
+		{"fim", "POST", "/v1/fim/completions", `{"model":"tinychat","prompt":"Once","suffix":" end.","max_tokens":3,"random_seed":7}`},
+		{"fim-stream", "POST", "/v1/fim/completions", `{"model":"tinychat","prompt":"Once","suffix":null` + stream + `}`},
+		{"fim-wrong", "POST", "/v1/fim/completions", `{"model":"tinychat","prompt":["a","b"]}`},
+		{"infill", "POST", "/infill", `{"model":"tinychat","input_prefix":"Once","input_suffix":"","n_predict":3}`},
+		{"infill-stream", "POST", "/infill", fill + `,"prompt":" upon","input_extra":[{"filename":"a.py","text":"x = 1"}]` + stream + `}`},
+		{"infill-fields", "POST", "/infill", fill + `,"response_fields":["content","timings/prompt_n","none/such"]` + stream + `}`},
+		{"infill-wrong", "POST", "/infill", fill + `,"input_extra":[{"filename":"a.py"}]}`},
+		{"infill-missing", "POST", "/infill", `{"model":"tinychat","input_prefix":"Once"}`},
+		{"tokenize", "POST", "/tokenize", `{"model":"tinychat","content":"one two"}`},
+		{"tokenize-wrong", "POST", "/tokenize", `{"model":"tinychat","content":["one"]}`},
+		{"detokenize", "POST", "/detokenize", `{"model":"tinychat","tokens":[1,2]}`},
+		{"detokenize-wrong", "POST", "/detokenize", `{"model":"tinychat","tokens":[1,-2]}`},
+		{"apply-template", "POST", "/apply-template", `{"model":"tinychat","messages":[{"role":"user","content":"Hello"}]}`},
+		{"props", "GET", "/props?model=tinyembed", ""},
+		{"props-unnamed", "GET", "/props", ""},
+		{"slots", "GET", "/slots?model=tinychat", ""},
 		{"models", "GET", "/v1/models", ""},
 		{"model", "GET", "/v1/models/lmcaddy/tinyembed", ""},
 		{"v0-models-loaded", "GET", "/api/v0/models", ""},

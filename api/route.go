@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/anthropic"
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
+	"github.com/lmcaddy/lmcaddy/api/llama"
 	"github.com/lmcaddy/lmcaddy/api/manage"
 	"github.com/lmcaddy/lmcaddy/api/native"
 	"github.com/lmcaddy/lmcaddy/api/ollama"
@@ -21,7 +22,7 @@ import (
 )
 
 // dialects are all dialects. A request is in the first that owns it.
-var dialects = []*endpoint.Dialect{anthropic.Dialect, ollama.Dialect, openai.V0, native.Dialect, responses.Dialect, openai.Dialect}
+var dialects = []*endpoint.Dialect{anthropic.Dialect, ollama.Dialect, llama.Dialect, openai.V0, native.Dialect, responses.Dialect, openai.Dialect}
 
 // DialectNames returns the names of all dialects in metrics and logs.
 func DialectNames() (names []string) {
@@ -296,8 +297,8 @@ func (a *API) Owns(r *http.Request) bool {
 }
 
 func ownsPath(path string) bool {
-	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") ||
-		path == "/lmstudio-greeting" || path == "/rerank" || path == "/v2/rerank" // where clients of other servers ask for ranks
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting" ||
+		llama.OwnsPath(path)
 }
 
 func serves(a *endpoint.Site, r *http.Request) bool {

@@ -24,7 +24,7 @@ type Handler struct {
 	// The API families that the site serves: "native" (/api/v1 and the greeting), "v0" (/api/v0), "openai" (/v1, /rerank and /v2/rerank),
 	// "anthropic" (/v1), "ollama" (/api/tags, /api/chat and the others of its API). Requests for others go to the site's other handlers.
 	// Health and root.crt are always served. Default: all.
-	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama..."`
+	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama|llama..."`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
 	MaxBody option.Size `json:"max_body,omitempty" args:"<size>" max:"2GiB"`

@@ -164,6 +164,7 @@ var goldenAnswer = regexp.MustCompile(`(?s)^(?:GET|POST) (\S+)\n.*\n(\d{3}) (\S+
 var endpoints = []struct{ path, api, body, chunk string }{
 	{"/v1/chat/completions", "openai", "chat", "chunk"},
 	{"/api/v0/chat/completions", "openai", "chat", "chunk"},
+	{"/v1/fim/completions", "openai", "chat", "chunk"},
 	{"/v1/completions", "openai", "completion", "completion"},
 	{"/api/v0/completions", "openai", "completion", "completion"},
 	{"/v1/embeddings", "openai", "embeddings", ""},

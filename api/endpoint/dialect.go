@@ -19,6 +19,7 @@ const (
 	FamilyOpenAI    Family = "openai"
 	FamilyAnthropic Family = "anthropic"
 	FamilyOllama    Family = "ollama"
+	FamilyLlama     Family = "llama"
 )
 
 // Dialect is an API as a kind of client knows it: which requests are in it, and the form of what every API has.
@@ -31,6 +32,9 @@ type Dialect struct {
 	Owns func(*http.Request) bool // reports whether a request is in the dialect, whether or not there is such an endpoint
 	// unknownModel is the error of a name of no model, or of several; nil: the same as in most dialects.
 	UnknownModel func(*catalog.NotFoundError) *translate.Error
+
+	// OnlyModel says that a request that names no model means the only one that it can mean, as clients of a server with one model expect.
+	OnlyModel bool
 
 	Routes []Route
 }

@@ -32,10 +32,9 @@ var Dialect = &endpoint.Dialect{
 		endpoint.Post("/v1/chat/completions", access.ScopeInference, chatCompletions),
 		endpoint.Post("/v1/completions", access.ScopeInference, completions),
 		endpoint.Post("/v1/embeddings", access.ScopeInference, embeddings),
-		endpoint.Post("/v1/rerank", access.ScopeInference, rerank),
-		endpoint.Post("/v1/reranking", access.ScopeInference, rerank),
-		endpoint.Post("/v2/rerank", access.ScopeInference, rerank),
-		endpoint.Post("/rerank", access.ScopeInference, rerank),
+		endpoint.Post("/v1/fim/completions", access.ScopeInference, fillInMiddle),
+		endpoint.Post("/v1/rerank", access.ScopeInference, Rerank),
+		endpoint.Post("/v1/reranking", access.ScopeInference, Rerank),
 	},
 }
 

@@ -78,8 +78,8 @@ func embedderOf(rq *text.Request, engine wire.Engine, e *request.Embedding) (wir
 	return embedder, embedder.CheckEmbedding(e)
 }
 
-// rerank is POST /v1/rerank, under its other paths too.
-func rerank(c *endpoint.Call) error {
+// Rerank is POST /v1/rerank, under its other paths too.
+func Rerank(c *endpoint.Call) error {
 	rq, err := text.ReadAny(c, openai.WithDefaults, nil)
 	if err != nil {
 		return err

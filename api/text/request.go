@@ -229,10 +229,11 @@ func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	}
 	bad, _ := errors.AsType[*translate.Error](err)
 	_, isUnknown := errors.AsType[*catalog.NotFoundError](err)
-	if isMissing := bad != nil && bad.Code == translate.Missing("model").Code; !c.Node.Settings().AnyName || !isUnknown && !isMissing {
+	isMissing, isAny := bad != nil && bad.Code == translate.Missing("model").Code, c.Node.Settings().AnyName
+	if !(isMissing && (isAny || c.Dialect.OnlyModel) || isUnknown && isAny) {
 		return node.Target{}, err
 	}
-	key, failed := onlyModel(c)
+	key, failed := OnlyModel(c)
 	switch {
 	case failed != nil:
 		return node.Target{}, failed
@@ -242,9 +243,9 @@ func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	return c.Find(key)
 }
 
-// onlyModel is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
+// OnlyModel is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
 // identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
-func onlyModel(c *endpoint.Call) (string, error) {
+func OnlyModel(c *endpoint.Call) (string, error) {
 	path := c.Request.URL.Path
 	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
 	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")

@@ -27,12 +27,18 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	if c.Logprobs >= 0 || c.BestOf > c.N { // it takes one to get the log probability of the chosen token
 		e.Set("n_probs", strconv.Itoa(max(1, c.Logprobs)))
 	}
-	if c.Suffix == "" {
+	if c.Gap == nil {
 		e.SetLarge("prompt", c.Prompts[prompt])
 		return wire.Upstream{Path: textPath, Body: e.Pieces(body)}
 	}
 	e.SetLarge("input_prefix", c.Prompts[prompt])
-	e.SetLarge("input_suffix", jsonbody.AppendString(nil, c.Suffix))
+	e.SetLarge("input_suffix", jsonbody.AppendString(nil, c.Gap.Suffix))
+	if c.Gap.Begun != "" {
+		e.SetLarge("prompt", jsonbody.AppendString(nil, c.Gap.Begun))
+	}
+	if c.Gap.Files != nil {
+		e.SetLarge("input_extra", c.Gap.Files)
+	}
 	return wire.Upstream{Path: infillPath, Body: e.Pieces(body)}
 }
 
@@ -54,6 +60,26 @@ const completionFields = `["content","stop","stop_type","stopping_word","truncat
 
 // CompletionDecoder decodes the answer to a request of Completion.
 func (Wire) CompletionDecoder(*request.Completion) translate.Decoder { return &textDecoder{} }
+
+// Tokenize implements [wire.Tokenizer].
+func (Wire) Tokenize(t wire.Text) wire.Upstream {
+	body := struct {
+		Content      string `json:"content"`
+		AddSpecial   bool   `json:"add_special"`
+		ParseSpecial bool   `json:"parse_special"`
+		Pieces       bool   `json:"with_pieces"`
+	}(t)
+	return wire.Upstream{Path: "/tokenize", Body: [][]byte{jsonbody.AppendJSON(nil, body)}}
+}
+
+// Tokenized parses {"tokens":[…]}.
+func (Wire) Tokenized(answer []byte) (json.RawMessage, *translate.Error) {
+	tokens := gjson.GetBytes(answer, "tokens")
+	if !jsonbody.IsObject(answer) || !tokens.IsArray() {
+		return nil, translate.Nonsense()
+	}
+	return json.RawMessage(tokens.Raw), nil
+}
 
 // Detokenize returns the request for the text of token ids.
 func (Wire) Detokenize(tokens json.RawMessage) wire.Upstream {

@@ -13,7 +13,7 @@ func TestCompletion_Refine(t *testing.T) {
 	t.Parallel()
 	const infill = `{"error":{"code":501,"message":"Infill is not supported by this model: prefix token is missing. ","type":"not_supported_error"}}`
 	const long = `{"error":{"code":400,"message":"too long","type":"exceed_context_size_error","n_prompt_tokens":3613,"n_ctx":1024}}`
-	c := &request.Completion{Suffix: "a"}
+	c := &request.Completion{Gap: &request.Gap{Suffix: "a"}}
 	e := c.Refine(Wire{}.Fault(501, []byte(infill)))
 	if e.Status() != 400 || e.Param != "suffix" || e.Code != "unsupported_value" {
 		t.Errorf("%+v", e)

@@ -28,6 +28,8 @@ var sampling = request.Numbers(
 	request.Number{Name: "mirostat_eta", Max: 1000},
 	request.Number{Name: "adaptive_target", Min: -1, Max: 1},
 	request.Number{Name: "adaptive_decay", Max: 1},
+	request.Number{Name: "n_indent", Max: 1 << 10, Whole: true},
+	request.Number{Name: "t_max_predict_ms", Min: -1, Max: math.MaxInt32, Whole: true},
 	request.Number{Name: "reasoning_budget_tokens", Min: -1, Max: math.MaxInt32, Whole: true},
 ).With(request.Fields{
 	"samplers": func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {

@@ -178,7 +178,7 @@ func withSaid(messages []byte, value func(name string) gjson.Result, said *wire.
 
 // ContinueText makes what was said a part of the prompt. A gap between two texts isn't filled on.
 func (w Wire) ContinueText(body *jsonbody.Body, c *request.Completion, prompt, candidate int, said *wire.Said) (wire.Upstream, bool) {
-	if grammar := gjson.ParseBytes(c.Edit.Value(body, "grammar")); !said.CanGoOn() || c.Suffix != "" || grammar.Str != "" {
+	if grammar := gjson.ParseBytes(c.Edit.Value(body, "grammar")); !said.CanGoOn() || c.Gap != nil || grammar.Str != "" {
 		return wire.Upstream{}, false
 	}
 	going := *c

@@ -189,7 +189,7 @@ func (w Wire) CheckCompletion(body *jsonbody.Body, c *request.Completion) *trans
 	case slices.ContainsFunc(c.Prompts, func(p json.RawMessage) bool { return string(p) == `""` }):
 		return translate.Invalid("invalid_value", "prompt",
 			theEngine+`can't continue an empty text: the "prompt" must have at least one character.`)
-	case c.Suffix != "":
+	case c.Gap != nil:
 		return request.NoInfill()
 	case c.Logprobs >= 0:
 		return noLogprobs()

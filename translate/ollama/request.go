@@ -139,8 +139,11 @@ func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *transla
 		prompt = []byte(`""`)
 	}
 	c := &request.Completion{
-		Prompts: []json.RawMessage{prompt}, N: 1, BestOf: 1, Suffix: jsonbody.Unquote(suffix), Logprobs: -1,
+		Prompts: []json.RawMessage{prompt}, N: 1, BestOf: 1, Logprobs: -1,
 		MaxTokens: -1, Stop: r.Chat.Stops, Seed: request.RandomSeed,
+	}
+	if after := jsonbody.Unquote(suffix); after != "" {
+		c.Gap = &request.Gap{Suffix: after}
 	}
 	if r.Chat.Logprobs {
 		c.Logprobs = int(body.Get("top_logprobs").Num)

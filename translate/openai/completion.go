@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 
@@ -24,6 +23,26 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 		return nil, err
 	}
 	return c.Completion, body.Parse(c.parsePrompt, c.parseCounts, c.parseEnd)
+}
+
+// ParseFIM parses a request of Mistral's API to fill the gap between a prompt and a suffix.
+func ParseFIM(body *jsonbody.Body, caps request.Caps) (*request.Completion, *translate.Error) {
+	c, err := ParseCompletion(body, caps)
+	if err != nil {
+		return nil, err
+	}
+	fields := body.Fields()
+	if least, _ := fields.Int("min_tokens"); least > 0 {
+		fields.Refuse(translate.Refused("unsupported_value", "min_tokens", "isn't supported: an answer is as long as the model makes it. Leave it out."))
+	}
+	if len(c.Prompts) > 1 || c.N > 1 || c.BestOf > 1 {
+		fields.Refuse(translate.Invalid("unsupported_value", "prompt", "One prompt has one answer here: send several requests."))
+	}
+	if seed := fields.Get("random_seed"); jsonbody.IsGiven(seed) {
+		c.Seed, err = request.ParseSeed("random_seed", gjson.ParseBytes(seed))
+		fields.Refuse(err)
+	}
+	return c, fields.Err
 }
 
 // maxChoices is the maximum number of choices of a request for text completions: n or best_of for each of its prompts.
@@ -87,16 +106,14 @@ func (c *completionParser) parseCounts(*jsonbody.Body) *translate.Error {
 }
 
 func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
-	for _, name := range request.Limits {
-		if n, given := c.Int(name); given {
-			c.MaxTokens = min(max(-1, n), math.MaxInt32)
-			break
-		}
-	}
+	c.MaxTokens = request.ParseTokenLimit(c.Reader)
 	c.Stop, err = request.ParseStops("stop", body.Get("stop"))
 	c.Refuse(err)
-	if c.Suffix = c.Text("suffix"); c.Suffix != "" && slices.ContainsFunc(c.Prompts, request.IsTokens) {
-		c.Refuse(translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`))
+	if suffix := c.Text("suffix"); suffix != "" {
+		if slices.ContainsFunc(c.Prompts, request.IsTokens) {
+			c.Refuse(translate.Refused("invalid_type", "prompt", `must be text where there is a "suffix".`))
+		}
+		c.Gap = &request.Gap{Suffix: suffix, Files: request.ParseFiles(c.Reader)}
 	}
 	return c.Err
 }

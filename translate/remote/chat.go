@@ -137,10 +137,17 @@ func (w *base) Generates(string) bool { return false }
 func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
 	e := c.Edit.Only(w.textFields)
 	w.address(&e)
-	e.SetLarge("prompt", c.Prompts[prompt])
-	if c.Suffix != "" {
-		e.Set("suffix", string(jsonbody.AppendJSON(nil, c.Suffix)))
+	text := c.Prompts[prompt]
+	if c.Gap != nil {
+		if c.Gap.Begun != "" {
+			text = jsonbody.AppendString(nil, jsonbody.Unquote(text)+c.Gap.Begun)
+		}
+		e.SetLarge("suffix", jsonbody.AppendString(nil, c.Gap.Suffix))
+		if c.Gap.Files != nil {
+			e.SetLarge("input_extra", c.Gap.Files)
+		}
 	}
+	e.SetLarge("prompt", text)
 	if c.MaxTokens >= 0 {
 		e.Set("max_tokens", strconv.Itoa(max(1, c.MaxTokens))) // of 0, one token is generated that is left out of the answer
 	}
@@ -172,6 +179,10 @@ func (w *base) CheckCompletion(body *jsonbody.Body, c *request.Completion) *tran
 			`The model is on a remote, which doesn't tell how likely a text completion is: leave out "best_of".`)
 	case !w.ids && slices.ContainsFunc(c.Prompts, request.IsTokens):
 		return translate.Invalid("unsupported_value", "prompt", `The remote of the model takes no token ids: send the "prompt" as text.`)
+	case c.Gap != nil && w.Kind == LlamaServer:
+		return translate.Invalid("unsupported_value", "suffix", `The model is on a remote, whose text completions leave out what comes after a gap: leave out "suffix", or run the model on this server.`)
+	case c.Gap != nil && c.Gap.Files != nil && w.Kind != Lmcaddy:
+		return translate.Invalid("unsupported_value", "input_extra", `The model is on a remote, which takes no texts of other files: leave out "input_extra".`)
 	default:
 		return w.checkBias(gjson.ParseBytes(c.Edit.Value(body, "logit_bias")))
 	}

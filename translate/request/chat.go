@@ -4,6 +4,7 @@ package request
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 
@@ -70,13 +71,50 @@ type Completion struct {
 	N         int               // number of choices for each prompt
 	BestOf    int               // number of candidates for each prompt; the N likeliest become choices
 	Echo      bool              // choices begin with their prompt
-	Suffix    string            // text after the gap to fill; empty if there is no gap
+	Gap       *Gap              // after the prompt, which is to be filled; nil: the prompt is continued
 	Logprobs  int               // number of likeliest tokens listed for each token; negative for no log probabilities
 	MaxTokens int               // of each choice; negative for no limit
 	Stop      []string
 	Seed      int // that an engine has, or RandomSeed
 
 	Edit jsonbody.Edit // changes of the sampling fields
+}
+
+// Gap is what a text completion fills: what is between its prompt and the suffix.
+type Gap struct {
+	Suffix string
+	Begun  string          // the text that the gap begins with
+	Files  json.RawMessage // texts of other files, as llama-server's input_extra; nil: there are none
+}
+
+// maxFiles is the maximum number of texts of other files.
+const maxFiles = 1024
+
+// ParseFiles parses input_extra, an array of {"filename","text"}.
+func ParseFiles(r *jsonbody.Reader) json.RawMessage {
+	v := gjson.ParseBytes(r.Get("input_extra"))
+	if v.Type == gjson.Null {
+		return nil
+	}
+	files := jsonbody.AtMost(maxFiles, v)
+	if !v.IsArray() {
+		r.Refuse(jsonbody.WrongType("input_extra", "an array", v))
+	} else if len(files) > maxFiles {
+		r.Refuse(translate.BadValue("input_extra", "must hold at most %d texts.", maxFiles))
+	}
+	made := []byte{'['}
+	for _, f := range files {
+		name, text := f.Get("filename"), f.Get("text")
+		if text.Type != gjson.String || name.Type != gjson.String && name.Type != gjson.Null {
+			r.Refuse(translate.BadValue("input_extra", `must hold objects with a "text", and perhaps a "filename", both strings.`))
+		}
+		made = jsonbody.AppendString(append(jsonbody.AppendComma(made), `{"text":`...), text.Str)
+		if name.Str != "" {
+			made = jsonbody.AppendString(append(made, `,"filename":`...), name.Str)
+		}
+		made = append(made, '}')
+	}
+	return append(made, ']')
 }
 
 // IsTokens reports whether a prompt is an array of token ids.
@@ -93,6 +131,16 @@ func NoInfill() *translate.Error {
 
 // Limits are the names of the token limit, in order of precedence.
 var Limits = []string{"n_predict", "max_completion_tokens", "max_tokens"}
+
+// ParseTokenLimit parses the maximum number of tokens of each choice of a text completion. It is negative if there is none.
+func ParseTokenLimit(r *jsonbody.Reader) int {
+	for _, name := range Limits {
+		if n, given := r.Int(name); given {
+			return min(max(-1, n), math.MaxInt32)
+		}
+	}
+	return -1
+}
 
 // TokenLimit returns the maximum number of tokens of each choice. It is negative if a request has no limit.
 func TokenLimit(b *jsonbody.Body) int {

@@ -101,8 +101,11 @@ var textPart = []byte(`{"type":"text",`)
 
 // AddText adds a prompt of a text completion to m, as a [Prompter] does.
 func AddText(c *request.Completion, prompt int, m *prefix.Maker) {
-	if c.Suffix != "" { // a prompt for infilling begins with a token of its own
+	if c.Gap != nil { // a prompt for infilling begins with a token of its own
 		m.Message([]byte("infill"))
+		if c.Gap.Files != nil {
+			m.Message(c.Gap.Files)
+		}
 	}
 	text := c.Prompts[prompt]
 	text = text[:len(text)-1] // without the closing quote or bracket
@@ -115,9 +118,12 @@ func AddText(c *request.Completion, prompt int, m *prefix.Maker) {
 		}
 	}
 	switch {
-	case c.Suffix != "":
+	case c.Gap != nil:
 		m.Message(text)
-		m.Message([]byte(c.Suffix))
+		m.Message([]byte(c.Gap.Suffix))
+		if c.Gap.Begun != "" {
+			m.Message([]byte(c.Gap.Begun))
+		}
 	case isShort:
 		m.Message(text)
 	}

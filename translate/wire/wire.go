@@ -108,6 +108,20 @@ type Completer interface {
 	CompletionDecoder(c *request.Completion) translate.Decoder
 }
 
+// Text is a text whose tokens are asked for.
+type Text struct {
+	Content                  string
+	AddSpecial, ParseSpecial bool
+	Pieces                   bool // the text of each token as well
+}
+
+// Tokenizer is an engine that tells the tokens of a text.
+type Tokenizer interface {
+	// Tokenize returns the request. Tokenized parses the response: an array of ids, or of {"id","piece"}.
+	Tokenize(Text) Upstream
+	Tokenized(answer []byte) (json.RawMessage, *translate.Error)
+}
+
 // Detokenizer is a [Completer] that takes prompts in token ids.
 type Detokenizer interface {
 	// Detokenize returns the request for the text of token ids. Detokenized parses the response.
