@@ -77,6 +77,8 @@ var samplingFields = []field{
 	{"top_n_sigma", "1", `"x"`},
 	{"xtc_probability", "0.5", `"x"`},
 	{"xtc_threshold", "0.2", `"x"`},
+	{"n_indent", "4", `"x"`},
+	{"t_max_predict_ms", "1000", `"x"`},
 	{"dynatemp_range", "0.5", `"x"`},
 	{"dynatemp_exponent", "2", `"x"`},
 	{"mirostat", "1", `"x"`},

@@ -17,13 +17,13 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler serves the model server's endpoints: all below /api/ and /v1/, and /rerank and /v2/rerank. Other requests go to the next
+// Handler serves the model server's endpoints: all below /api/ and /v1/, and llama-server's own. Other requests go to the next
 // handler. If no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take
 // an empty answer for a success.
 type Handler struct {
-	// The API families that the site serves: "native" (/api/v1 and the greeting), "v0" (/api/v0), "openai" (/v1, /rerank and /v2/rerank),
-	// "anthropic" (/v1), "ollama" (/api/tags, /api/chat and the others of its API). Requests for others go to the site's other handlers.
-	// Health and root.crt are always served. Default: all.
+	// The API families that the site serves: "native" (/api/v1 and the greeting), "v0" (/api/v0), "openai" (/v1), "anthropic" (/v1),
+	// "ollama" (/api/tags, /api/chat and the others of its API), "llama" (/infill, /tokenize, /rerank and the others of
+	// llama-server). Requests for others go to the site's other handlers. Health and root.crt are always served. Default: all.
 	Dialects []endpoint.Family `json:"dialects,omitempty" args:"native|v0|openai|anthropic|ollama|llama..."`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
