@@ -94,7 +94,7 @@ func TestGolden(t *testing.T) {
 			if len(request) > 500 {
 				request = request[:60] + "…" + request[len(request)-20:]
 			}
-			text := fmt.Sprintf("%s %s\n%s\n\n%d %s\n%s\n", tt.method, tt.path, request, got.status, got.header.Get("Content-Type"), masked(got.body))
+			text := fmt.Sprintf("%s %s\n%s\n\n%d %s\n%s\n", tt.method, tt.path, request, got.status, got.header.Get("Content-Type"), maskedChat(got.body))
 			golden(t, tt.name, text)
 		})
 	}
