@@ -214,6 +214,7 @@ var families = []family{
 			{"store", "false", `"x"`},
 			{"store_partial", "true", `"x"`},
 			{"prefill", `"I"`, `1`},
+			{"tool_approval", "true", `"x"`},
 			{"background", "true", `"x"`},
 			{"previous_response_id", `"resp_nowhere"`, "1"},
 			{"max_output_tokens", "5", `"x"`},

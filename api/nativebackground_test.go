@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,5 +91,33 @@ func TestNativeBackground_Refusals(t *testing.T) {
 	id := gjson.Get(s.native("hi", "").body, "response_id").Str
 	if got := s.do("GET", "/api/v1/responses/"+id+"?stream=true", ""); got.status != 400 || gjson.Get(got.body, "error.code").Str != "stream_unavailable" {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// TestNativeBackground_CallsAreApproved: a call waits until it is approved or refused, and isn't made if it is refused.
+func TestNativeBackground_CallsAreApproved(t *testing.T) {
+	t.Parallel()
+	s, tools := serve(t, callsThen("It said hi.", echo), withMCP), serveTools(t)
+	for isApproved, want := range map[bool]string{true: "Echo: hi", false: "The user doesn't allow this call."} {
+		before := tools.calls.Load()
+		_, begun, rest := s.open("/api/v1/chat", `{"model":"tinychat","input":"Use echo.","background":true,"stream":true,"tool_approval":true`+tools.ephemeral("")+`}`, `"call_id":`, 1)
+		_ = rest.Close()
+		events := eventsOf(begun)
+		path, decision := "/api/v1/responses/"+gjson.Get(events[0][1], "response_id").Str, fmt.Sprintf(`{"call_id":%q,"approved":%t}`, gjson.Get(events[len(events)-1][1], "call_id").Str, isApproved)
+		if got := s.do("POST", path+"/approve", decision); got.status != 200 || got.body != decision {
+			t.Fatalf("%d %s\n%s", got.status, got.body, begun)
+		}
+		whole := s.do("GET", path+"?stream=true", "").body
+		if !strings.Contains(whole, want) || !strings.Contains(whole, "It said hi.") || (tools.calls.Load() > before) != isApproved {
+			t.Errorf("approved %t: %s", isApproved, whole)
+		}
+		if got := s.do("POST", path+"/approve", decision); got.code() != "call_not_waiting" {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	for body, param := range map[string]string{`{"approved":true,"call_id":1}`: "call_id", `{"call_id":"x"}`: "approved"} {
+		if got := s.do("POST", "/api/v1/responses/resp_x/approve", body); got.status != 400 || gjson.Get(got.body, "error.param").Str != param {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
 	}
 }

@@ -381,6 +381,7 @@ func TestPageChat_Tools(t *testing.T) {
 	tab.asked(useSum, 1)
 	tab.Wait("the call is shown", `/get-sum.*"a":20.*done/s.test(document.querySelector(".call summary").innerText)`)
 
+	tab.approved()
 	tab.Click("button", "New chat")
 	tab.tuned(func() {
 		tab.Click("checkbox", "everything")
@@ -398,4 +399,25 @@ func TestPageChat_Tools(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	tab.WaitNoText("nowhere")
+}
+
+// approved refuses a call, and allows its tool for good, also after a reload.
+func (c chatTab) approved() {
+	c.T.Helper()
+	c.tuned(func() { c.Click("checkbox", "Ask before each call") })
+	c.Click("button", "New chat")
+	c.ask(useSum)
+	c.Has("button", "Allow once")
+	c.CheckAccess("an approval")
+	c.Do(chromedp.Reload())
+	c.Click("button", "Refuse")
+	c.WaitText("failed")
+	c.answer(1)
+	c.Click("button", "Ask again")
+	c.Click("button", "Always allow get-sum")
+	c.WaitText("done")
+	c.answer(1)
+	c.Click("button", "Ask again")
+	c.answer(1)
+	c.Wait("the call is made", `/get-sum.*done/s.test(document.querySelector(".call summary").innerText)`)
 }

@@ -94,7 +94,18 @@ func (r *Round) makeCalls(ctx context.Context, emit func(translate.Event)) (text
 		calling.Go(func() {
 			defer func() { <-free }()
 			defer panics.catch()
-			result, trouble := c.offer.call(ctx, c.args)
+			mayCall := true
+			if r.tools.Approval != nil {
+				wait := r.tools.Approval(c.id)
+				telling.Lock()
+				emit(translate.CallApproval{Index: c.index, ID: c.id})
+				telling.Unlock()
+				mayCall = wait(ctx)
+			}
+			result, trouble := refused, (*translate.Error)(nil)
+			if mayCall {
+				result, trouble = c.offer.call(ctx, c.args)
+			}
 			if ctx.Err() != nil {
 				return
 			}
@@ -112,6 +123,9 @@ func (r *Round) makeCalls(ctx context.Context, emit func(translate.Event)) (text
 	panics.repeat()
 	return texts
 }
+
+// refused is the result of a call that isn't approved.
+var refused = Result{Content: []byte(`[{"type":"text","text":"The user doesn't allow this call."}]`), IsError: true}
 
 // caught is the panic of a goroutine, to be repeated in the one that waits for it: there, it concerns no other chat.
 type caught struct{ value atomic.Pointer[any] }

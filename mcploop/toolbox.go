@@ -58,6 +58,8 @@ type Source struct {
 type Toolbox struct {
 	MaxCalls int  // how many calls of servers' tools are made in all; 0: without a limit
 	Single   bool // of the calls of a round only the first is taken, whether the server or the client makes it
+	// Approval begins to wait for the approval of the call with an id. What it returns is whether the call may be made. nil: all may.
+	Approval func(id string) (wait func(context.Context) bool)
 
 	tools   []request.Tool
 	byName  map[string]*offer

@@ -22,7 +22,7 @@ import (
 //	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? Stop? (Finish | Fault)
 //
 // where calls may interleave by index. Queue and Load come before them, from the supervisor. Round, CallResult,
-// CallInvalid, Trouble and ToolList come from the tool loop. FirstToken follows the prompt, from the reader of the stream.
+// CallApproval, CallInvalid, Trouble and ToolList come from the tool loop. FirstToken follows the prompt, from the reader of the stream.
 type Event interface{ event() }
 
 type (
@@ -79,6 +79,12 @@ type (
 		Output  string // the JSON text of the MCP result's content array
 		Given   []Part // what the model is given of it
 		IsError bool
+	}
+
+	// CallApproval is a call that waits until its approval is given or refused, by its id.
+	CallApproval struct {
+		Index int
+		ID    string
 	}
 
 	// CallInvalid is a call that can't be made: there is no such tool, or its arguments are invalid. A call of a tool that
@@ -146,25 +152,26 @@ const (
 	FinishToolCalls FinishReason = "tool_calls"
 )
 
-func (Queue) event()       {}
-func (Load) event()        {}
-func (Prompt) event()      {}
-func (FirstToken) event()  {}
-func (Round) event()       {}
-func (Reasoning) event()   {}
-func (Text) event()        {}
-func (CallStart) event()   {}
-func (CallArgs) event()    {}
-func (CallDone) event()    {}
-func (CallResult) event()  {}
-func (CallInvalid) event() {}
-func (Trouble) event()     {}
-func (ToolList) event()    {}
-func (Logprobs) event()    {}
-func (Usage) event()       {}
-func (Timings) event()     {}
-func (Finish) event()      {}
-func (Fault) event()       {}
+func (Queue) event()        {}
+func (Load) event()         {}
+func (Prompt) event()       {}
+func (FirstToken) event()   {}
+func (Round) event()        {}
+func (Reasoning) event()    {}
+func (Text) event()         {}
+func (CallStart) event()    {}
+func (CallArgs) event()     {}
+func (CallDone) event()     {}
+func (CallResult) event()   {}
+func (CallApproval) event() {}
+func (CallInvalid) event()  {}
+func (Trouble) event()      {}
+func (ToolList) event()     {}
+func (Logprobs) event()     {}
+func (Usage) event()        {}
+func (Timings) event()      {}
+func (Finish) event()       {}
+func (Fault) event()        {}
 
 // Decoder decodes an engine's stream into events.
 //

@@ -131,6 +131,9 @@ func (r *run) generate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if r.chat.ToolApproval && tools != nil {
+			tools.Approval = r.Call.Background.Ask
+		}
 		return r.Rounds(ctx, r.conversation, tools)
 	}
 	if r.Stream == nil {
@@ -341,4 +344,32 @@ func cancelResponse(c *endpoint.Call) error {
 		}
 	}
 	return answerTurn(c, turn.ID)
+}
+
+type approvedCall struct {
+	CallID   string `json:"call_id"`
+	Approved bool   `json:"approved"`
+}
+
+// approveCall is POST /api/v1/responses/{id}/approve: it decides about a call that waits for its approval.
+func approveCall(c *endpoint.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	id, bad := body.String("call_id")
+	if bad != nil {
+		return bad
+	}
+	isApproved, bad := body.Bool("approved")
+	switch {
+	case bad != nil:
+		return bad
+	case !jsonbody.IsGiven(body.Value("approved")):
+		return translate.Missing("approved")
+	}
+	if run := c.Node.Runs.Get(c.Owner(), c.Param); run == nil || !run.Decide(id, isApproved) {
+		return translate.Invalid("call_not_waiting", "call_id", "No call with this id waits for approval in this response: it has been decided about, or the response has ended.")
+	}
+	return c.Answer(approvedCall{id, isApproved})
 }

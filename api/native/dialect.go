@@ -27,6 +27,7 @@ var Dialect = &endpoint.Dialect{
 		endpoint.Get("/api/v1/responses/*", access.ScopeInference, getResponse, "stream"),
 		endpoint.Delete("/api/v1/responses/*", access.ScopeInference, deleteResponse),
 		endpoint.Post("/api/v1/responses/*/cancel", access.ScopeInference, cancelResponse),
+		endpoint.Post("/api/v1/responses/*/approve", access.ScopeInference, approveCall),
 	},
 }
 

@@ -73,7 +73,8 @@ type Run struct {
 
 	// These are guarded by all.mu.
 	log    runLog
-	forget *time.Timer // nil: it is in progress
+	asking map[string]chan<- bool // for the approval of a call, by its id
+	forget *time.Timer            // nil: it is in progress
 }
 
 // Start stores a turn with the status [store.InProgress], and starts the run that makes its answer. do must return soon after its

@@ -179,7 +179,7 @@ func Output(items []translate.Item) []json.RawMessage {
 			if k := slices.IndexFunc(rest, isResult); k >= 0 {
 				output, isError = string(rest[k].Raw), rest[k].Status == translate.ItemFailed
 			}
-			made := toolCall{"tool_call", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}
+			made := toolCall{"tool_call", "", item.Tool, object(item.Args), &output, isError, providerOf(item.Provider)}
 			out = append(out, jsonbody.AppendJSON(nil, made))
 		case translate.ItemResult: // it is part of its call
 		case translate.ItemInvalid:

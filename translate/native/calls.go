@@ -12,6 +12,7 @@ type (
 	// toolCall is the specification's item "tool_call", and the member of its events.
 	toolCall struct {
 		Type      string          `json:"type,omitempty"`
+		CallID    string          `json:"call_id,omitempty"` // not in the specification: of a call that waits for its approval
 		Tool      string          `json:"tool"`
 		Arguments json.RawMessage `json:"arguments,omitempty"`
 		Output    *string         `json:"output,omitempty"`
@@ -153,6 +154,11 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 			return dst
 		}
 		name, body.Output, body.IsError = "tool_call.success", &ev.Output, ev.IsError
+	case translate.CallApproval:
+		if o = s.Answer.callOf(ev.Index); o == nil {
+			return dst
+		}
+		name, body.CallID = "tool_call.approval", ev.ID
 	default:
 		return dst
 	}

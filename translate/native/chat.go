@@ -21,6 +21,7 @@ type Chat struct {
 	Store         bool
 	StorePartial  bool   // also what was generated before the client disconnected
 	Background    bool   // the answer is made whether or not the client waits for it
+	ToolApproval  bool   // calls of tools wait for an approval
 	Prefill       string // with which the answer begins
 	ContextLength int    // in tokens, if the request loads the model; 0 if not given
 	Integrations  []request.MCPServer
@@ -85,6 +86,10 @@ func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 	if c.Background && !c.Store {
 		b.Refuse(translate.Invalid("invalid_value", "background",
 			`An answer in the background has to be stored: leave out "store", or "background".`))
+	}
+	if c.ToolApproval = b.Bool("tool_approval"); c.ToolApproval && !c.Background {
+		b.Refuse(translate.Invalid("invalid_value", "tool_approval",
+			`An answer whose calls wait for approval has to be made in the background: send "background": true, or leave out "tool_approval".`))
 	}
 	return b.Err
 }

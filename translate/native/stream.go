@@ -76,7 +76,7 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 		dst = s.appendDelta(dst, translate.ItemReasoning, ev.Text)
 	case translate.Text:
 		dst = s.appendDelta(dst, translate.ItemMessage, ev.Text)
-	case translate.CallStart, translate.CallDone, translate.CallResult:
+	case translate.CallStart, translate.CallDone, translate.CallApproval, translate.CallResult:
 		dst = s.appendCall(dst, ev)
 	case translate.CallInvalid:
 		if s.Answer.Add(ev); s.Answer.callOf(ev.Index) != nil {

@@ -589,6 +589,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/responses/{id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approves or refuses a call of a tool
+         * @description For an answer with tool_approval. The model gets a refusal as the call's result. Needs the scope `inference`.
+         */
+        post: operations["approveCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/responses/{id}/cancel": {
         parameters: {
             query?: never;
@@ -751,6 +771,10 @@ export interface components {
             /** @description Relative to the models folder that it is in. */
             path: string;
         };
+        CallDecision: {
+            approved: boolean;
+            call_id: string;
+        };
         /** @description Of language models only. */
         Capabilities: {
             reasoning?: components["schemas"]["ReasoningChoices"];
@@ -801,6 +825,13 @@ export interface components {
             tool: string;
             /** @constant */
             type: "tool_call.arguments";
+        } | {
+            arguments: Record<string, never>;
+            call_id: string;
+            provider_info?: components["schemas"]["Provider"];
+            tool: string;
+            /** @constant */
+            type: "tool_call.approval";
         } | {
             arguments: Record<string, never>;
             /**
@@ -892,6 +923,11 @@ export interface components {
             /** @description Applies until a later request replaces it; an empty one removes it. */
             system_prompt?: string | null;
             temperature?: number | null;
+            /**
+             * @description true: each call of a tool waits until it is approved or refused, at most an hour. Only with background.
+             * @default false
+             */
+            tool_approval: boolean | null;
             top_k?: number | null;
             top_p?: number | null;
             /** @description Seconds of idleness after which the model is unloaded, if this request loads it; 0 or -1: never. */
@@ -3165,6 +3201,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeletedResponse"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    approveCall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a response. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CallDecision"];
+            };
+        };
+        responses: {
+            /** @description What was decided. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallDecision"];
                 };
             };
             default: components["responses"]["Error"];

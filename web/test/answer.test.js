@@ -157,3 +157,12 @@ test("an answer that was cut goes on from its text, unless tools were called", (
 	const failed = { ...call, server: "y", status: "failed", output: "x" };
 	assert.deepEqual(partsOf(outputOf([thought, call, failed, message])), [thought, call, failed, message]);
 });
+
+test("a call waits for its approval", () => {
+	const call = { tool: "echo", provider_info: provider };
+	const args = { ...call, arguments: { a: 1 } };
+	const waiting = after(event("tool_call.start", call), event("tool_call.arguments", args), event("tool_call.approval", { ...args, call_id: "c1" }));
+	assert.deepEqual(waiting.parts.map((p) => [p.status, p.id]), [["waiting", "c1"]]);
+	const done = step(waiting, event("tool_call.success", { ...args, output: "[]" }));
+	assert.deepEqual(done.parts.map((p) => [p.status, p.output]), [["done", "[]"]]);
+});

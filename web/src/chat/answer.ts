@@ -32,7 +32,8 @@ export interface CallPart {
 	tool: string;
 	server: string; // mcp/label, or the label of an ephemeral server
 	arguments?: unknown;
-	status: "writing" | "running" | "done" | "failed";
+	status: "writing" | "waiting" | "running" | "done" | "failed";
+	id?: string; // of one that waits for its approval
 	output?: string;
 	reason?: string; // why it failed
 	done: boolean;
@@ -110,6 +111,7 @@ export function step(a: Answer, event: ServerEvent): Answer {
 			return { ...a, parts: closed(a.parts) };
 		case "tool_call.start":
 		case "tool_call.arguments":
+		case "tool_call.approval":
 		case "tool_call.success":
 		case "tool_call.failure":
 			return { ...a, phase: "answering", parts: called(a.parts, event.event, data) };
@@ -228,14 +230,16 @@ function called(parts: Part[], event: string, data: Record<string, unknown>): Pa
 	}
 	const args = JSON.stringify(data.arguments);
 	const isArguments = event === "tool_call.arguments";
+	const isApproval = event === "tool_call.approval";
 	// Calls of a round run at the same time and have no ids: the first that fits is meant.
 	const at = parts.findIndex(
 		(p) =>
 			p.kind === "call" &&
 			p.tool === tool &&
 			p.server === server &&
-			(isArguments ? p.status === "writing" : p.status === "running" && JSON.stringify(p.arguments) === args),
+			(isArguments ? p.status === "writing" : (p.status === "running" || (p.status === "waiting" && !isApproval)) && JSON.stringify(p.arguments) === args),
 	);
+	if (isApproval) return at < 0 ? parts : parts.with(at, { ...(parts[at] as CallPart), status: "waiting", id: text(data.call_id) });
 	const call: CallPart = isArguments
 		? { kind: "call", tool, server, arguments: data.arguments, status: "running", done: false }
 		: { kind: "call", tool, server, arguments: data.arguments, status: data.is_error === true ? "failed" : "done", output: text(data.output), done: true };

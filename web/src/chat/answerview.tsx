@@ -1,10 +1,12 @@
 import { formatDuration, formatNumber, formatPercent, formatRate } from "../core/format";
 import { href } from "../core/router";
+import { Button } from "../ui/Button";
 import { Progress } from "../ui/Meter";
 import { Badge } from "../ui/states";
 import { useState } from "preact/hooks";
 import { isRunning } from "./answer";
 import type { Answer, CallPart, TextPart } from "./answer";
+import { decide } from "./approval";
 import { Markdown, Plain } from "./markdown";
 
 /** An answer as far as there is one. */
@@ -13,7 +15,7 @@ export function AnswerView({ answer }: { answer: Answer }) {
 	return (
 		<div class="answer" aria-busy={isGoing}>
 			{answer.parts.map((p, i) => {
-				if (p.kind === "call") return <Call key={i} call={p} />;
+				if (p.kind === "call") return <Call key={i} call={p} answer={answer} />;
 				if (p.kind === "reasoning") return <Thinking key={i} part={p} isLast={i === answer.parts.length - 1} />;
 				return <Markdown key={i} text={p.text} done={p.done} />;
 			})}
@@ -68,27 +70,65 @@ function Thinking({ part, isLast }: { part: TextPart; isLast: boolean }) {
 	);
 }
 
-const tones = { writing: "busy", running: "busy", done: "good", failed: "bad" } as const;
-const states = { writing: "being written", running: "running", done: "done", failed: "failed" } as const;
+const tones = { writing: "busy", waiting: "warning", running: "busy", done: "good", failed: "bad" } as const;
+const states = { writing: "being written", waiting: "waits for you", running: "running", done: "done", failed: "failed" } as const;
 
-/** A call of a tool. */
-function Call({ call }: { call: CallPart }) {
+/** A call of a tool. It is open while it waits for its approval. */
+function Call({ call, answer }: { call: CallPart; answer: Answer }) {
 	const args = call.arguments === undefined ? "" : JSON.stringify(call.arguments);
+	const isWaiting = call.status === "waiting";
+	const images = imagesOf(call.output);
 	return (
-		<details class="call">
-			<summary>
-				<span class="call-name">{call.tool || "unknown tool"}</span>
-				{call.server && <span class="muted">{call.server}</span>}
-				<span class="call-arguments mono muted">{args.length > 120 ? args.slice(0, 120) + "…" : args}</span>
-				<Badge tone={tones[call.status]}>{states[call.status]}</Badge>
-			</summary>
-			<dl>
-				{args && <Detail name="Arguments" text={JSON.stringify(call.arguments, null, 2)} />}
-				{call.output !== undefined && <Detail name="Result" text={textOfResult(call.output)} />}
-				{call.reason && <Detail name="Why it failed" text={call.reason} />}
-			</dl>
-		</details>
+		<>
+			<details class="call" open={isWaiting || undefined}>
+				<summary>
+					<span class="call-name">{call.tool || "unknown tool"}</span>
+					{call.server && <span class="muted">{call.server}</span>}
+					<span class="call-arguments mono muted">{args.length > 120 ? args.slice(0, 120) + "…" : args}</span>
+					<Badge tone={tones[call.status]}>{states[call.status]}</Badge>
+				</summary>
+				<dl>
+					{args && <Detail name="Arguments" text={JSON.stringify(call.arguments, null, 2)} />}
+					{call.output !== undefined && <Detail name="Result" text={textOfResult(call.output)} />}
+					{call.reason && <Detail name="Why it failed" text={call.reason} />}
+				</dl>
+			</details>
+			{isWaiting && (
+				<div class="actions" role="group" aria-label={`May the model call ${call.tool}?`}>
+					<Button small kind="primary" icon="check" onClick={() => decide(answer, call, true)}>
+						Allow once
+					</Button>
+					<Button small onClick={() => decide(answer, call, true, true)}>
+						Always allow {call.tool}
+					</Button>
+					<Button small icon="close" onClick={() => decide(answer, call, false)}>
+						Refuse
+					</Button>
+				</div>
+			)}
+			{images.length > 0 && (
+				<div class="images">
+					{images.map((url, i) => (
+						<img key={i} src={url} alt={`Image ${i + 1} of ${call.tool}`} />
+					))}
+				</div>
+			)}
+		</>
 	);
+}
+
+interface Content {
+	type?: string;
+	text?: string;
+	data?: string;
+	mimeType?: string;
+}
+
+/** Returns the images of a result as data URLs. */
+function imagesOf(output: string | undefined): string[] {
+	if (!output?.includes('"image')) return [];
+	const isShown = (c: Content) => c?.type === "image" && /^image\/(?:png|jpeg|webp|gif)$/.test(c.mimeType ?? "") && /^[A-Za-z0-9+/=]+$/.test(c.data ?? "");
+	return (contentOf(output) ?? []).filter(isShown).map((c) => `data:${c.mimeType};base64,${c.data}`);
 }
 
 function Detail({ name, text }: { name: string; text: string }) {
@@ -102,15 +142,22 @@ function Detail({ name, text }: { name: string; text: string }) {
 	);
 }
 
-/** Returns the texts of a result, which is the JSON of its content, or all of it if it has anything else. */
+/** Returns the texts of a result and what else it has, or all of it if it is nothing that is known. */
 function textOfResult(output: string): string {
+	const content = contentOf(output);
+	if (!content) return output;
+	const known = content.every((c) => typeof c?.text === "string" || c?.type === "image");
+	if (!known) return JSON.stringify(content, null, 2);
+	return content.map((c) => c.text ?? `[${c.mimeType ?? "image"}, shown below]`).join("\n");
+}
+
+/** Returns the content of a result, which is JSON; null: it is something else. */
+function contentOf(output: string): Content[] | null {
 	try {
 		const content: unknown = JSON.parse(output);
-		if (!Array.isArray(content)) return output;
-		const texts = content.map((c: { type?: string; text?: string }) => (c?.type === "text" ? c.text : undefined));
-		return texts.every((t) => typeof t === "string") ? texts.join("\n") : JSON.stringify(content, null, 2);
+		return Array.isArray(content) ? (content as Content[]) : null;
 	} catch {
-		return output;
+		return null;
 	}
 }
 

@@ -9,6 +9,7 @@ import type { Conversation } from "../core/types";
 import { announce } from "../ui/toast";
 import { cutText, isRunning, newAnswer, outputOf } from "./answer";
 import type { Answer } from "./answer";
+import { approveKnown } from "./approval";
 import { clearDraft, draft, edit, isEmpty, keepAsked } from "./draft";
 import { withFiles } from "./files";
 import { Live } from "./live";
@@ -186,6 +187,7 @@ async function ask(question: Question, parent: string, { model = chat.value.mode
 /** Shows the answer of a turn as it is made, until it has ended or another conversation is shown. */
 async function makeAnswer({ id, answer }: Turn, isStored: boolean, make: (l: Live) => Promise<Answer>): Promise<Answer> {
 	const mine = new Live(answer, isStored, (a) => {
+		approveKnown(a);
 		if (live !== mine) return;
 		const isKnown = chat.value.tree.turns.get(id)?.answer.responseId !== "";
 		const tree = withAnswer(chat.value.tree, id, () => a);

@@ -13,6 +13,10 @@ export interface Options {
 	isStored: boolean;
 	/** MCP servers by label: the tools that may be used, or null for all of them. */
 	servers: Record<string, string[] | null>;
+	/** Each call of a tool has to be approved. */
+	isAsked: boolean;
+	/** The tools whose calls are always approved, as toolName names them. */
+	approved: string[];
 }
 
 export interface NumberField {
@@ -41,7 +45,7 @@ export type NumberName = keyof typeof numberFields;
 
 export const numberNames = Object.keys(numberFields) as NumberName[];
 
-const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {} };
+const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {}, isAsked: false, approved: [] };
 
 export const options = new Store<Options>(kept());
 
@@ -86,6 +90,7 @@ export function fieldsOf(o: Options): Record<string, unknown> {
 	const servers = Object.entries(o.servers);
 	if (servers.length > 0) {
 		fields["integrations"] = servers.map(([label, tools]) => ({ type: "plugin", id: "mcp/" + label, ...(tools && { allowed_tools: tools }) }));
+		if (o.isAsked && o.isStored) fields["tool_approval"] = true;
 	}
 	if (o.isStored) fields["background"] = true;
 	else fields["store"] = false;

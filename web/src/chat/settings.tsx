@@ -150,7 +150,32 @@ function Servers() {
 		<fieldset class="servers">
 			<legend>Tools of MCP servers</legend>
 			{content}
+			{may && isOpen && <Approval />}
 		</fieldset>
+	);
+}
+
+/** Whether calls have to be approved. */
+function Approval() {
+	const { isAsked, isStored, approved } = useStore(options);
+	return (
+		<div class="approval">
+			<Checkbox
+				label="Ask before each call"
+				hint={isStored ? "You allow a call once, always for its tool, or not at all." : "Only in conversations that are stored."}
+				disabled={!isStored}
+				checked={isAsked}
+				onChange={(yes) => changeOptions({ isAsked: yes })}
+			/>
+			{isAsked && approved.length > 0 && (
+				<p class="row hint">
+					Always allowed: {approved.map((name) => name.split(" ").at(-1)).join(", ")}
+					<Button small kind="quiet" onClick={() => changeOptions({ approved: [] })}>
+						Ask again
+					</Button>
+				</p>
+			)}
+		</div>
 	);
 }
 
