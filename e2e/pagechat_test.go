@@ -253,7 +253,7 @@ func TestPageChat_Settings(t *testing.T) {
 	tab.Click("button", "Export")
 	tab.Click("button", "Save JSON")
 	tab.Eval(`saved.text()`, &saved)
-	if turns := gjson.Get(saved, "turns"); turns.Get("#").Int() != 2 || turns.Get("0.question.text").Str != capital {
+	if all := gjson.Get(saved, "conversations.0.responses"); all.Get("#").Int() != 2 || all.Get("0.input.0.content").Str != capital {
 		t.Errorf("%s", saved)
 	}
 }

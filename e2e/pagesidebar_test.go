@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -59,9 +60,29 @@ func TestPageChat_Conversations(t *testing.T) {
 	tab.Wait("it is shown", `document.querySelector(".turn .question")?.innerText.includes("All about dogs")`)
 	tab.Click("link", "Felines")
 	tab.WaitText("And their food?")
+	tab.Click("button", "New chat") // it gets a title by the model
+	tab.tuned(func() { tab.Click("checkbox", "Titles by the model") })
+	tab.asked("Who are you?", 1)
+	listed("All about dogs", "Hello from the fake engine", "Felines")
+	tab.Eval(`URL.createObjectURL = ((make) => (blob) => (globalThis.saved = blob, make.call(URL, blob)))(URL.createObjectURL), true`, nil)
+	tab.Click("button", "Export all")
+	tab.Click("button", "Save JSON")
+	tab.Wait("it is saved", `globalThis.saved`)
+	var saved string
+	tab.Eval(`saved.text()`, &saved)
+	tab.Click("button", "Export all")
+	tab.Click("button", "Save Markdown")
+	tab.Wait("it is saved", `saved.type === "text/markdown"`)
+	var markdown string
+	tab.Eval(`saved.text()`, &markdown)
+	if !strings.Contains(markdown, "# Felines\n\n## Question\n\nAll about cats\n") {
+		t.Errorf("%s", markdown)
+	}
+	tab.Do(chromedp.SetUploadFiles(`input[accept]`, []string{s.WriteFile("all.json", saved)}, chromedp.ByQuery))
+	listed("All about dogs", "All about dogs", "Hello from the fake engine", "Hello from the fake engine", "Felines", "Felines")
 	tab.Show(harness.View{Width: 390, Height: 844})
 	tab.Click("button", "Show conversations")
-	listed("All about dogs", "Felines")
+	listed("All about dogs", "All about dogs", "Hello from the fake engine", "Hello from the fake engine", "Felines", "Felines")
 	tab.CheckAccess("the conversations on a phone")
 	tab.Screenshot("on a phone")
 	tab.Click("link", "All about dogs")

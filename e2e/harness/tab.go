@@ -41,12 +41,18 @@ type View struct {
 	Path          string // such as #/models
 }
 
+// noTitles keeps the page from asking models for titles, which would be requests that a test hasn't made.
+const noTitles = `try { localStorage.getItem("lmcaddy.chat.options") ?? localStorage.setItem("lmcaddy.chat.options", '{"hasTitles":false}') } catch {}`
+
 // OpenPage opens the server's page in a new tab.
 func OpenPage(t testing.TB, base string, v View) *Tab {
 	t.Helper()
 	tab := &Tab{T: t, Base: base, ctx: openBrowser(t).newTarget(t)}
 	chromedp.ListenTarget(tab.ctx, tab.hear)
-	tab.Do(log.Enable(), network.Enable(), runtime.Enable())
+	tab.Do(log.Enable(), network.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(noTitles).Do(ctx)
+		return err
+	}))
 	tab.watchPolicy()
 	tab.Show(v)
 	t.Cleanup(tab.check)

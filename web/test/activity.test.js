@@ -6,7 +6,9 @@ import { mostSeries, plotted, sums } from "../src/activity/usagedata.ts";
 import { asJSON, asMarkdown, fenced } from "../src/chat/export.ts";
 import { fieldsOf, numberError } from "../src/chat/options.ts";
 import { newAnswer } from "../src/chat/answer.ts";
-import { emptyTree, withTurn } from "../src/chat/tree.ts";
+import { titleIn } from "../src/chat/titles.ts";
+import { conversationsIn } from "../src/chat/transfer.ts";
+import { emptyTree, treeOf, withTurn } from "../src/chat/tree.ts";
 
 const row = (time, name, tokens) => ({ time, name, requests: 1, input_tokens: tokens, output_tokens: 1 });
 const seconds = (time) => Date.parse(time) / 1000;
@@ -110,8 +112,10 @@ test("a conversation is exported", () => {
 		'## System prompt\n\nBe brief.\n\n## Question\n\nHi\n\n## Answer (m)\n\n> Hm\n> so\n\n````json\nadd({"a":1})\n```\n````\n\nHello\n',
 	);
 	const json = JSON.parse(asJSON(tree, "resp_1"));
-	assert.equal(json.turns[0].id, "resp_1");
-	assert.equal(json.turns[0].answer.length, 3);
+	const [exported] = json.conversations[0].responses;
+	assert.equal(exported.response_id, "resp_1");
+	assert.equal(exported.output.length, 3);
+	assert.deepEqual(treeOf([exported]).turns.get("resp_1").answer.parts, answer.parts);
 	assert.equal(fenced("", "````"), "`````\n````\n`````");
 });
 
@@ -123,4 +127,17 @@ test("a question's files are found again in its text", () => {
 	assert.deepEqual(splitFiles(withFiles("What?", files)), { text: "What?", files });
 	assert.deepEqual(splitFiles(withFiles("", files.slice(0, 1))), { text: "", files: files.slice(0, 1) });
 	for (const text of ["", "none", 'a <file name="x">\ny\n</file>', '<file name="x">\nno end', '<file name="x">\ny\n</file>\nmore']) assert.deepEqual(splitFiles(text), { text, files: [] });
+});
+
+test("what was exported is imported, also where a response was deleted", () => {
+	const responses = [{ response_id: "a", previous_response_id: "gone", input: [] }, { response_id: "b", previous_response_id: "a" }, { response_id: "c", previous_response_id: "lost" }];
+	const [one] = conversationsIn(JSON.stringify({ conversations: [{ title: "T", pinned: true, responses }, { responses: [] }] }));
+	assert.deepEqual(one.responses.map((r) => r.previous_response_id), [undefined, "a", "a"]);
+	assert.equal(one.title, "T");
+	assert.equal(conversationsIn(JSON.stringify({ responses })).length, 1);
+	for (const text of ["no", "null", "{}", '{"conversations":[]}']) assert.throws(() => conversationsIn(text), /Choose one/);
+});
+
+test("a title is what a model says without its decoration", () => {
+	for (const [said, title] of [['**Title: "The Sky"**\nmore', "The Sky"], ["\n\nParis in spring.", "Paris in spring"], ["# C# basics", "C# basics"], ["…", ""]]) assert.equal(titleIn(said), title);
 });

@@ -14,7 +14,8 @@ import { clearDraft, draft, edit, isEmpty, keepAsked } from "./draft";
 import { withFiles } from "./files";
 import { Live } from "./live";
 import { changeOptions, fieldsOf, options, resetOptions } from "./options";
-import { branches, choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "./tree";
+import { giveTitle } from "./titles";
+import { branches, choose, continues, emptyTree, inputOf, path, treeOf, withAnswer, without, withTurn } from "./tree";
 import type { Question, StoredResponse, Tree, Turn } from "./tree";
 
 export interface Chat {
@@ -181,6 +182,9 @@ async function ask(question: Question, parent: string, { model = chat.value.mode
 	const answer = await makeAnswer(turn, options.value.isStored, (l) => l.ask(body));
 	if (answer.phase !== "failed" || answer.responseId) keepAsked(null);
 	if (answer.phase !== "stopped") void addFigures(turn.id, answer.requestId);
+	const { opened } = chat.value;
+	const isFirst = parent === "" && options.value.isStored && options.value.hasTitles && answer.phase === "done" && answer.responseId !== "";
+	if (isFirst) void giveTitle({ ...turn, answer }, () => !chat.value.running && chat.value.opened === opened).catch(() => undefined); // then it keeps its own
 	return answer;
 }
 
@@ -226,10 +230,6 @@ function requestOf(question: Question, parent: string, turn: Turn): Record<strin
 		turn.systemPrompt = o.systemPrompt; // the turn isn't shown with it
 	}
 	return body;
-}
-
-function inputOf({ text, images }: Question): unknown[] {
-	return [...(text || images.length === 0 ? [{ type: "message", content: text }] : []), ...images.map((url) => ({ type: "image", data_url: url }))];
 }
 
 /** The code of the error of an answer that can't be continued, because the server doesn't have it for this token. */

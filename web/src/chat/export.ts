@@ -1,6 +1,8 @@
 // A conversation as a file.
 
-import { path } from "./tree";
+import { outputOf } from "./answer";
+import type { Stats } from "./answer";
+import { inputOf, path } from "./tree";
 import type { Tree, Turn } from "./tree";
 
 /** Returns the turns that are shown, as Markdown. */
@@ -33,22 +35,39 @@ export function fenced(lang: string, text: string): string {
 	return `${fence}${lang}\n${text}\n${fence}`;
 }
 
-/** Returns all branches as JSON. */
+/** Returns all branches as JSON, which can be imported. */
 export function asJSON(tree: Tree, conversation: string): string {
 	const shown = new Set(path(tree).map((t) => t.id));
-	const turns = [...tree.turns.values()].map(({ id, parent, question, answer, model, systemPrompt }) => ({
-		id: answer.responseId || id,
-		previous: tree.turns.get(parent)?.answer.responseId || parent || null,
-		shown: shown.has(id),
-		model: answer.instance || model,
-		system_prompt: systemPrompt,
-		question,
-		answer: answer.parts.map(({ done: _, ...part }) => part),
-		status: answer.phase,
-		errors: answer.failures.length > 0 ? answer.failures : undefined,
-		stats: answer.stats ?? undefined,
-	}));
-	return JSON.stringify({ conversation: conversation || null, turns }, null, "\t") + "\n";
+	const idOf = (turn: Turn) => turn.answer.responseId || turn.id;
+	const responses = [...tree.turns.values()].map((turn) => {
+		const { answer, parent, model, question, systemPrompt } = turn;
+		const before = tree.turns.get(parent);
+		return {
+			response_id: idOf(turn),
+			previous_response_id: before ? idOf(before) : null,
+			shown: shown.has(turn.id),
+			model: answer.instance || model,
+			system_prompt: systemPrompt,
+			input: inputOf(question),
+			output: outputOf(answer.parts),
+			status: answer.status || (answer.phase === "done" ? "completed" : answer.phase === "failed" ? "failed" : "incomplete"),
+			errors: answer.failures.length > 0 ? answer.failures : undefined,
+			usage: answer.stats ? usageOf(answer.stats, answer.cachedTokens) : undefined,
+		};
+	});
+	return JSON.stringify({ conversations: [{ id: conversation || null, responses }] }, null, "\t") + "\n";
+}
+
+function usageOf(s: Stats, cached: number | null) {
+	return {
+		input_tokens: s.input_tokens,
+		cached_input_tokens: cached ?? 0,
+		output_tokens: s.total_output_tokens,
+		reasoning_output_tokens: s.reasoning_output_tokens,
+		tokens_per_second: s.tokens_per_second,
+		time_to_first_token_seconds: s.time_to_first_token_seconds,
+		context_length: s.context_length,
+	};
 }
 
 /** Has the browser save a text as a file. */

@@ -11,6 +11,8 @@ export interface Options {
 	numbers: Partial<Record<NumberName, string>>;
 	stop: string; // strings at which the answer ends, one a line
 	isStored: boolean;
+	/** A model may make titles of conversations. */
+	hasTitles: boolean;
 	/** MCP servers by label: the tools that may be used, or null for all of them. */
 	servers: Record<string, string[] | null>;
 	/** Each call of a tool has to be approved. */
@@ -45,7 +47,7 @@ export type NumberName = keyof typeof numberFields;
 
 export const numberNames = Object.keys(numberFields) as NumberName[];
 
-const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {}, isAsked: false, approved: [] };
+const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, hasTitles: true, servers: {}, isAsked: false, approved: [] };
 
 export const options = new Store<Options>(kept());
 

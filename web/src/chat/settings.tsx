@@ -53,6 +53,12 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 				checked={o.isStored}
 				onChange={(isStored) => changeOptions({ isStored })}
 			/>
+			<Checkbox
+				label="Titles by the model"
+				hint="After the first answer, if the model is idle and has room for another prompt."
+				checked={o.hasTitles}
+				onChange={(hasTitles) => changeOptions({ hasTitles })}
+			/>
 			<Servers />
 		</Dialog>
 	);

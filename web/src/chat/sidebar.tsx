@@ -1,6 +1,6 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAgo, plural } from "../core/format";
-import { call, get, isAbort, segment } from "../core/http";
+import { call, get, isAbort, messageOf, segment } from "../core/http";
 import { href } from "../core/router";
 import { session } from "../core/session";
 import { useStore } from "../core/store";
@@ -15,6 +15,8 @@ import { toast } from "../ui/toast";
 import { useNow } from "../ui/useNow";
 import { chat, newChat } from "./chat";
 import { save } from "./export";
+import { named } from "./titles";
+import { allAsMarkdown, allConversations, importFile } from "./transfer";
 
 const path = "/api/v1/conversations";
 const pageSize = 40;
@@ -34,6 +36,7 @@ export function Sidebar({ onLeave }: { onLeave?: () => void }) {
 	const list = useList(query);
 	const [editing, setEditing] = useState<Conversation | null>(null);
 	const [chosen, setChosen] = useState<ReadonlySet<string> | null>(null); // null: none is to be deleted
+	const [isExporting, setExporting] = useState(false);
 	const { conversation } = useStore(chat);
 	const all = [...list.pinned, ...list.others];
 	const choose = (id: string, yes: boolean) => {
@@ -82,18 +85,22 @@ export function Sidebar({ onLeave }: { onLeave?: () => void }) {
 						</Button>
 					</>
 				) : (
-					all.length > 0 && (
-						<>
-							<Button small kind="quiet" onClick={() => setChosen(new Set())}>
-								Delete several
-							</Button>
-							<Button small kind="quiet" onClick={exportAll}>
-								Export all
-							</Button>
-						</>
-					)
+					<>
+						{all.length > 0 && (
+							<>
+								<Button small kind="quiet" onClick={() => setChosen(new Set())}>
+									Delete several
+								</Button>
+								<Button small kind="quiet" onClick={() => setExporting(true)}>
+									Export all
+								</Button>
+							</>
+						)}
+						<Import onDone={list.reload} />
+					</>
 				)}
 			</div>
+			{isExporting && <ExportAll onClose={() => setExporting(false)} />}
 			{editing && <Edit of={editing} onClose={() => setEditing(null)} onChange={list.reload} />}
 		</div>
 	);
@@ -103,6 +110,7 @@ export function Sidebar({ onLeave }: { onLeave?: () => void }) {
 function useList(query: string): Listed & { reload: () => void; more: () => Promise<void> } {
 	const { generation } = useStore(session);
 	const { conversation, running } = useStore(chat);
+	const title = useStore(named);
 	const [state, setState] = useState<Listed>({ pinned: [], others: [], next: null, error: null, isLoading: true });
 	const [count, setCount] = useState(0);
 	const asked = query.trim();
@@ -123,7 +131,7 @@ function useList(query: string): Listed & { reload: () => void; more: () => Prom
 			clearTimeout(timer);
 			ending.abort();
 		};
-	}, [asked, generation, conversation, running === "", count]);
+	}, [asked, generation, conversation, running === "", title, count]);
 	const more = async () => {
 		const page = await get<Conversations>(path, { query: { limit: pageSize, query: asked, cursor: state.next } });
 		const known = new Set(state.others.map((c) => c.id));
@@ -214,14 +222,54 @@ async function deleted(ids: string[]): Promise<boolean> {
 	return true;
 }
 
-/** Saves all conversations with all branches as one file. */
-async function exportAll(): Promise<void> {
-	const all: unknown[] = [];
-	for (let cursor: string | null = ""; cursor !== null; ) {
-		const page: Conversations = await get<Conversations>(path, { query: { limit: 100, cursor } });
-		for (const { id } of page.conversations) all.push(await get(`${path}/${segment(id)}`, { query: { branches: true } }));
-		cursor = page.next_cursor;
-	}
-	save("conversations.json", "application/json", JSON.stringify({ conversations: all }, null, "\t") + "\n");
-	toast(`${plural(all.length, "conversation")} saved.`);
+/** Saves all conversations as one file. */
+function ExportAll({ onClose }: { onClose: () => void }) {
+	const saveAs = (ending: string, type: string, write: (all: Conversation[]) => string) => async () => {
+		const all = await allConversations();
+		save("conversations." + ending, type, write(all));
+		toast(`${plural(all.length, "conversation")} saved.`);
+		onClose();
+	};
+	const asJSON = (all: Conversation[]) => JSON.stringify({ conversations: all }, null, "\t") + "\n";
+	return (
+		<Dialog title="Export all conversations" onClose={onClose}>
+			<p>JSON has all branches, and can be imported again. Markdown has the newest branch of each, to be read.</p>
+			<div class="row">
+				<Button onClick={saveAs("json", "application/json", asJSON)}>Save JSON</Button>
+				<Button onClick={saveAs("md", "text/markdown", allAsMarkdown)}>Save Markdown</Button>
+			</div>
+		</Dialog>
+	);
+}
+
+/** Stores what was exported as JSON. */
+function Import({ onDone }: { onDone: () => void }) {
+	const input = useRef<HTMLInputElement>(null);
+	const bring = async (file: File | undefined) => {
+		if (!file) return;
+		try {
+			toast(`${plural(await importFile(file), "conversation")} imported.`);
+		} catch (error) {
+			toast(messageOf(error), "error");
+		}
+		onDone();
+	};
+	return (
+		<>
+			<Button small kind="quiet" onClick={() => input.current?.click()}>
+				Import
+			</Button>
+			<input
+				ref={input}
+				type="file"
+				accept=".json,application/json"
+				hidden
+				aria-label="File with conversations"
+				onChange={(e) => {
+					void bring(e.currentTarget.files?.[0]);
+					e.currentTarget.value = "";
+				}}
+			/>
+		</>
+	);
 }

@@ -170,6 +170,11 @@ function phaseOf(status: string): Answer["phase"] {
 	}
 }
 
+/** Returns a question as the input of a request. */
+export function inputOf({ text, images }: Question): unknown[] {
+	return [...(text || images.length === 0 ? [{ type: "message", content: text }] : []), ...images.map((url) => ({ type: "image", data_url: url }))];
+}
+
 function questionOf(input: unknown[]): Question {
 	const question: Question = { text: "", images: [] };
 	for (const item of input) {
