@@ -283,7 +283,7 @@ func TestPageChat_Images(t *testing.T) {
 	s := harness.Start(withVision(t), harness.Config{})
 	tab := openChat(t, s)
 	upload := func(name, content string) {
-		tab.Do(chromedp.SetUploadFiles(`input[type=file]`, []string{s.WriteFile(name, content)}, chromedp.ByQuery))
+		tab.Do(chromedp.SetUploadFiles(`.composer input[type=file]`, []string{s.WriteFile(name, content)}, chromedp.ByQuery))
 	}
 	tab.choose(harness.Model)
 	tab.Eval(bringImage+`("paste")`, nil)
@@ -321,10 +321,33 @@ func TestPageChat_Images(t *testing.T) {
 	if got := tab.stored(s).Get(`responses.1.input.0.content`).Str; got != "What is it?\n\n<file name=\"notes.txt\">\nthe secret word is pear\n</file>" {
 		t.Errorf("%q", got)
 	}
+	upload("letter.pdf", pdfOf("Dear Ada, the meeting is at noon."))
+	tab.WaitText("letter.pdf about 10 tokens")
+	tab.WaitText("of context.")
+	upload("long.csv", strings.Repeat("one,two,three\n", 40_000))
+	tab.WaitText("That is too much")
+	tab.Click("button", "Remove long.csv")
+	tab.asked("When is it?", 3)
+	if got := tab.stored(s).Get(`responses.2.input.0.content`).Str; got != "When is it?\n\n<file name=\"letter.pdf\">\nDear Ada, the meeting is at noon.\n</file>" {
+		t.Errorf("%q", got)
+	}
+	upload("scan.pdf", pdfOf(""))
+	tab.WaitText("scan.pdf has no text")
+	upload("no.pdf", "this is none")
+	tab.WaitText("isn't a PDF that this page can read")
 	upload("no.bin", "\xff\x00")
 	tab.WaitText("isn't a text that this page can read")
 	upload("no.png", "this is no image")
 	tab.WaitText("isn't an image that this browser can read")
+}
+
+// pdfOf is a PDF with a text on its only page.
+func pdfOf(text string) string {
+	content := "BT /F1 12 Tf 72 700 Td (" + text + ") Tj ET"
+	return "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj\n" +
+		"3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>> endobj\n" +
+		fmt.Sprintf("4 0 obj <</Length %d>> stream\n%s\nendstream endobj\n", len(content), content) +
+		"5 0 obj <</Type/Font/Subtype/Type1/BaseFont/Helvetica>> endobj\ntrailer <</Root 1 0 R/Size 6>>\n%%EOF\n"
 }
 
 func redPicture(t testing.TB, width, height int) string {

@@ -27,7 +27,7 @@ const [script, style] = await Promise.all([
 	esbuild.build({ ...options, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic", jsxImportSource: "preact" }),
 	esbuild.build({ ...options, entryPoints: ["src/style/index.css"] }),
 ]);
-for (const [name, libraries] of Object.entries({ highlight: ["lowlight", "highlight.js"], math: ["temml"] })) {
+for (const [name, libraries] of Object.entries({ highlight: ["lowlight", "highlight.js"], math: ["temml"], pdf: ["unpdf"] })) {
 	const part = await esbuild.build({ ...options, entryPoints: [`src/parts/${name}.ts`], format: "esm" });
 	await write(into ?? join(here, "dist"), name + ".js", `/*\n${(await licenses(libraries)).join("\n")}\n*/\n${text(part)}\n`);
 }
@@ -50,6 +50,7 @@ async function licenses(packages) {
 		const { version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
 		const copyright = (await readFile(join(folder, "LICENSE"), "utf8").catch(() => readFile(join(folder, "LICENSE.md"), "utf8")).catch(() => readFile(join(folder, "license"), "utf8")))
 			.match(/Copyright.*/g).map((line) => line.trim()).slice(0, 2).join(", ");
+		if (name === "unpdf") all.push("PDF.js, Apache-2.0 license, Mozilla Foundation");
 		all.push(`${name} ${version}, ${license} license, ${copyright}`, `https://opensource.org/license/${license.toLowerCase()}`);
 	}
 	return all;

@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed dist/index.html dist/highlight.js dist/math.js
+//go:embed dist/index.html dist/highlight.js dist/math.js dist/pdf.js
 var dist embed.FS
 
 // File is a file as it is sent.
@@ -45,6 +45,7 @@ var Get = sync.OnceValue(func() *Page {
 var parts = map[string]func() *File{
 	"/page/highlight.js": sync.OnceValue(func() *File { return read("highlight.js") }),
 	"/page/math.js":      sync.OnceValue(func() *File { return read("math.js") }),
+	"/page/pdf.js":       sync.OnceValue(func() *File { return read("pdf.js") }),
 }
 
 // HasPart reports whether a path is that of a part of the page.

@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { plural } from "../core/format";
+import { formatNumber, plural } from "../core/format";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
+import type { IconName } from "../ui/icons";
 import { toast } from "../ui/toast";
 import { askDraft, stop } from "./chat";
 import { draft, isEmpty } from "./draft";
 import { mostFiles, readText, tokensOf } from "./files";
 import { filesIn, mostImages, readImage } from "./images";
+import type { Question } from "./tree";
 
 interface Props {
 	isRunning: boolean;
@@ -15,10 +17,12 @@ interface Props {
 	/** Why images can't be added; null: they can. */
 	refusesImages: string | null;
 	chips: string[];
+	/** How much context the model has, and how much of it the conversation takes, in tokens; 0: unknown. */
+	context: { length: number; used: number };
 }
 
 /** Where questions are written. */
-export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
+export function Composer({ isRunning, refuses, refusesImages, chips, context }: Props) {
 	const question = useStore(draft);
 	const area = useRef<HTMLTextAreaElement>(null);
 	const [isOver, setOver] = useState(false);
@@ -68,6 +72,7 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 		>
 			<Images />
 			<Files />
+			<Size question={question} context={context} />
 			<textarea
 				ref={area}
 				aria-label="Question"
@@ -89,7 +94,8 @@ export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
 				}}
 			/>
 			<div class="composer-bar">
-				<Attach onFiles={add} />
+				<Attach label="Add files or images" icon="plus" onFiles={add} />
+				{!refusesImages && hasCamera() && <Attach label="Take a picture" icon="camera" camera onFiles={add} />}
 				<span class="chips">
 					{chips.map((c) => (
 						<span key={c} class="badge neutral">
@@ -153,17 +159,38 @@ function Files() {
 	);
 }
 
-function Attach({ onFiles }: { onFiles: (files: File[]) => void }) {
+const tokensOfImage = 1000; // about, of most models
+
+/** Warns of a question that won't fit, and shows what one with files takes. */
+function Size({ question, context: { length, used } }: { question: Question; context: Props["context"] }) {
+	const { text, files = [], images } = question;
+	const tokens = tokensOf(text) + files.reduce((n, f) => n + tokensOf(f.text), 0) + images.length * tokensOfImage;
+	if (length === 0 || (files.length === 0 && tokens + used < length)) return null;
+	const isTooMuch = tokens + used >= length;
+	return (
+		<p class={isTooMuch ? "size error-text" : "size hint"} role={isTooMuch ? "status" : undefined}>
+			About {plural(tokens, "token")}
+			{used > 0 && `, with ${formatNumber(used)} of the conversation`}, of {formatNumber(length)} of context.
+			{isTooMuch && " That is too much: the model can't take it all. Remove something, or load the model with more context."}
+		</p>
+	);
+}
+
+/** Reports whether this is a device that people take pictures with. */
+const hasCamera = (): boolean => matchMedia("(pointer: coarse)").matches;
+
+function Attach({ label, icon, camera = false, onFiles }: { label: string; icon: IconName; camera?: boolean; onFiles: (files: File[]) => void }) {
 	const input = useRef<HTMLInputElement>(null);
 	return (
 		<>
-			<Button kind="quiet" icon="plus" label="Add files or images" onClick={() => input.current?.click()} />
+			<Button kind="quiet" icon={icon} label={label} onClick={() => input.current?.click()} />
 			<input
 				ref={input}
 				type="file"
-				multiple
+				multiple={!camera}
+				{...(camera && { accept: "image/*", capture: "environment" })}
 				hidden
-				aria-label="Files"
+				aria-label={camera ? "Picture" : "Files"}
 				onChange={(e) => {
 					onFiles([...(e.currentTarget.files ?? [])]);
 					e.currentTarget.value = "";

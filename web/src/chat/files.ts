@@ -1,5 +1,7 @@
 // Text files of a question: they are sent as a part of its text, each between tags with its name, which the page folds.
 
+import { load } from "../core/parts";
+
 export interface TextFile {
 	name: string;
 	text: string;
@@ -7,18 +9,35 @@ export interface TextFile {
 
 export const mostFiles = 16; // in a question
 const largestFile = 1 << 20; // bytes
+const largestPDF = 64 << 20;
 
-/** Returns a text file. The error says what is wrong with it. */
+/** Returns a text file, or the text of a PDF. The error says what is wrong with it. */
 export async function readText(file: File): Promise<TextFile> {
 	const name = (file.name || "file").replace(/["\n<>]/g, "_").slice(0, 120);
-	if (file.size > largestFile) throw new Error(`${name} is larger than 1 MiB. Take the part of it that matters.`);
+	const isPDF = file.type === "application/pdf" || /\.pdf$/i.test(name);
+	const most = isPDF ? largestPDF : largestFile;
+	if (file.size > most) throw new Error(`${name} is larger than ${most >> 20} MiB. Take the part of it that matters.`);
+	const text = isPDF ? await pdfText(name, file) : await plainText(name, file);
+	if (text.length > largestFile) throw new Error(`${name} has more than ${largestFile >> 20} MiB of text. Take the part of it that matters.`);
+	return { name, text };
+}
+
+async function plainText(name: string, file: File): Promise<string> {
 	try {
 		const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-		if (!text.includes("\0")) return { name, text: text.replace(/\r\n?/g, "\n") };
+		if (!text.includes("\0")) return text.replace(/\r\n?/g, "\n");
 	} catch {
 		// shown below
 	}
 	throw new Error(`${name} isn't a text that this page can read.`);
+}
+
+async function pdfText(name: string, file: File): Promise<string> {
+	const part = await load("pdf");
+	const text = await part.textOf(await file.arrayBuffer()).catch(() => null);
+	if (text === null) throw new Error(`${name} isn't a PDF that this page can read: it may be damaged, or locked by a password.`);
+	if (text === "") throw new Error(`${name} has no text, but perhaps pictures of it. Add them as images to a question to a model with vision.`);
+	return text;
 }
 
 /** Returns a question's text with its files. */

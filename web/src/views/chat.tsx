@@ -9,6 +9,7 @@ import { ModelChoice, ModelPicker } from "../chat/modelpicker";
 import { ChatSettings } from "../chat/settings";
 import { Sidebar } from "../chat/sidebar";
 import { path } from "../chat/tree";
+import type { Turn } from "../chat/tree";
 import { Turns } from "../chat/turns";
 import { isAbort } from "../core/http";
 import { useResource } from "../core/resource";
@@ -91,6 +92,7 @@ export function ChatView({ rest }: { rest: string }) {
 						refuses={opening.isLoading ? "Wait until the conversation is shown." : refusal(models.data !== null, all.length, state.model)}
 						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can't see images. Choose a model with vision.` : null}
 						chips={chipsOf(o)}
+						context={contextOf(model, shownTurns)}
 					/>
 				)}
 			</div>
@@ -111,6 +113,13 @@ const isCalled = (m: Model, name: string): boolean => m.key === name || m.loaded
 function refusal(isKnown: boolean, number: number, model: string): string | null {
 	if (isKnown && number === 0) return "There is no model to ask. Download one first.";
 	return model ? null : "Choose a model first.";
+}
+
+/** How much context the model has, and how much of it the conversation takes. */
+function contextOf(model: Model | undefined, turns: Turn[]) {
+	const stats = turns.at(-1)?.answer.stats;
+	const loaded = model?.loaded_instances[0]?.config.context_length;
+	return { length: loaded ?? model?.max_context_length ?? 0, used: stats ? stats.input_tokens + stats.total_output_tokens : 0 };
 }
 
 function begin(): void {
