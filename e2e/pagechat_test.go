@@ -210,18 +210,21 @@ func TestPageChat_Settings(t *testing.T) {
 		tab.Fill("Longest answer", "9")
 		tab.Fill("System prompt", "Be brief.")
 		tab.Fill("Stop strings", "river")
+		tab.Fill("Logit bias", "no")
+		tab.WaitText("Enter JSON, such as")
+		tab.Fill("Logit bias", `{"1": -1}`)
 		tab.Choose("Preset", "careful")
 		tab.Choose("Thinking", "off")
 		tab.Click("checkbox", "Store the conversation")
 	})
-	for _, chip := range []string{"Not stored", "careful", "System prompt", "Thinking off", "4 parameters"} {
+	for _, chip := range []string{"Not stored", "careful", "System prompt", "Thinking off", "5 parameters"} {
 		tab.WaitText(chip)
 	}
 	tab.asked(capital, 1)
 	tab.WaitText("Not stored: later questions")
 	sent := gjson.Parse(lastRequest(t, admin).Get("request.body").Str)
 	for path, want := range map[string]string{
-		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`, "preset": "careful",
+		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`, "logit_bias": `{"1":-1}`, "preset": "careful",
 		"reasoning": "off", "store": "false", "background": "", "model": harness.Model, "input": capital, "stream": "true",
 	} {
 		if got := sent.Get(path).String(); got != want {
@@ -231,7 +234,19 @@ func TestPageChat_Settings(t *testing.T) {
 	if n := gjson.Get(s.Get("/api/v1/conversations").Body, "conversations.#").Int(); n != 0 {
 		t.Errorf("%d conversations are stored", n)
 	}
-	tab.tuned(func() { tab.Click("button", "Reset all") })
+	tab.tuned(func() {
+		tab.Fill("Save all of this as", "Rivers")
+		tab.Click("button", "Save")
+		tab.Click("button", "Reset all")
+		tab.Choose("Saved settings", "Rivers")
+		tab.Wait("they are back", `[...document.querySelectorAll("dialog textarea")].some((e) => e.value === "river")`)
+		tab.Click("button", "Forget Rivers")
+		tab.CheckAccess("the settings")
+		tab.Click("button", "Reset all")
+	})
+	tab.Click("button", "Model: ")
+	tab.WaitText("Loaded")
+	tab.Press("Escape")
 	tab.Fill("Question", "What is the")
 	tab.Do(chromedp.KeyEvent("\r", chromedp.KeyModifiers(input.ModifierShift)), input.InsertText("capital of France?"))
 	if got := tab.Value("Question"); got != "What is the\ncapital of France?" {

@@ -135,6 +135,11 @@ func pageLoad(t *testing.T, s *harness.Server, _ *hub) {
 	tab.ClickIn("mine", "Unload")
 	tab.WaitText("mine is unloaded")
 	tab.WaitText("It isn't loaded")
+	s.Post("/api/v1/models/load", harness.Fields{"model": harness.Model}).Want(t, http.StatusOK)
+	tab.Go("#/models")
+	tab.Has("heading", "Devices")
+	tab.ClickIn(harness.Model, "Unload")
+	tab.WaitText(harness.Model + " is unloaded")
 	if ids := s.IDs(); len(ids) > 0 {
 		t.Errorf("%v", ids)
 	}

@@ -3,7 +3,7 @@
 import { call, get, post, segment } from "../core/http";
 import { inBrowser } from "../core/keep";
 import { currentView, replace } from "../core/router";
-import { session } from "../core/session";
+import { onSignOut, session } from "../core/session";
 import { Store } from "../core/store";
 import type { Conversation } from "../core/types";
 import { announce } from "../ui/toast";
@@ -51,9 +51,7 @@ export function newChat(): void {
 	if (currentView() === "chat") replace("chat");
 }
 
-// Whoever signs out leaves nothing behind.
-session.follow((s) => {
-	if (s.token !== null || s.settings !== null || s.asking !== null || s.generation === 0) return;
+onSignOut(() => {
 	newChat();
 	clearDraft();
 	keepAsked(null);

@@ -7,8 +7,10 @@ import { TextField } from "../ui/Field";
 import { Icon } from "../ui/icons";
 import { Key } from "../ui/Key";
 import { Badge } from "../ui/states";
+import { useFits, type Fit } from "./fits";
 
 const mostShown = 60;
+const mostAsked = 16; // models of which the server is asked whether they fit
 
 /** Chooses the model that is asked. A name that isn't listed can be typed. */
 export function ModelPicker({ models, value, onChoose }: { models: readonly Model[]; value: string; onChoose: (model: string) => void }) {
@@ -42,6 +44,7 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 		onClose();
 	};
 	const typed = query.trim();
+	const fits = useFits(fitting.filter((m) => m.loaded_instances.length === 0 && !m.places).slice(0, mostAsked).map((m) => m.key));
 	return (
 		<Dialog title={title} wide onClose={onClose} onSubmit={() => (fitting[0] || typed) && choose(fitting[0]?.key ?? typed)}>
 			<TextField label="Search" type="search" placeholder="Name, quantization, vision, tools, thinking" value={query} onInput={setQuery} hint="Enter takes the first one" />
@@ -53,7 +56,7 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 								<Key of={m.key} />
 							</span>
 							<span class="row tight">
-								{m.loaded_instances.length > 0 && <Badge tone="good">Loaded</Badge>}
+								{m.loaded_instances.length > 0 ? <Badge tone="good">Loaded</Badge> : <Fitting fit={fits.get(m.key)} />}
 								{m.capabilities?.vision && <Badge>Vision</Badge>}
 								{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
 								{m.capabilities?.reasoning && <Badge>Thinking</Badge>}
@@ -74,6 +77,13 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 			)}
 		</Dialog>
 	);
+}
+
+const fitTones = { fits: "good", "makes room": "warning", "too large": "bad" } as const;
+const fitWords = { fits: "Fits", "makes room": "Fits after making room", "too large": "Too large" } as const;
+
+function Fitting({ fit }: { fit: Fit | undefined }) {
+	return fit ? <Badge tone={fitTones[fit]}>{fitWords[fit]}</Badge> : null;
 }
 
 const rank = (m: Model): number => (m.loaded_instances.length > 0 ? 0 : 1);

@@ -9,6 +9,8 @@ export interface Options {
 	reasoning: string;
 	/** Numbers as they were typed; absent or empty: the server's default. */
 	numbers: Partial<Record<NumberName, string>>;
+	draftModel: string;
+	bias: string; // JSON: tokens to numbers
 	stop: string; // strings at which the answer ends, one a line
 	isStored: boolean;
 	/** A model may make titles of conversations. */
@@ -41,13 +43,14 @@ export const numberFields = {
 	frequency_penalty: { label: "Frequency penalty", hint: "-100 to 100", min: -100, max: 100 },
 	seed: { label: "Seed", hint: "the same seed gives the same answer", isWhole: true },
 	context_length: { label: "Context length", hint: "in tokens, if this loads the model", min: 1, isWhole: true },
+	ttl: { label: "Unload after", hint: "seconds without a request, if this loads the model; -1: never", min: -1, isWhole: true },
 } satisfies Record<string, NumberField>;
 
 export type NumberName = keyof typeof numberFields;
 
 export const numberNames = Object.keys(numberFields) as NumberName[];
 
-const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, hasTitles: true, servers: {}, isAsked: false, approved: [] };
+const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, draftModel: "", bias: "", stop: "", isStored: true, hasTitles: true, servers: {}, isAsked: false, approved: [] };
 
 export const options = new Store<Options>(kept());
 
@@ -78,6 +81,18 @@ export function numberError(name: NumberName, typed: string): string {
 	return "";
 }
 
+/** Returns what is wrong with a logit bias, or an empty string. */
+export function biasError(typed: string): string {
+	if (typed.trim() === "") return "";
+	try {
+		const value: unknown = JSON.parse(typed);
+		const isRight = typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((n) => typeof n === "number");
+		return isRight ? "" : "Enter an object with a number for each token.";
+	} catch {
+		return 'Enter JSON, such as {"1234": -100}.';
+	}
+}
+
 /** Returns the fields of a request. Numbers that can't be right are left out. */
 export function fieldsOf(o: Options): Record<string, unknown> {
 	const fields: Record<string, unknown> = {};
@@ -85,6 +100,8 @@ export function fieldsOf(o: Options): Record<string, unknown> {
 		const typed = o.numbers[name]?.trim();
 		if (typed && !numberError(name, typed)) fields[name] = Number(typed);
 	}
+	if (o.draftModel.trim()) fields["draft_model"] = o.draftModel.trim();
+	if (o.bias.trim() && !biasError(o.bias)) fields["logit_bias"] = JSON.parse(o.bias);
 	if (o.preset) fields["preset"] = o.preset;
 	if (o.reasoning) fields["reasoning"] = o.reasoning;
 	const stops = o.stop.split("\n").filter((s) => s !== "");

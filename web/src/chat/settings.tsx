@@ -9,7 +9,8 @@ import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Failure, Loading } from "../ui/states";
-import { changeOptions, numberError, numberFields, numberNames, options, resetOptions } from "./options";
+import { SavedSettings } from "./presets";
+import { biasError, changeOptions, numberError, numberFields, numberNames, options, resetOptions } from "./options";
 
 /** What the chat asks with. Changes apply to the next question. */
 export function ChatSettings({ model, onClose }: { model: Model | undefined; onClose: () => void }) {
@@ -30,6 +31,7 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 			}
 		>
 			<p class="muted">Changes apply from the next question on. Empty fields mean the server's defaults.</p>
+			<SavedSettings />
 			<Presets />
 			<TextArea
 				label="System prompt"
@@ -47,6 +49,16 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 				value={o.stop}
 				onInput={(stop) => changeOptions({ stop })}
 			/>
+			<div class="fields">
+				<TextField label="Draft model" hint="guesses tokens for the model, if this loads it" value={o.draftModel} onInput={(draftModel) => changeOptions({ draftModel })} />
+				<TextField
+					label="Logit bias"
+					hint={'JSON: token ids and how much likelier they are, such as {"1234": -100}'}
+					value={o.bias}
+					error={biasError(o.bias)}
+					onInput={(bias) => changeOptions({ bias })}
+				/>
+			</div>
 			<Checkbox
 				label="Store the conversation on the server"
 				hint="Without it, later questions don't know of the answer."

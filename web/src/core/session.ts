@@ -42,6 +42,13 @@ export function signIn(token: string, settings: Settings): void {
 	for (const resolve of all) resolve();
 }
 
+/** Has something done when whoever uses the page signs out, who leaves nothing behind. */
+export function onSignOut(forget: () => void): void {
+	session.follow((s) => {
+		if (s.token === null && s.settings === null && s.asking === null && s.generation > 0) forget();
+	});
+}
+
 /** Forgets the token, and whatever the page showed by it. */
 export function signOut(): void {
 	inTab.set("token", null);

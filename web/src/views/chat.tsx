@@ -134,7 +134,7 @@ function chipsOf(o: Options): string[] {
 	if (o.preset) chips.push(o.preset);
 	if (o.systemPrompt) chips.push("System prompt");
 	if (o.reasoning) chips.push("Thinking " + o.reasoning);
-	const set = numberNames.filter((n) => o.numbers[n]?.trim()).length + (o.stop ? 1 : 0);
+	const set = numberNames.filter((n) => o.numbers[n]?.trim()).length + [o.stop, o.draftModel, o.bias].filter((t) => t.trim()).length;
 	if (set > 0) chips.push(set === 1 ? "1 parameter" : `${set} parameters`);
 	return [...chips, ...Object.keys(o.servers)];
 }

@@ -49,19 +49,25 @@ export function InstanceActions({ of: i, onDone }: { of: OverviewInstance; onDon
 		toast(i.pinned ? `${i.id} may be unloaded for other models again.` : `${i.id} stays loaded.`);
 		onDone();
 	};
+	return (
+		<span class="actions">
+			<Button small icon="pin" disabledFor={disabledFor} onClick={pin} aria-label={`${i.pinned ? "Unpin" : "Pin"} ${i.id}`}>
+				{i.pinned ? "Unpin" : "Pin"}
+			</Button>
+			<Unload of={i} disabledFor={disabledFor} onDone={onDone} />
+		</span>
+	);
+}
+
+export function Unload({ of: i, disabledFor, onDone }: { of: OverviewInstance; disabledFor: string | null; onDone: () => void }) {
 	const unload = async () => {
 		await post("/api/v1/models/unload", { instance_id: i.id });
 		toast(`${i.id} is unloaded.`);
 		onDone();
 	};
 	return (
-		<span class="actions">
-			<Button small icon="pin" disabledFor={disabledFor} onClick={pin} aria-label={`${i.pinned ? "Unpin" : "Pin"} ${i.id}`}>
-				{i.pinned ? "Unpin" : "Pin"}
-			</Button>
-			<Button small disabledFor={disabledFor} onClick={unload} aria-label={`Unload ${i.id}`}>
-				Unload
-			</Button>
-		</span>
+		<Button small disabledFor={disabledFor} onClick={unload} aria-label={`Unload ${i.id}`}>
+			Unload
+		</Button>
 	);
 }

@@ -96,7 +96,8 @@ function Budget({ of: o }: { of: Overview }) {
 	);
 }
 
-function Devices({ of: o }: { of: Overview }) {
+/** The memory of each device, and what takes it. */
+export function Devices({ of: o }: { of: Overview }) {
 	const devices = o.devices ?? [];
 	if (devices.length === 0) return null;
 	return (

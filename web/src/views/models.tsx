@@ -11,9 +11,10 @@ import { Key } from "../ui/Key";
 import { Badge, Empty, Fetched, Note } from "../ui/states";
 import { Table, type Column } from "../ui/Table";
 import { View } from "../ui/View";
-import { InstanceState } from "./instance";
+import { InstanceState, Unload } from "./instance";
 import { Companions } from "./companions";
 import { LoadDialog } from "./loaddialog";
+import { Devices } from "./memory";
 import { ModelDetails } from "./modeldetails";
 
 type SortKey = "name" | "size" | "context";
@@ -39,6 +40,7 @@ function ModelList() {
 				</a>
 			}
 		>
+			{overview.data && overview.data.instances.length > 0 && <Devices of={overview.data} />}
 			<Filters query={query} />
 			<Fetched from={models}>
 				{(all) => (
@@ -60,7 +62,7 @@ function ModelList() {
 									</Note>
 								),
 						)}
-						<List all={all.models} query={query} overview={overview.data} onLoad={setLoading} disabledFor={mayManage ? null : lacks("models.manage")} />
+						<List all={all.models} query={query} overview={overview.data} onLoad={setLoading} onUnloaded={() => (overview.reload(), models.reload())} disabledFor={mayManage ? null : lacks("models.manage")} />
 					</>
 				)}
 			</Fetched>
@@ -122,7 +124,7 @@ const compare: Record<SortKey, (a: Model, b: Model) => number> = {
 	context: (a, b) => b.max_context_length - a.max_context_length,
 };
 
-function List({ all, query, overview, onLoad, disabledFor }: { all: readonly Model[]; query: URLSearchParams; overview: Overview | null; onLoad: (m: Model) => void; disabledFor: string | null }) {
+function List({ all, query, overview, onLoad, onUnloaded, disabledFor }: { all: readonly Model[]; query: URLSearchParams; overview: Overview | null; onLoad: (m: Model) => void; onUnloaded: () => void; disabledFor: string | null }) {
 	const by = (query.get("sort") ?? "name") as SortKey;
 	const isBack = query.get("order") === "back";
 	const rows = useMemo(() => {
@@ -148,6 +150,11 @@ function List({ all, query, overview, onLoad, disabledFor }: { all: readonly Mod
 					<Button small disabledFor={disabledFor} onClick={() => onLoad(m)} aria-label={`Load ${m.key}`}>
 						Load…
 					</Button>
+					{overview?.instances
+						.filter((i) => i.model === m.key && !i.remote)
+						.map((i) => (
+							<Unload key={i.id} of={i} disabledFor={disabledFor} onDone={onUnloaded} />
+						))}
 				</span>
 			),
 		},
