@@ -23,7 +23,7 @@ func (t Root) Has(r *http.Request) bool {
 // ServeHTTP answers a request that it has.
 func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if web.HasPart(r.URL.Path) {
-		serveFile(w, r, web.Part(r.URL.Path), "text/javascript; charset=utf-8")
+		serveFile(w, r, web.Part(r.URL.Path))
 		return
 	}
 	if t.Ollama {
@@ -37,7 +37,7 @@ func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Permissions-Policy", permissions)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "DENY")
-		serveFile(w, r, &page.File, "text/html; charset=utf-8")
+		serveFile(w, r, &page.File)
 		return
 	}
 	const text = "Ollama is running"
@@ -52,7 +52,7 @@ func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // permissions are what the page doesn't need of a browser.
 const permissions = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
 
-func serveFile(w http.ResponseWriter, r *http.Request, file *web.File, contentType string) {
+func serveFile(w http.ResponseWriter, r *http.Request, file *web.File) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
@@ -78,7 +78,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, file *web.File, contentTy
 	if coding != "" {
 		h.Set("Content-Encoding", coding)
 	}
-	h.Set("Content-Type", contentType)
+	h.Set("Content-Type", file.Type)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {

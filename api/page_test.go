@@ -56,6 +56,10 @@ func TestPage(t *testing.T) {
 	if part.status != 200 || part.body != string(web.Part("/page/math.js").Gzip) || part.header.Get("Content-Type") != "text/javascript; charset=utf-8" || part.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d %v", part.status, part.header)
 	}
+	manifest := s.do("GET", "/page/manifest.json", "", "Accept-Encoding", "identity")
+	if icon := gjson.Get(manifest.body, "icons.0.src").Str; manifest.header.Get("Content-Type") != "application/manifest+json" || s.do("GET", icon, "").header.Get("Content-Type") != "image/svg+xml" {
+		t.Errorf("%v %s", manifest.header, manifest.body)
+	}
 	for _, request := range []string{"POST /", "DELETE /", "GET //", "GET /index.html", "POST /page/math.js", "GET /page/", "GET /page/index.html"} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := s.do(method, path, ""); got.status != http.StatusNotFound {

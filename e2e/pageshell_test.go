@@ -79,6 +79,13 @@ func pageTheme(t *testing.T, s *harness.Server) {
 	tab.CheckAccess("dark by choice")
 	tab.Click("button", "Colours: dark")
 	tab.Wait("it is as the system", `getComputedStyle(document.documentElement).colorScheme === "light dark"`)
+	tab.Do(chromedp.ActionFunc(func(ctx context.Context) error { // it can be installed
+		_, wrong, manifest, _, err := page.GetAppManifest().Do(ctx)
+		if len(wrong) > 0 || !strings.Contains(manifest, `"standalone"`) {
+			t.Errorf("%v %s", wrong, manifest)
+		}
+		return err
+	}))
 }
 
 // pagePolicy tries what a hostile text would, if it came to be taken for HTML.

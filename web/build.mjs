@@ -1,5 +1,5 @@
 // Builds the page: dist/index.html, one file with its script and its style inline, dist/NAME.js for each of src/parts, which the page loads when it
-// needs it, and src/schema.ts, the types of the API.
+// needs it, what a browser needs to install it, and src/schema.ts, the types of the API.
 // Usage: node build.mjs [INTO]     INTO is a folder for all in place of dist and src, for the test that compares them.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -31,6 +31,7 @@ for (const [name, libraries] of Object.entries({ highlight: ["lowlight", "highli
 	const part = await esbuild.build({ ...options, entryPoints: [`src/parts/${name}.ts`], format: "esm" });
 	await write(into ?? join(here, "dist"), name + ".js", `/*\n${(await licenses(libraries)).join("\n")}\n*/\n${text(part)}\n`);
 }
+for (const name of ["manifest.json", "icon.svg"]) await write(into ?? join(here, "dist"), name, await readFile(join(here, "src", name), "utf8"));
 const notice = `<!--\n${(await licenses(["preact", "marked", "uplot"])).join("\n")}\n-->`;
 const page = (await readFile(join(here, "src/index.html"), "utf8"))
 	.replace("<!-- notice -->", () => notice)

@@ -17,12 +17,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed dist/index.html dist/highlight.js dist/math.js dist/pdf.js
+//go:embed dist/index.html dist/highlight.js dist/math.js dist/pdf.js dist/manifest.json dist/icon.svg
 var dist embed.FS
 
 // File is a file as it is sent.
 type File struct {
 	Plain, Gzip, Zstd []byte
+	Type              string // of its content
 	// Digest identifies the content.
 	Digest string
 }
@@ -38,14 +39,28 @@ type Page struct {
 // Get returns the page. It is compressed when it is first asked for.
 var Get = sync.OnceValue(func() *Page {
 	file := read("index.html")
+	file.Type = "text/html; charset=utf-8"
 	return &Page{File: *file, Policy: policy(string(file.Plain))}
 })
 
-// parts are the scripts that the page loads when it needs them, by their paths.
+// script is the type of the scripts among the parts.
+const script = "text/javascript; charset=utf-8"
+
+// parts are what the page loads when it needs it, by their paths: scripts, and what a browser needs to install the page.
 var parts = map[string]func() *File{
-	"/page/highlight.js": sync.OnceValue(func() *File { return read("highlight.js") }),
-	"/page/math.js":      sync.OnceValue(func() *File { return read("math.js") }),
-	"/page/pdf.js":       sync.OnceValue(func() *File { return read("pdf.js") }),
+	"/page/highlight.js":  part("highlight.js", script),
+	"/page/math.js":       part("math.js", script),
+	"/page/pdf.js":        part("pdf.js", script),
+	"/page/manifest.json": part("manifest.json", "application/manifest+json"),
+	"/page/icon.svg":      part("icon.svg", "image/svg+xml"),
+}
+
+func part(name, contentType string) func() *File {
+	return sync.OnceValue(func() *File {
+		file := read(name)
+		file.Type = contentType
+		return file
+	})
 }
 
 // HasPart reports whether a path is that of a part of the page.
@@ -76,7 +91,8 @@ func policy(html string) string {
 		"default-src 'none'",
 		"script-src 'self' " + hashOf(html, "script"),
 		"style-src " + hashOf(html, "style"),
-		"img-src data: blob:",
+		"img-src 'self' data: blob:", // its own icon, and images of chats
+		"manifest-src 'self'",
 		"connect-src 'self'",
 		"base-uri 'none'",
 		"form-action 'none'",

@@ -22,7 +22,7 @@ func TestPage_IsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for made, committed := range map[string]string{"index.html": "dist/index.html", "highlight.js": "dist/highlight.js", "math.js": "dist/math.js", "pdf.js": "dist/pdf.js", "schema.ts": "src/schema.ts"} {
+	for made, committed := range map[string]string{"index.html": "dist/index.html", "highlight.js": "dist/highlight.js", "math.js": "dist/math.js", "pdf.js": "dist/pdf.js", "manifest.json": "dist/manifest.json", "icon.svg": "dist/icon.svg", "schema.ts": "src/schema.ts"} {
 		want, err := os.ReadFile(filepath.Join(dir, made))
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestPage_IsComplete(t *testing.T) {
 		}
 	}
 	head, _, _ := strings.Cut(html, "<style>")
-	if found := regexp.MustCompile(`(src|href)="([^"]*)"`).FindAllStringSubmatch(head, -1); len(found) != 1 || !strings.HasPrefix(found[0][2], "data:") {
+	if found := regexp.MustCompile(`(src|href)="([^"]*)"`).FindAllStringSubmatch(head, -1); len(found) != 2 || !HasPart(found[0][2]) || !strings.HasPrefix(found[1][2], "data:") {
 		t.Errorf("%v", found)
 	}
 	if strings.Contains(html, "innerHTML=") && !strings.Contains(html, "dangerouslySetInnerHTML") {
