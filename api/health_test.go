@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/manage"
@@ -147,5 +148,14 @@ func TestHealth_DetailsAreForAdministrators(t *testing.T) {
 		if status != 200 || !cmp.Equal(h.Reasons, []string{node.TroubleModels}) || len(h.Details) != tt.details {
 			t.Errorf("%s: %d %+v", name, status, h)
 		}
+	}
+}
+
+// TestRuntime_IsKnown: only engines that can be fetched are installed.
+func TestRuntime_IsKnown(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	if got := s.do("POST", "/api/v1/runtime", `{"engine":"sglang"}`); got.status != 400 || gjson.Get(got.body, "error.param").Str != "engine" {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
 	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	mlxwire "github.com/lmcaddy/lmcaddy/translate/mlxlm"
@@ -100,6 +102,28 @@ func (en *Engines) set(all []Engine) {
 			}
 		}
 	}
+}
+
+// Installed is an engine that was installed, or was there already.
+type Installed struct {
+	Engine  string `json:"engine"`
+	Version string `json:"version"`
+	Variant string `json:"variant"`
+}
+
+// Get installs an engine, llama.cpp or mlx-lm, unless one can be found. progress is called with the current step, from one goroutine at a time; it may
+// be nil. If ctx ends, nothing is installed.
+func (en *Engines) Get(ctx context.Context, engine string, progress func(doing string, percent float64)) (Installed, error) {
+	all := runtimes.Open(en.home.Runtimes(), en.log.With("part", "runtimes"))
+	got, err := all.Find(engine, "")
+	if err != nil {
+		options := runtimes.GetOptions{Engine: engine}
+		if progress != nil {
+			options.Progress = func(p runtimes.Progress) { progress(p.Doing, p.Percent) }
+		}
+		got, err = all.Get(ctx, options)
+	}
+	return Installed{got.Engine, got.Version, got.Variant}, err
 }
 
 // NewCatalog returns a catalog that lists the models that the given engines run.

@@ -36,6 +36,7 @@ var Routes = []endpoint.Route{
 	endpoint.Get("/api/v1/models/", access.ScopeModelsRead, showModel),
 	endpoint.Get("/api/v1/models/companions", access.ScopeModelsRead, listCompanions),
 	endpoint.Get("/api/v1/models/variants", access.ScopeModelsManage, variants, "model"),
+	endpoint.Post("/api/v1/runtime", access.ScopeModelsManage, getRuntime),
 	endpoint.Get("/api/v1/models/search", access.ScopeModelsManage, search, "query", "limit"),
 	endpoint.Delete("/api/v1/models/", access.ScopeModelsManage, remove),
 	endpoint.Get("/api/v1/mcp", access.ScopeMCPPlugin, listMCP),

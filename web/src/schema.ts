@@ -649,6 +649,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runtime": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Installs an engine, unless one of its kind can be used already
+         * @description As `lmcaddy runtime get`. With `Accept: text/event-stream`, events `runtime.progress` with `doing` and `percent` come before `runtime.end`, which has the answer, or `error`. Nothing is installed if the client disconnects. Needs the scope `models.manage`.
+         */
+        post: operations["getRuntime"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -1324,6 +1344,11 @@ export interface components {
             status?: string;
             system_prompt?: string | null;
             usage?: components["schemas"]["StoredUsage"];
+        };
+        InstalledRuntime: {
+            engine: string;
+            variant: string;
+            version: string;
         };
         Instance: {
             config: components["schemas"]["LoadConfig"];
@@ -3274,6 +3299,34 @@ export interface operations {
                 };
                 content: {
                     "application/x-x509-ca-cert": string;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getRuntime: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    engine: "llama.cpp" | "mlx-lm";
+                };
+            };
+        };
+        responses: {
+            /** @description It can be used. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstalledRuntime"];
                 };
             };
             default: components["responses"]["Error"];

@@ -17,7 +17,7 @@ export function ModelPicker({ models, value, onChoose }: { models: readonly Mode
 	const [isOpen, setOpen] = useState(false);
 	return (
 		<>
-			<button type="button" class="button model-picker" value={value} aria-haspopup="dialog" aria-label={`Model: ${value || "none"}`} title={value} onClick={() => setOpen(true)}>
+			<button type="button" class="button model-picker" value={value} aria-haspopup="dialog" aria-label={`Model: ${value || "Choose a model"}`} title={value} onClick={() => setOpen(true)}>
 				<span>{value || "Choose a model"}</span>
 				<Icon name="down" />
 			</button>

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { href } from "../core/router";
 import { Button } from "../ui/Button";
 import { Empty } from "../ui/states";
 import { useWindow } from "../ui/useWindow";
 import type { Chat } from "./chat";
+import { FirstSteps } from "./firststeps";
 import { branches, path } from "./tree";
 import type { Turn } from "./tree";
 import { TurnView } from "./turnview";
@@ -16,16 +16,15 @@ export function Turns({ state, hasModels }: { state: Chat; hasModels: boolean })
 	const { turns, chosen } = state.tree;
 	const shown = useMemo(() => path(state.tree), [turns, chosen]);
 	if (shown.length === 0) {
-		return hasModels ? (
-			<Empty icon="chat" title="Ask a model">
-				<p>The server stores the conversation; you find it again under Conversations.</p>
-			</Empty>
-		) : (
-			<Empty icon="models" title="There is no model to ask yet">
-				<p>
-					<a href={href("downloads")}>Download one</a>, or put a GGUF file into the models folder.
-				</p>
-			</Empty>
+		return (
+			<div class="beginning">
+				<FirstSteps hasModels={hasModels} />
+				{hasModels && (
+					<Empty icon="chat" title="Ask a model">
+						<p>The server stores the conversation; you find it again under Conversations.</p>
+					</Empty>
+				)}
+			</div>
 		);
 	}
 	return <List key={state.opened} state={state} shown={shown} />;
