@@ -985,7 +985,7 @@ export interface components {
             /** @description Below the models folder. */
             path: string;
             /** @enum {string} */
-            role: "projector" | "drafter" | "adapter" | "imatrix" | "vocabulary" | "vocoder";
+            role: "projector" | "drafter" | "adapter" | "imatrix" | "vocabulary" | "vocoder" | "safetensors";
             size_bytes: number;
         };
         Companions: {
