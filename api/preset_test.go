@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -43,6 +44,36 @@ func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, s.fake.Wait(t, isAsked).Body); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPreset_OfAModel: a model's preset is that of all requests in every API that name none.
+func TestPreset_OfAModel(t *testing.T) {
+	t.Parallel()
+	careful := func(_ *endpoint.Config, settings *node.Settings) {
+		settings.Models = map[string]node.ModelSettings{"tinychat": {Preset: "careful", Aliases: []string{"calm"}}}
+	}
+	for name, tt := range map[string]struct{ path, body, temperature, system string }{
+		"OpenAI":         {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`, "0.2", "Be brief."},
+		"by an alias":    {"/v1/chat/completions", `{"model":"calm","messages":[{"role":"user","content":"hi"}]}`, "0.2", "Be brief."},
+		"Anthropic":      {"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`, "0.2", "Be brief."},
+		"Ollama":         {"/api/chat", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`, "0.2", "Be brief."},
+		"native":         {"/api/v1/chat", `{"model":"tinychat","input":"hi"}`, "0.2", "Be brief."},
+		"another preset": {"/v1/chat/completions", `{"model":"tinychat","preset":"bold","messages":[{"role":"user","content":"hi"}]}`, "1.5", ""},
+		"its own":        {"/v1/chat/completions", `{"model":"tinychat","temperature":1,"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]}`, "1", "Speak."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil, withPresets, careful)
+			if got := s.do("POST", tt.path, tt.body); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			asked := s.fake.Wait(t, isAsked).Body
+			system := gjson.Get(asked, `messages.#(role=="system").content`).String()
+			if got := gjson.Get(asked, "temperature").Raw; got != tt.temperature || system != tt.system {
+				t.Errorf("temperature %s, system %q: %s", got, system, asked)
 			}
 		})
 	}

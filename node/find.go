@@ -308,6 +308,12 @@ func (n *Names) FindDraft(ctx context.Context, model, name string) (Target, erro
 	return target, err
 }
 
+// Preset returns the defaults that the settings give requests for the model with a key; nil: none.
+func (n *Names) Preset(key string) Preset {
+	s := n.settings.Load()
+	return s.Presets[n.settingsOf(s, key).Preset]
+}
+
 // settingsOf returns the settings of the model with a key. They may be listed under the key or under another of its names.
 func (n *Names) settingsOf(s *Settings, key string) ModelSettings {
 	if ms, ok := s.Models[key]; ok {

@@ -106,6 +106,7 @@ type ModelSettings struct {
 	ContextLength int      // tokens per request; 0: depends on the model
 	Parallel      int      // concurrent requests; 0: the engine's setting
 	Draft         string   // its draft model, by any of its names; empty: none
+	Preset        string   // of requests that name none; empty: none
 	Preload       bool
 	Pinned        bool           // never evicted
 	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand
@@ -163,6 +164,9 @@ func (s Settings) checkModels() error {
 				return fmt.Errorf("alias %s: it is given to two models, %s and %s", alias, min(key, other), max(key, other))
 			}
 			names[name] = key
+		}
+		if _, isKnown := s.Presets[m.Preset]; m.Preset != "" && !isKnown {
+			return fmt.Errorf("model %s: there is no preset %q: add a block preset %s with its fields", key, m.Preset, m.Preset)
 		}
 		if slices.Contains(m.Devices, NoDevice) && len(m.Devices) > 1 {
 			return fmt.Errorf("model %s: devices: %s must not be combined with the names of GPUs", key, NoDevice)

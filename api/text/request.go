@@ -279,7 +279,7 @@ func OnlyModel(c *endpoint.Call) (string, error) {
 // applyPreset adds the defaults of the preset that the field chosenBy names.
 type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error)
 
-// withPreset returns the body with the defaults of the preset that it names.
+// withPreset returns the body with the defaults of the preset that it names, or else of its model's.
 func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
 	name, bad := body.String("preset")
 	if bad != nil {
@@ -288,10 +288,17 @@ func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*json
 	presets := c.Node.Settings().Presets
 	defaults, isKnown := presets[name]
 	switch custom, isCustom := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model"))); {
-	case name == "" && (!isCustom || len(custom.Defaults) == 0 || !c.Identity.MayUse(custom.Model)):
-		return body, nil
-	case name == "": // a client has made the model that the request names, with defaults
+	case name == "" && isCustom && len(custom.Defaults) > 0 && c.Identity.MayUse(custom.Model): // a client has made the model, with defaults
 		body, bad = apply(body, "", custom.Defaults)
+	case name == "" && len(presets) == 0:
+		return body, nil
+	case name == "":
+		target, err := findModel(c, body)
+		defaults = c.Node.Names.Preset(target.Model.Key)
+		if err != nil || len(defaults) == 0 { // the error shows later
+			return body, nil //nolint:nilerr // see above
+		}
+		body, bad = apply(body, "", defaults)
 	case isKnown:
 		body, bad = apply(body, "preset", defaults)
 	case len(presets) == 0:

@@ -29,6 +29,9 @@ type Model struct {
 	// none.
 	DraftModel string `json:"draft_model,omitempty" args:"<key>"`
 
+	// The preset of requests that name none, in every API. Default: none.
+	Preset string `json:"preset,omitempty" args:"<name>"`
+
 	// Loads the model at start.
 	Preload bool `json:"preload,omitempty"`
 

@@ -168,7 +168,7 @@ func TestOllama_Damaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tlist_models all\n\t\tidle_ttl 5m\n"+
-		"\t\tmodel library/m {\n\t\t\talias m:huge m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\targs --top-p 0.5 --no-mmap\n\t\t}\n"+
+		"\t\tmodel library/m {\n\t\t\talias m:huge m:list m:long m:lost m:null m:odd m:other\n\t\t\tcontext_length 4096\n\t\t\tpreset m:odd\n\t\t\targs --top-p 0.5 --no-mmap\n\t\t}\n"+
 		"\t\tpreset m:odd {\n\t\t\tstop `\"1\"` `\"null\"`\n\t\t}\n\t\tpreset m:other {\n\t\t\tstop x\n\t\t}\n",
 		"http://:11434 {\n\tbind\n\tlm_api\n}\n",
 		[]string{
@@ -229,7 +229,7 @@ func TestLMStudio_Damaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR/models\n\t\tlist_models all\n"+
-		"\t\tmodel p/m {\n\t\t\talias qwen/qwen3-4b\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
+		"\t\tmodel p/m {\n\t\t\talias qwen/qwen3-4b\n\t\t\tpreset p/m\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
 		"\t\tpreset p/m {\n\t\t\tstop `\"7\"` END\n\t\t}\n",
 		"http://:1234 {\n\tbind\n\tlm_api\n}\n",
 		[]string{

@@ -181,9 +181,9 @@ func (c *Config) lmStudioField(m *Model, key string, values []string) bool {
 	case isCache && slices.Contains(cacheTypes, value), !isCache && flag != "" && numbers.MatchString(value):
 		m.args(flag, value)
 	case key == "llm.prediction.systemPrompt":
-		c.preset(m.Key, "system_prompt", value)
+		c.preset(m, m.Key, "system_prompt", value)
 	case key == "llm.prediction.stopStrings":
-		c.preset(m.Key, "stop", values...)
+		c.preset(m, m.Key, "stop", values...)
 	default:
 		return false
 	}

@@ -132,13 +132,13 @@ func (m *Model) args(args ...string) {
 	}
 }
 
-// preset adds a field to a preset. The Caddyfile takes what is JSON as such, so a string that looks like JSON is written as JSON.
-func (c *Config) preset(of, name string, values ...string) {
+// preset adds a field to the preset of a model. The Caddyfile takes what is JSON as such, so a string that looks like JSON is written as JSON.
+func (c *Config) preset(m *Model, of, name string, values ...string) {
 	i := slices.IndexFunc(c.Presets, func(p Preset) bool { return p.Name == of })
 	if i < 0 {
 		i = len(c.Presets)
 		c.Presets = append(c.Presets, Preset{Name: of})
-		c.note(`%s: its system prompt and stop strings are in the preset of that name, which requests choose with the field "preset"`, of)
+		c.note(`%s: its system prompt and stop strings are in the preset of that name`, of)
 	}
 	words := []string{name}
 	for _, value := range values {
@@ -149,6 +149,9 @@ func (c *Config) preset(of, name string, values ...string) {
 		words = append(words, value)
 	}
 	c.Presets[i].Fields = append(c.Presets[i].Fields, words)
+	if isPreset := func(o []string) bool { return o[0] == "preset" }; !slices.ContainsFunc(m.Options, isPreset) {
+		m.set("preset", of)
+	}
 }
 
 func (c *Config) servedOn(program, host string) {

@@ -115,9 +115,10 @@ func TestOllama(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR\n\t\tlist_models all\n\t\tidle_ttl 5m\n"+
+		"\t\tmodel ann/tuned {\n\t\t\tpreset ann/tuned:latest\n\t\t}\n"+
 		"\t\tmodel bartowski/x {\n\t\t\talias hf.co/bartowski/X-GGUF:Q4_K_M\n\t\t}\n"+
 		"\t\tmodel library/gemma3 {\n\t\t\talias gemma3:4b\n\t\t}\n"+
-		"\t\tmodel library/qwen3 {\n\t\t\talias qwen3:4b qwen3\n\t\t\tcontext_length 8192\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
+		"\t\tmodel library/qwen3 {\n\t\t\talias qwen3:4b qwen3\n\t\t\tcontext_length 8192\n\t\t\tpreset qwen3:4b\n\t\t\targs --temp 0.6 --top-k 20\n\t\t}\n"+
 		"\t\tpreset ann/tuned:latest {\n\t\t\tsystem_prompt \"You are \\\"terse\\\" {and} `odd`.\"\n\t\t}\n"+
 		"\t\tpreset qwen3:4b {\n\t\t\tstop <|im_end|> `}`\n\t\t}\n"+
 		"\t\tpreset qwen3:latest {\n\t\t\tstop <|im_end|> `}`\n\t\t}\n",
@@ -154,7 +155,7 @@ func TestLMStudio(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, c, dir, "\t\tmodels_dir DIR/elsewhere\n\t\tlist_models all\n\t\tidle_ttl 10m\n"+
-		"\t\tmodel lmstudio-community/qwen3-4b {\n\t\t\tcontext_length 16384\n\t\t\tparallel 2\n\t\t\targs --cache-type-k q8_0 --temp 0.7\n\t\t}\n"+
+		"\t\tmodel lmstudio-community/qwen3-4b {\n\t\t\tcontext_length 16384\n\t\t\tparallel 2\n\t\t\targs --cache-type-k q8_0 --temp 0.7\n\t\t\tpreset lmstudio-community/qwen3-4b\n\t\t}\n"+
 		"\t\tpreset lmstudio-community/qwen3-4b {\n\t\t\tsystem_prompt `Be brief.`\n\t\t}\n",
 		"http://:4321 {\n\tbind\n\tlm_api\n}\n",
 		[]string{"served on 0.0.0.0", "CORS", "mcp.json", "presets", "pub/broken: it is cut off", "there is no equivalent of llm.prediction.unknown"})

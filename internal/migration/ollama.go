@@ -84,7 +84,7 @@ func (c *Config) ollama(folder string, o ollamaModel, found []Found) {
 	if blob := o.blobs["system"]; blob != "" {
 		text, err := boundedfile.Read(filepath.Join(folder, "blobs", blob), maxFile)
 		if prompt := strings.TrimSpace(string(text)); prompt != "" {
-			c.preset(o.name, "system_prompt", prompt)
+			c.preset(&m, o.name, "system_prompt", prompt)
 		}
 		if err != nil {
 			c.note("%s: its system prompt can't be read: %v", o.name, err)
@@ -121,7 +121,7 @@ func (c *Config) ollamaParams(file, name string, m *Model) {
 		case param == "num_ctx" && isWhole(value):
 			m.set("context_length", value)
 		case param == "stop" && len(texts(params[param])) > 0:
-			c.preset(name, "stop", texts(params[param])...)
+			c.preset(m, name, "stop", texts(params[param])...)
 		case param == "use_mmap" && params[param] == false:
 			m.args("--no-mmap")
 		case flag != "" && value != "":
