@@ -24,8 +24,10 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 	if isURL(name) || strings.TrimSpace(bare) == "" {
 		return "", why
 	}
-	found := search(ctx, c, bare)
+	found, failed := search(ctx, c, bare)
 	switch {
+	case failed != nil && isUnknown(why) && !isUnknown(failed): // such as without a network
+		return "", fmt.Errorf("%q is no well-known model, and no hub can be searched for it: %w", bare, failed)
 	case len(found) > 0 && strings.EqualFold(found[0].Repository, bare): // a gated one
 		return "", why
 	case len(found) == 0 && isUnknown(why):
@@ -53,18 +55,20 @@ func chooseFound(ctx context.Context, cmd *cobra.Command, c *client.Client, name
 }
 
 // search returns the models that are found by the words of a name, or else by its publisher.
-func search(ctx context.Context, c *client.Client, name string) []resource.FoundModel {
+func search(ctx context.Context, c *client.Client, name string) (_ []resource.FoundModel, failed error) {
 	queries := []string{strings.ReplaceAll(name, "/", " "), strings.NewReplacer("/", " ", "-", " ", "_", " ", ":", " ").Replace(name)}
 	if publisher, _, ok := strings.Cut(name, "/"); ok {
 		queries = append(queries, publisher+"/")
 	}
 	for _, words := range slices.Compact(queries) {
 		var found resource.Found
-		if c.Search(ctx, words, 0, &found) == nil && len(found.Models) > 0 { // otherwise the first error says enough
-			return found.Models
+		if err := c.Search(ctx, words, 0, &found); err != nil {
+			failed = err
+		} else if len(found.Models) > 0 {
+			return found.Models, nil
 		}
 	}
-	return nil
+	return nil, failed
 }
 
 // ShowPlan tells what will be downloaded. The error says that the server's disk has no room for it.
