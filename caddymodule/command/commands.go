@@ -28,7 +28,7 @@ func commands() []caddycmd.Command {
 		{"chat", "[MODEL] [--prompt TEXT]", "Asks a model of the running server", chat.Define},
 		{"config", "[--path] [--json]", "Shows the configuration in force", server.DefineConfig},
 		{
-			"conversations", "ls | show ID | rm ID | export ID", "Lists, shows, deletes and exports stored conversations",
+			"conversations", "ls | show | edit | rm | export | import", "Lists, shows and keeps stored conversations",
 			chat.DefineConversations,
 		},
 		{"doctor", "[--json]", "Finds out what is wrong, and says what to do", server.DefineDoctor},

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,11 +13,14 @@ import (
 
 const conversations = "/api/v1/conversations"
 
-// Conversations returns a page of an owner's conversations, the last updated first. The owner is nil for the client's own; the
-// cursor is empty for the first page.
-func (c *Client) Conversations(ctx context.Context, owner *string, cursor string, limit int) (resource.Conversations, error) {
+// Conversations returns a page of an owner's conversations, the last updated first; those alone whose titles or texts have some words,
+// unless these are empty. The owner is nil for the client's own; the cursor is empty for the first page.
+func (c *Client) Conversations(ctx context.Context, owner *string, words, cursor string, limit int) (resource.Conversations, error) {
 	query := ownedBy(owner)
 	query.Set("limit", strconv.Itoa(limit))
+	if words != "" {
+		query.Set("query", words)
+	}
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}
@@ -28,6 +32,16 @@ func (c *Client) Conversation(ctx context.Context, owner *string, id string, wit
 	query := ownedBy(owner)
 	query.Set("responses", strconv.FormatBool(withResponses))
 	return get[resource.Conversation](ctx, c, conversations+"/"+url.PathEscape(id)+"?"+query.Encode())
+}
+
+// EditConversation changes the title of a conversation, or whether it is pinned, and returns it.
+func (c *Client) EditConversation(ctx context.Context, owner *string, id string, change map[string]any) (resource.Conversation, error) {
+	return send[resource.Conversation](ctx, c, http.MethodPatch, conversations+"/"+url.PathEscape(id)+"?"+ownedBy(owner).Encode(), change)
+}
+
+// ImportConversation stores a conversation, as JSON that the server returned for one, under a new id.
+func (c *Client) ImportConversation(ctx context.Context, exported json.RawMessage) (resource.Conversation, error) {
+	return send[resource.Conversation](ctx, c, http.MethodPost, conversations, exported)
 }
 
 // DeleteConversation deletes a conversation.

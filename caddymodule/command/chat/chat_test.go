@@ -178,6 +178,7 @@ func TestChat_DownloadsWhatIsMissing(t *testing.T) {
 	if err != nil || gjson.Get(asked, "model").Str != "p/a" || out != "Hi\n" {
 		t.Errorf("%v: asked %s, %s", err, asked, out)
 	}
+	answers["POST /api/v1/models/download"] = `!{"error":{"type":"model_not_found","message":"Not at the hub."}}`
 	if _, _, _, err := chatOf(t, answers, "", "a", "-p", "Why?", "--yes"); err == nil || !strings.Contains(err.Error(), "No such model") {
 		t.Errorf("of a name that the hub can't have: %v", err)
 	}

@@ -56,7 +56,7 @@ func (ch *chat) chooseModel(ctx context.Context, c *client.Client) error {
 
 // lastUsed returns the model of the last conversation if it is still there; empty: there is none.
 func lastUsed(ctx context.Context, c *client.Client, models []resource.Model) string {
-	last, err := c.Conversations(ctx, nil, "", 1)
+	last, err := c.Conversations(ctx, nil, "", "", 1)
 	if err != nil || len(last.Conversations) == 0 {
 		return ""
 	}

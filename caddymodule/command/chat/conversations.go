@@ -22,7 +22,7 @@ import (
 
 // DefineConversations defines `lmcaddy conversations` with its sub-commands.
 func DefineConversations(cmd *cobra.Command) {
-	cmd.Long = `Lists, shows, deletes and exports the conversations that the server stores: those of "lmcaddy chat", of native chat and of
+	cmd.Long = `Lists, shows, names, pins, deletes, exports and imports the conversations that the server stores: those of "lmcaddy chat", of native chat and of
 /v1/responses. Each token has its own; those of "lmcaddy chat" without --host belong to nobody in particular.
 
 A conversation is named by its id, or by the beginning of it that "lmcaddy conversations ls" shows.`
@@ -33,10 +33,12 @@ A conversation is named by its id, or by the beginning of it that "lmcaddy conve
 		use, short string
 		define     func(*cobra.Command, *kit.Connection, func() *string)
 	}{
-		{"ls", "Lists the conversations, the last updated first", defineConversationsLS},
+		{"ls [WORDS]", "Lists the conversations, the last updated first", defineConversationsLS},
 		{"show ID", "Shows a conversation", defineConversationsShow},
 		{"rm ID... | --all | --older-than AGE", "Deletes conversations", defineConversationsRM},
-		{"export ID", "Writes a conversation as Markdown or JSON", defineConversationsExport},
+		{"edit ID", "Names a conversation, or pins it", defineConversationsEdit},
+		{"export ID | --all", "Writes conversations as Markdown or JSON", defineConversationsExport},
+		{"import FILE...", "Stores conversations that were exported as JSON", defineConversationsImport},
 	} {
 		child := &cobra.Command{Use: sub.use, Short: sub.short}
 		to := kit.NewConnection(child)
@@ -55,20 +57,21 @@ A conversation is named by its id, or by the beginning of it that "lmcaddy conve
 const mostOfPage = 100
 
 func defineConversationsLS(cmd *cobra.Command, to *kit.Connection, owner func() *string) {
-	cmd.Long = `Lists the conversations that the server stores, the last updated first. "lmcaddy chat --continue ID" goes on with one.`
+	cmd.Long = `Lists the conversations that the server stores, the last updated first; with WORDS those whose titles or texts have them.
+"lmcaddy chat --continue ID" goes on with one.`
 	cmd.Example = `  lmcaddy conversations ls
+  lmcaddy conversations ls holiday in France
   lmcaddy conversations ls --limit 100
   lmcaddy conversations ls --json`
-	cmd.Args = cobra.NoArgs
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/conversations has it")
 	limit := cmd.Flags().IntP("limit", "n", 20, "how many; 0: all")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *limit < 0 {
 			return fmt.Errorf("--limit %d: give a number of conversations, or 0 for all", *limit)
 		}
 		var list resource.Conversations
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			list, err = listConversations(ctx, c, owner(), *limit)
+			list, err = listConversations(ctx, c, owner(), strings.Join(args, " "), *limit)
 			return err
 		})
 		switch {
@@ -77,7 +80,7 @@ func defineConversationsLS(cmd *cobra.Command, to *kit.Connection, owner func() 
 		case *asJSON:
 			return kit.WriteJSON(cmd.OutOrStdout(), list)
 		}
-		if err := writeConversations(cmd.OutOrStdout(), list.Conversations); err != nil {
+		if err := writeConversations(cmd.OutOrStdout(), list.Conversations, len(args) > 0); err != nil {
 			return err
 		}
 		if list.Next != nil {
@@ -87,15 +90,15 @@ func defineConversationsLS(cmd *cobra.Command, to *kit.Connection, owner func() 
 	}
 }
 
-// listConversations returns as many conversations as wanted; 0: all.
-func listConversations(ctx context.Context, c *client.Client, owner *string, limit int) (resource.Conversations, error) {
+// listConversations returns as many conversations with some words as wanted; 0: all.
+func listConversations(ctx context.Context, c *client.Client, owner *string, words string, limit int) (resource.Conversations, error) {
 	list := resource.Conversations{Conversations: []resource.Conversation{}}
 	for cursor := ""; ; {
 		size := mostOfPage
 		if limit > 0 {
 			size = min(size, limit-len(list.Conversations))
 		}
-		page, err := c.Conversations(ctx, owner, cursor, size)
+		page, err := c.Conversations(ctx, owner, words, cursor, size)
 		if err != nil {
 			return list, err
 		}
@@ -107,13 +110,20 @@ func listConversations(ctx context.Context, c *client.Client, owner *string, lim
 	}
 }
 
-func writeConversations(out io.Writer, list []resource.Conversation) error {
+func writeConversations(out io.Writer, list []resource.Conversation, isSearch bool) error {
+	if isSearch && len(list) == 0 {
+		_, err := fmt.Fprintln(out, "No conversation has these words.")
+		return err
+	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, kit.InWords("There are no conversations yet. \"lmcaddy chat\" begins one."))
 		return err
 	}
 	return terminal.WriteTable(out, "ID\tUPDATED\tTURNS\tMODEL\tTITLE", list, func(c *resource.Conversation) []string {
 		title := kit.OrDash(kit.OneLine(c.Title))
+		if c.Pinned {
+			title += " (pinned)"
+		}
 		return []string{shortID(c.ID), humanize.Time(c.Updated.Time), strconv.Itoa(c.Turns), kit.OrDash(c.Model), title}
 	})
 }
@@ -133,35 +143,6 @@ func defineConversationsShow(cmd *cobra.Command, to *kit.Connection, owner func(
 			return kit.WriteJSON(cmd.OutOrStdout(), found)
 		}
 		return writeTranscript(cmd.OutOrStdout(), &found, transcriptOptions{thinking: *thinking})
-	}
-}
-
-func defineConversationsExport(cmd *cobra.Command, to *kit.Connection, owner func() *string) {
-	cmd.Long = `Writes a conversation to standard output or to a file, with what the model thought. JSON has everything that is
-stored, images
-included; Markdown is for people.`
-	cmd.Example = `  lmcaddy conversations export -o chat.md 3f9a1c22ab`
-	cmd.Args = cobra.ExactArgs(1)
-	formats := []string{formatMarkdown, formatJSON}
-	format := cmd.Flags().String("format", "", "md or json (default: by the file's name, else md)")
-	// it fails only if there is no such flag
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	path := cmd.Flags().StringP("output", "o", "", "write to this new `FILE`, which only you can read")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *format == "" {
-			*format = formatOf(*path)
-		}
-		if err := kit.CheckValue("format", *format, formats); err != nil {
-			return err
-		}
-		found, err := getConversation(cmd, to, owner(), args[0])
-		switch {
-		case err != nil:
-			return err
-		case *path == "":
-			return export(cmd.OutOrStdout(), &found, *format)
-		}
-		return exportTo(*path, &found, *format, false)
 	}
 }
 

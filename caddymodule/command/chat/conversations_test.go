@@ -167,3 +167,12 @@ func TestConversations_Delete(t *testing.T) {
 		})
 	}
 }
+
+func TestConversations_Edit(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{"PATCH /api/v1/conversations/3f9a1c22ab": strings.Replace(storedConversation, `"title":"Why\u001b[31m?"`, `"title":"New","pinned":true`, 1) + "}"}
+	out, _, err := conversationsOf(t, "edit", answers, "3f9a1c22ab", "--title", "New", "--pinned")
+	if err != nil || !strings.Contains(out, "New (pinned)") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -238,7 +238,7 @@ func (s *conversation) isStored(ctx context.Context, id string) bool {
 func (ch *chat) resume(ctx context.Context, c *client.Client) error {
 	id := ch.goOn
 	if id == lastConversation {
-		list, err := c.Conversations(ctx, nil, "", 1)
+		list, err := c.Conversations(ctx, nil, "", "", 1)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/internal/nearest"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
@@ -242,7 +243,7 @@ func (s *conversation) save(ctx context.Context, argument string) error {
 	if err != nil {
 		return explainConversation(err)
 	}
-	if err := exportTo(path, &found, formatOf(path), path == s.saved); err != nil {
+	if err := exportTo(path, exported{[]resource.Conversation{found}, true}, formatOf(path), path == s.saved); err != nil {
 		return err
 	}
 	s.saved = path

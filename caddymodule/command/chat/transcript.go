@@ -135,15 +135,8 @@ func formatOf(path string) string {
 	return formatMarkdown
 }
 
-func export(out io.Writer, c *resource.Conversation, format string) error {
-	if format == formatJSON {
-		return kit.WriteJSON(out, c)
-	}
-	return writeTranscript(out, c, transcriptOptions{thinking: true})
-}
-
-// exportTo writes a conversation to a new file that only the user can read, or replaces one. A device or a pipe is written as it is.
-func exportTo(path string, c *resource.Conversation, format string, replaces bool) error {
+// exportTo writes conversations to a new file that only the user can read, or replaces one. A device or a pipe is written as it is.
+func exportTo(path string, c exported, format string, replaces bool) error {
 	path = home.Expand(path)
 	info, err := os.Stat(path)
 	switch {
@@ -152,10 +145,10 @@ func exportTo(path string, c *resource.Conversation, format string, replaces boo
 	case err == nil && !info.Mode().IsRegular():
 		var f *os.File
 		if f, err = os.OpenFile(path, os.O_WRONLY, 0); err == nil {
-			err = errors.Join(export(f, c, format), f.Close())
+			err = errors.Join(c.write(f, format), f.Close())
 		}
 	default:
-		err = atomicfile.WriteFile(path, 0o600, func(w io.Writer) error { return export(w, c, format) })
+		err = atomicfile.WriteFile(path, 0o600, func(w io.Writer) error { return c.write(w, format) })
 	}
 	if err != nil {
 		return fmt.Errorf("writing the conversation: %w", err)

@@ -13,11 +13,11 @@ func TestExportTo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ünï cödé.md")
 	c := &resource.Conversation{Title: "first", Updated: new(resource.Time)}
-	if err := exportTo(path, c, formatMarkdown, false); err != nil {
+	if err := exportTo(path, exported{[]resource.Conversation{*c}, true}, formatMarkdown, false); err != nil {
 		t.Fatal(err)
 	}
 	c.Title = "second"
-	if err := exportTo(path, c, formatMarkdown, false); err == nil || !strings.Contains(err.Error(), "already exists") {
+	if err := exportTo(path, exported{[]resource.Conversation{*c}, true}, formatMarkdown, false); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("error %v", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "# first\n") {
@@ -26,7 +26,7 @@ func TestExportTo(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportTo(path, c, formatMarkdown, true); err != nil {
+	if err := exportTo(path, exported{[]resource.Conversation{*c}, true}, formatMarkdown, true); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "# second\n") {
