@@ -60,8 +60,8 @@ type Settings struct {
 
 	// How much memory the bodies of all requests may take together: those that are being read, that wait and that are being answered. One
 	// token may take a quarter of it. More are refused with Retry-After: 503 for the server's limit, 429 for the token's. A request that is
-	// alone is limited by max_body only. The default is at least 256 MiB.
-	BodyMemory option.Size `json:"body_memory,omitempty" args:"<size>" max:"1TiB" otherwise:"a sixteenth of the memory" example:"1GiB"`
+	// alone is limited by max_body only.
+	BodyMemory option.Size `json:"body_memory,omitempty" args:"<size>" max:"1TiB" otherwise:"a sixteenth of memory, at least 256 MiB" example:"1GiB"`
 
 	// How many requests to models are kept whole, with their answers, for administrators to inspect. They are in memory alone, and bounded
 	// in size.
