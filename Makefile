@@ -181,7 +181,7 @@ clients: build ## Runs coding agents on the server; downloads hundreds of megaby
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run Agents .
 
 .PHONY: bench
-bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour
+bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour; BENCH_BEFORE=binary compares figures, and answers
 	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor ./supervisor/schedule
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
@@ -193,6 +193,7 @@ bench: build ## Measures requests, downloads, listings and conversations, as rat
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full -update $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
+	$(if $(BENCH_BEFORE),$(E2E) -v -run '^TestRandomRequests$$' . -before "$(abspath $(BENCH_BEFORE))" -requests 10000 $(BENCH_FLAGS))
 
 .PHONY: gpu
 gpu: build ## Measures speed, loads, memory and conversations on this machine's GPU; five minutes; GPU_DEVICES=lavapipe: tries that without one

@@ -15,9 +15,13 @@ import (
 const randomRequests = 2000
 
 // TestRandomRequests sends requests from a grammar of valid and nearly valid bodies to every endpoint that uses a model. Each
-// gets an answer in its dialect, none an internal error, and the engine isn't replaced.
+// gets an answer in its dialect, none an internal error, and the engine isn't replaced. With -before, it compares two programs instead.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
+	if *before != "" {
+		compareAnswers(t, *before, *requests)
+		return
+	}
 	h := harness.NewHome(t)
 	s := harness.Start(h, harness.Config{LM: []string{"allow raw_grammar"}})
 	s.Chat(harness.Ask(capital))
