@@ -53,7 +53,26 @@ func TestThinking_IsSetInTheWordsOfEachTemplate(t *testing.T) {
 	for name, tt := range thinkingTemplates {
 		t.Run(name, func(t *testing.T) {
 			wantWordsOf(t, s.In(t), "made/"+name, tt.options, tt.byDefault)
+			if name == "enable-on" {
+				wantEndOfThought(t, s.In(t), "made/"+name)
+			}
 		})
+	}
+}
+
+// wantEndOfThought checks that a model that would think for ever answers within the limit.
+func wantEndOfThought(t *testing.T, s *harness.Server, key string) {
+	t.Helper()
+	ask := harness.Fields{"model": key, "input": "Hi", "max_output_tokens": 40, "reasoning": harness.Fields{"effort": "high"}}
+	thought := s.Post(harness.RespondPath, ask).Want(t, 200)
+	if n := thought.Get("usage.output_tokens_details.reasoning_tokens").Int(); n < 25 || n > 33 || thought.Get(`output.#(type=="message").content.0.text`).Str == "" {
+		t.Errorf("%d tokens of thinking: %s", n, thought.Body)
+	}
+	thought = s.Post("/v1/messages", harness.Fields{
+		"model": key, "max_tokens": 40, "thinking": harness.Fields{"type": "enabled", "budget_tokens": 39}, "messages": []harness.Fields{{"role": "user", "content": "Hi"}},
+	}).Want(t, 200)
+	if thought.Get("content.#").Int() != 2 || thought.Get("content.1.text").Str == "" {
+		t.Errorf("the budget leaves no answer: %s", thought.Body)
 	}
 }
 

@@ -94,6 +94,50 @@ func TestLlamaServer_IsAskedInTheWordsOfItsTemplate(t *testing.T) {
 	}
 }
 
+// TestLlamaServer_ThinkingHasABudget where the template has no levels, or the client gives one, and leaves room for the answer.
+func TestLlamaServer_ThinkingHasABudget(t *testing.T) {
+	t.Parallel()
+	toggle := &request.Template{Thinking: map[string]request.Switch{"off": {}, "on": {}}, Default: "on"}
+	levels := &request.Template{Thinking: map[string]request.Switch{"low": {}, "high": {}}, Default: "low"}
+	for _, tt := range []struct {
+		template     *request.Template
+		fields, want string
+	}{
+		{toggle, ``, ""},
+		{toggle, `,"reasoning_effort":"none"`, ""},
+		{toggle, `,"reasoning_effort":"minimal"`, "1024"},
+		{toggle, `,"reasoning_effort":"medium","max_tokens":-1`, "8192"},
+		{toggle, `,"reasoning_effort":"max","max_tokens":40000`, "24576"},
+		{toggle, `,"reasoning_effort":"high","chat_template_kwargs":{"enable_thinking":false}`, ""},
+		{toggle, `,"reasoning_effort":"high","max_tokens":100`, "75"},
+		{toggle, `,"reasoning_effort":"high","max_completion_tokens":40,"max_tokens":100`, "30"},
+		{toggle, `,"reasoning_effort":"high","thinking_budget_tokens":7`, "7"},
+		{toggle, `,"reasoning_effort":"high","thinking_budget_tokens":-1`, "-1"},
+		{toggle, `,"reasoning_effort":"high","reasoning_budget_tokens":70,"max_tokens":40`, "30"},
+		{levels, `,"reasoning_effort":"high"`, ""},
+		{levels, `,"thinking_budget_tokens":70,"max_tokens":1`, "1"},
+		{nil, `,"reasoning_effort":"high"`, ""},
+		{nil, `,"thinking_budget_tokens":70,"max_tokens":40`, "30"},
+	} {
+		caps := request.Caps{Template: tt.template}
+		if tt.template != nil {
+			caps.Reasoning = tt.template.Reasoning()
+		}
+		body := testkit.Scan(t, `{"messages":[{"role":"user","content":"Hi"}]`+tt.fields+`}`)
+		for _, parsedBy := range []request.Caps{{}, caps} { // before the model is loaded, and after
+			llamaserver.Wire{}.Describe(&parsedBy)
+			chat, err := openai.ParseChat(body, parsedBy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.For(&caps).Chat(body, chat, 0).Body, nil))
+			if got := sent.Get("thinking_budget_tokens").Raw + sent.Get("reasoning_budget_tokens").Raw; got != tt.want {
+				t.Errorf("%s: %q, want %q", tt.fields, got, tt.want)
+			}
+		}
+	}
+}
+
 func TestLlamaServer_EndsAThoughtThatThePromptBegins(t *testing.T) {
 	t.Parallel()
 	template := &request.Template{

@@ -2,6 +2,7 @@ package llamaserver
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,31 @@ func (Wire) Dictated(status int, answer []byte) (said string) {
 	return gjson.GetBytes(answer, "choices.0.message.content").Str
 }
 
+// budgets are the fields for how many tokens the model may think.
+var budgets = []string{"thinking_budget_tokens", "reasoning_budget_tokens"}
+
+// effortBudgets are those of each effort where a template knows only on and off: the tokens of Gemini's OpenAI-compatible API.
+var effortBudgets = map[string]int{"low": 1 << 10, "medium": 8 << 10, "high": 24 << 10}
+
+// setBudget bounds how long the model thinks, after which the engine ends the thought. A quarter of the answer's limit is left to what
+// comes after it.
+func (w Wire) setBudget(e *jsonbody.Edit, body *jsonbody.Body, limit int, effort, thinking string) {
+	if thinking == "off" && w.template.OffBudget != nil {
+		e.Set(budgets[0], strconv.Itoa(*w.template.OffBudget)) // the engine counts those of the prompt, and ends the thought
+		e.Remove(budgets[1])
+		return
+	}
+	isGiven := func(name string) bool { return jsonbody.IsGiven(e.Value(body, name)) }
+	if tokens := effortBudgets[effort]; tokens > 0 && thinking == "on" && !slices.ContainsFunc(budgets, isGiven) {
+		e.Set(budgets[0], strconv.Itoa(tokens))
+	}
+	for _, name := range budgets {
+		if most := limit - limit/4; limit > 0 && gjson.ParseBytes(e.Value(body, name)).Num > float64(most) {
+			e.Set(name, strconv.Itoa(most))
+		}
+	}
+}
+
 // ThoughtEnd looks at what the engine is sent. An answer in a format begins with no thought, since all of it is held to the format.
 func (w Wire) ThoughtEnd(body *jsonbody.Body, chat *request.Chat) string {
 	if w.template == nil || w.template.ThoughtEnd == "" {
@@ -102,7 +128,7 @@ func (w Wire) Continue(body *jsonbody.Body, chat *request.Chat, choice int, said
 		return wire.Upstream{}, false
 	}
 	if said.Text == "" {
-		for _, name := range []string{"thinking_budget_tokens", "reasoning_budget_tokens"} {
+		for _, name := range budgets {
 			if v := value(name); v.Type == gjson.Number && v.Num >= 0 {
 				return wire.Upstream{}, false
 			}

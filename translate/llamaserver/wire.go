@@ -40,6 +40,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 // chatEdit returns what the request for a choice has in another form than the client's, and the word for how much the model thinks.
 func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) (e jsonbody.Edit, thinking string) {
 	e = chat.Edit.Only(chatFields)
+	effort := jsonbody.Unquote(e.Value(body, "reasoning_effort"))
 	thinking = wire.SetThinking(&e, body, w.template)
 	request.Arrange(body, &e, w.template)
 	e.Set("stream", "true")
@@ -61,10 +62,7 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) (e j
 		e.Set("timings_per_token", "true")
 	}
 	isGiven := func(name string) bool { return jsonbody.IsGiven(e.Value(body, name)) }
-	if thinking == "off" && w.template.OffBudget != nil {
-		e.Set("thinking_budget_tokens", strconv.Itoa(*w.template.OffBudget)) // the engine counts those of the prompt, and ends the thought
-		e.Remove("reasoning_budget_tokens")
-	}
+	w.setBudget(&e, body, chat.TokenLimit(body), effort, thinking)
 	if thinking == "off" && w.template.OpenOff && isGiven("response_format") && !isGiven("reasoning_format") {
 		e.Set("reasoning_format", `"none"`) // the engine would have the model think before an answer in a format
 	}
