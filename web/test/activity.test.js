@@ -71,7 +71,7 @@ test("numbers are checked as the server checks them", () => {
 });
 
 test("a request has what was chosen, and nothing else", () => {
-	const none = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {} };
+	const none = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, draftModel: "", bias: "", stop: "", isStored: true, servers: {}, isAsked: true };
 	assert.deepEqual(fieldsOf(none), { background: true });
 	assert.deepEqual(
 		fieldsOf({
@@ -81,11 +81,15 @@ test("a request has what was chosen, and nothing else", () => {
 			stop: "a\n\nb\n",
 			preset: "p",
 			servers: { x: null, y: ["t"] },
+			draftModel: " d ",
+			bias: '{"1": 2}',
 		}),
 		{
 			store: false,
 			temperature: 0,
 			preset: "p",
+			draft_model: "d",
+			logit_bias: { 1: 2 },
 			stop: ["a", "b"],
 			integrations: [
 				{ type: "plugin", id: "mcp/x" },
