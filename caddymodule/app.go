@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -81,12 +82,18 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.settings, err = a.NodeSettings(a.log, replace); err != nil {
 		return err
 	}
+	for _, mistake := range a.mistakes() {
+		a.log.Warn(mistake)
+	}
 	a.settings.Version = versionOf()
 	if err := errors.Join(onEvent(ctx, "stopping", a.stopping), a.onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
 }
+
+// mistakes returns what is surely meant otherwise in the configuration, as sentences without a full stop.
+func (a *App) mistakes() []string { return append(slices.Clone(a.Notes), a.settings.Mistakes()...) }
 
 // Validate checks what can be checked without starting.
 func (a *App) Validate() error {

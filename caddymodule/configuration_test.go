@@ -71,8 +71,12 @@ func TestModelOptions_AreDescribed(t *testing.T) {
 				parallel 2
 				pin
 				preload
+				preset short
 				ttl 90s
 				warm off
+			}
+			preset short {
+				max_tokens 9
 			}
 		}
 	}`)

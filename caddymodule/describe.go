@@ -18,6 +18,9 @@ type Described struct {
 
 	// PostgresURL is the address of the database, with its password; empty: SQLite.
 	PostgresURL string
+
+	// Mistakes are sentences without a full stop about what is surely meant otherwise.
+	Mistakes []string
 }
 
 // Describe reads a configuration in Caddy's JSON as a start would, and starts nothing. What Caddy logs or stores on the way is
@@ -48,7 +51,7 @@ func Describe(config []byte) (Described, error) {
 		return Described{}, err
 	}
 	a := app.(*App)
-	return Described{a.describe(ctx), a.settings.Store.PostgresURL}, nil
+	return Described{a.describe(ctx), a.settings.Store.PostgresURL, a.mistakes()}, nil
 }
 
 func (a *App) describe(ctx caddy.Context) resource.Configuration {

@@ -46,6 +46,9 @@ func needed(replace *caddy.Replacer, failed *error) func(string) string {
 	}
 }
 
+// Note notes what is surely meant otherwise.
+func (s *Settings) Note(text string) { s.Notes = append(s.Notes, text) }
+
 // complete returns a copy of the settings in which the options that aren't set have their defaults.
 func (s *Settings) complete() (*Settings, error) {
 	text, err := json.Marshal(s)

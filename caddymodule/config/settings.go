@@ -21,6 +21,9 @@ import (
 
 // Settings are the options of the app.
 type Settings struct {
+	// What its Caddyfile has that is surely meant otherwise, as sentences without a full stop.
+	Notes []string `json:"notes,omitempty" word:"-"`
+
 	// The folder that holds all state.
 	Home string `json:"home,omitempty" args:"<folder>" otherwise:"$LMCADDY_HOME, else ~/.lmcaddy" example:"/srv/lmcaddy"`
 

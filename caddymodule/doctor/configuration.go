@@ -28,6 +28,9 @@ func checkConfiguration(_ context.Context, s *Subject) (found findings) {
 		found.warn("Leave home out of the Caddyfile, or set LMCADDY_HOME to the same folder where commands are typed.",
 			"The configuration has the home %s, and commands look for the server on %s.", other, s.Home)
 	}
+	for _, mistake := range s.Config.Mistakes {
+		found.warn(`Correct it in the Caddyfile; "lmcaddy reload" applies it.`, "%s.", upperFirst(mistake))
+	}
 	for _, site := range s.Config.Sites {
 		if site.Reachable && !site.Authentication {
 			found.warn(`Put lm_auth before lm_api, and create a token with "lmcaddy token create"; or bind the site to 127.0.0.1.`,

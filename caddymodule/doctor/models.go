@@ -66,6 +66,9 @@ func checkModels(ctx context.Context, s *Subject) (found findings) {
 	if err != nil {
 		return found.problem(`See "lmcaddy ls".`, "The models can't be listed: %v.", err)
 	}
+	if s.Config != nil {
+		found = append(found, s.checkNames(models)...)
+	}
 	good := 0
 	for _, m := range models {
 		if m.problem == "" {
@@ -91,4 +94,40 @@ func count(n int, single, several string) string {
 		return "1 " + single
 	}
 	return fmt.Sprintf("%d %s", n, several)
+}
+
+// checkNames checks the names in the settings of models. Without a server, the models of remotes aren't known.
+func (s *Subject) checkNames(models []model) (found findings) {
+	var keys []string
+	for i := range models {
+		keys = append(keys, models[i].key)
+	}
+	isUnknown := func(name string) bool {
+		return node.Means(keys, name) == "" && (s.Server != nil || len(s.Config.Remotes) == 0)
+	}
+	isFile := func(name string) bool { return strings.Contains(name, "@") || strings.HasSuffix(name, ".gguf") } // of a drafter
+	for _, m := range s.Config.Models {
+		key := node.Means(keys, m.Name)
+		options := map[string]string{}
+		for _, o := range m.Settings {
+			options[o.Name] = o.Value
+		}
+		if _, preloads := options["preload"]; isUnknown(m.Name) && preloads {
+			found.warn(`Correct its name, or get it with "lmcaddy get".`, "The model %s is to be preloaded, and there is none of that name.",
+				m.Name)
+		} else if isUnknown(m.Name) {
+			found.warn("Correct its name, or leave the block out.", "The settings of the model %s have no effect: there is none of that name.",
+				m.Name)
+		}
+		if draft := options["draft_model"]; draft != "" && !isFile(draft) && isUnknown(draft) {
+			found.warn(`Correct its name, or get it with "lmcaddy get".`, "The model %s has the draft model %s, and there is none of that name.",
+				m.Name, draft)
+		}
+		for _, alias := range strings.Fields(options["alias"]) {
+			if other := node.Means(keys, alias); other != "" && other != key {
+				found.warn("Choose another alias.", "The alias %s of the model %s is also a name of the model %s.", alias, m.Name, other)
+			}
+		}
+	}
+	return found
 }

@@ -40,6 +40,9 @@ type Header interface {
 // Checker is a block whose options are checked together. In a Caddyfile this is done after each line, so that the error names it.
 type Checker interface{ Check() error }
 
+// Noter is an outermost block that is told what is surely meant otherwise, as a sentence without a full stop.
+type Noter interface{ Note(text string) }
+
 // Keyer is a map of blocks whose names aren't arbitrary.
 type Keyer interface {
 	// Key returns a name in its normal form.
@@ -109,7 +112,7 @@ func Fields(block reflect.Type) []Field {
 	for i := range block.NumField() {
 		f := block.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
+		if name == "" || f.Tag.Get("word") == "-" {
 			continue
 		}
 		field := Field{Word: name, Name: name, Args: f.Tag.Get("args"), Type: f.Type, index: i, tag: f.Tag}

@@ -32,9 +32,11 @@ func (p *parser) lines(name string, block reflect.Value) error {
 	if err := p.check(); err != nil {
 		return err
 	}
+	seen := map[string]bool{}
 	for nesting := p.Nesting(); p.NextBlock(nesting); {
 		f, err := p.field(name, block)
 		if err == nil {
+			p.noteTwice(name, f, seen)
 			err = p.value(f, block.Elem().Field(f.index))
 		}
 		if err == nil {
@@ -45,6 +47,21 @@ func (p *parser) lines(name string, block reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// noteTwice notes a word, or a block of a name, that stands in a block already: the later one counts, or adds to the earlier one.
+func (p *parser) noteTwice(block string, f Field, seen map[string]bool) {
+	word := f.Word
+	if f.Type.Kind() == reflect.Map {
+		ahead := *p.Dispenser
+		word = strings.Join(append([]string{word}, ahead.RemainingArgs()[:min(1, p.CountRemainingArgs())]...), " ")
+	} else if f.MayBeRepeated() {
+		return
+	}
+	if to, ok := p.open[0].(Noter); ok && seen[word] {
+		to.Note(fmt.Sprintf("%s stands twice in the block %s, at %s:%d: leave one of them", word, block, p.File(), p.Line()))
+	}
+	seen[word] = true
 }
 
 func (p *parser) check() error {

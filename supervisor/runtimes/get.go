@@ -141,12 +141,16 @@ const llamaByHand = `To install it by hand:
   Nix             nix profile install nixpkgs#llama-cpp
   elsewhere       unpack an archive from https://github.com/ggml-org/llama.cpp/releases
 Then put llama-server on PATH, or name it in the Caddyfile:
-  engine llama_server { path /where/it/is/llama-server }`
+  engine llama_server {
+    path /where/it/is/llama-server
+  }`
 
 const mlxByHand = `To install it by hand:
   python3 -m venv ~/mlx && ~/mlx/bin/pip install mlx-lm
 Then name it in the Caddyfile, or put mlx_lm.server on PATH:
-  engine mlx_lm { command /where/your/home/is/mlx/bin/mlx_lm.server }`
+  engine mlx_lm {
+    command /where/your/home/is/mlx/bin/mlx_lm.server
+  }`
 
 func (e *GetError) Error() string {
 	var text strings.Builder

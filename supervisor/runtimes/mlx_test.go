@@ -158,7 +158,7 @@ func TestGetMLX_ThatDoesNotStart(t *testing.T) {
 	fakePython{start: "echo 'ImportError: libcuda.so.1: no such file' >&2; exit 1"}.put(t)
 	dir := t.TempDir()
 	_, err := openTest(dir).Get(t.Context(), GetOptions{Engine: MLXLM, Variant: "cuda"})
-	contains(t, err, "mlx-lm 0.31.3, cuda: it doesn't start here", "libcuda.so.1: no such file", "To install it by hand:", "engine mlx_lm { command ")
+	contains(t, err, "mlx-lm 0.31.3, cuda: it doesn't start here", "libcuda.so.1: no such file", "To install it by hand:", "engine mlx_lm {\n    command ")
 	same(t, "what is left", contents(t, dir), []string{})
 }
 
