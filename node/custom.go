@@ -106,7 +106,10 @@ func sortedByName(all map[string]CustomModel) []CustomModel {
 // before it, and so does the key of a model that has come since: nobody can take a key in advance.
 func (n *Names) Custom(name string) (CustomModel, bool) {
 	m, ok := n.custom.get(ollama.Canonical(name))
-	if known, err := n.known(m.Name); !ok || err == nil && isKeyOf(&known, m.Name) || n.settings.Load().isAlias(m.Name) {
+	if !ok || n.settings.Load().isAlias(m.Name) {
+		return CustomModel{}, false
+	}
+	if known, err := n.known(m.Name); err == nil && isKeyOf(&known, m.Name) { // which takes a while
 		return CustomModel{}, false
 	}
 	return m, true

@@ -104,3 +104,15 @@ func TestSettings_AliasesInAnyCaseAreOne(t *testing.T) {
 		t.Error("two models have the same alias")
 	}
 }
+
+// TestCustom_OfAnotherName: each request asks whether its model is one that a client has made.
+func TestCustom_OfAnotherName(t *testing.T) { // not parallel: it counts allocations
+	n := open(t, withModel(t))
+	push(t, n, 1, Settings{})
+	if _, err := n.Names.Find(t.Context(), "lmcaddy/tinychat"); err != nil {
+		t.Fatal(err)
+	}
+	if most := testing.AllocsPerRun(100, func() { n.Names.Custom("lmcaddy/tinychat") }); most > 5 {
+		t.Errorf("%.0f allocations", most)
+	}
+}
