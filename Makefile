@@ -57,11 +57,11 @@ PREFIX      ?= /usr/local
 
 .PHONY: install
 install: build ## Installs bin/lmcaddy, completions and manual pages below PREFIX (/usr/local)
-	tools/install.sh "$(BIN)" "$(DESTDIR)$(PREFIX)"
+	LMCADDY_PREFIX="$(DESTDIR)$(PREFIX)" packaging/install.sh --program "$(BIN)"
 
 .PHONY: uninstall
 uninstall: ## Deletes what make install has installed below PREFIX
-	tools/install.sh --remove "$(DESTDIR)$(PREFIX)"
+	LMCADDY_PREFIX="$(DESTDIR)$(PREFIX)" packaging/install.sh --uninstall
 
 .PHONY: release
 release: ## Builds a release into dist: archives, .deb, .rpm, lists of components, checksums

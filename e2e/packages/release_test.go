@@ -138,6 +138,11 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v: %d of %d files: %s", err, lines, len(files)-1, out)
 		}
 	})
+	t.Run("its script installs it", func(t *testing.T) {
+		m := newMachine(t)
+		m.must(filepath.Join(dist, "install.sh"))
+		sameContent(t, program, filepath.Join(m.home, ".local", "bin", "lmcaddy"))
+	})
 	t.Run("the components are listed", func(t *testing.T) {
 		bom := contentOf(t, archives[0]+".cdx.json")
 		if got := gjson.Get(bom, "specVersion").Str; got != "1.6" {
@@ -156,44 +161,6 @@ func TestRelease(t *testing.T) {
 			t.Errorf("it is of %q, and the program is %q", got, version)
 		}
 	})
-}
-
-// `make install` installs what packages do, and `make uninstall` deletes it.
-func TestInstall(t *testing.T) {
-	t.Parallel()
-	program, to := harness.NewBareHome(t).Program(), t.TempDir()
-	script := filepath.Join("..", "tools", "install.sh")
-	installed := func(args ...string) (names []string) {
-		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), script, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v: %s", args, err, out)
-		}
-		err := filepath.WalkDir(to, func(path string, e os.DirEntry, err error) error {
-			if err == nil && !e.IsDir() {
-				names = append(names, strings.TrimPrefix(path, to+"/"))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return names
-	}
-	names := installed(program, to)
-	for _, want := range []string{
-		"bin/lmcaddy", "share/bash-completion/completions/lmcaddy", "share/fish/vendor_completions.d/lmcaddy.fish",
-		"share/zsh/site-functions/_lmcaddy", "share/man/man8/lmcaddy.8", "share/man/man8/lmcaddy-serve.8",
-	} {
-		if !slices.Contains(names, want) {
-			t.Errorf("there is no %s in %q", want, names)
-		}
-	}
-	if page := contentOf(t, filepath.Join(to, "share/man/man8/lmcaddy-serve.8")); !strings.Contains(page, `.TH "LMCADDY-SERVE" "8"`) {
-		t.Errorf("the page's title is another: %.200s", page)
-	}
-	if left := installed("--remove", to); len(left) > 0 {
-		t.Errorf("%q are left", left)
-	}
 }
 
 // unpack unpacks an archive, and returns the names of its files below its one folder.

@@ -1,5 +1,6 @@
 // Command release builds what a release consists of, into a folder: archives for all targets with their lists of components
-// (SBOM), packages for Debian's and Red Hat's families, the manifests of Homebrew, Scoop and winget, and the checksums of all of it.
+// (SBOM), packages for Debian's and Red Hat's families, the manifests of Homebrew, Scoop and winget, scripts that install
+// an archive, and the checksums of all of it.
 //
 // The same commit gives the same bytes, in whatever folder and whenever it is built: see docs/packaging.md.
 package main
@@ -106,7 +107,7 @@ func (r *release) make(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
-	if err := r.writeManifests(); err != nil {
+	if err := errors.Join(r.writeManifests(), r.writeInstallers()); err != nil {
 		return err
 	}
 	return writeChecksums(r.output)

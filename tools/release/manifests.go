@@ -14,6 +14,23 @@ const downloads = "https://github.com/lmcaddy/lmcaddy/releases/download/"
 // manifests are the files that other package managers install the archives from. Their templates are in packaging.
 var manifests = []string{"homebrew/lmcaddy.rb", "scoop/lmcaddy.json", "winget/lmcaddy.yaml"}
 
+// installers are the scripts that install the archives. They are published as they are.
+var installers = []string{"install.ps1", "install.sh"}
+
+func (r *release) writeInstallers() error {
+	for _, name := range installers {
+		text, err := os.ReadFile(filepath.Join(r.source, "packaging", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.output, name), text, 0o644); err != nil { //nolint:gosec // to be published
+			return err
+		}
+		fmt.Println(" ", name)
+	}
+	return nil
+}
+
 // writeManifests fills in the manifests whose archives were built.
 func (r *release) writeManifests() error {
 	for _, name := range manifests {
