@@ -169,7 +169,7 @@ func otherHasLM(t *testing.T, programs string) {
 		"lm status":     `"caddy lm serve" or "caddy run"`,
 		"lm unload":     `"caddy lm serve" or "caddy run"`,
 		"lm unload a b": `"caddy lm ps" shows them`,
-		"lm ls here":    `caddy lm ls takes no arguments, and was given "here"`,
+		"lm ps here":    `caddy lm ps takes no arguments, and was given "here"`,
 		"lm here":       `lm has no command "here"`,
 		"lm run m":      `"caddy run" serves with a Caddyfile`,
 		"lm push m":     "uploads none",
