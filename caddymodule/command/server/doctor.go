@@ -73,6 +73,9 @@ func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), e
 		s.Server, s.Tokens, s.Error = c, c.Tokens, err
 		if settings.Configuration != nil {
 			s.Config, s.File = &caddymodule.Described{Configuration: *settings.Configuration}, settings.Configuration.File
+			if of, err := describedFile(s.File); s.File != "" && err == nil {
+				s.Config.Mistakes = of.Mistakes // which the server has logged
+			}
 		}
 		return s, c.Close, nil
 	}
