@@ -62,6 +62,9 @@ those that a Caddyfile adds (models_dir).`
 		}
 		err := to.Talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
 			list, found.Companions, err = listModels(ctx, to, c, cmd.ErrOrStderr(), *all || !*asJSON)
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == "missing_scope" && list != nil && !*all {
+				return nil // a guest's token lists models, but not the files that belong to them
+			}
 			return err
 		})
 		if err != nil {

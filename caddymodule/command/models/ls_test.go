@@ -54,4 +54,10 @@ func TestLS(t *testing.T) {
 	if err != nil || strings.Contains(out, "qwen") || !strings.Contains(out, "a/x@mmproj") {
 		t.Errorf("%s, %v", out, err)
 	}
+	answers["GET /api/v1/models/companions"] = `!{"error":{"code":"missing_scope","message":"It lacks the scope models.read."}}`
+	if out, _, err = kittest.TalkTo(t, DefineLS, answers); err != nil || !strings.Contains(out, "qwen/qwen3-8b") {
+		t.Errorf("as a guest: %s, %v", out, err)
+	}
+	_, _, err = kittest.TalkTo(t, DefineLS, answers, "--all")
+	kittest.WantTalk(t, "", "lacks the scope models.read", "", err)
 }
