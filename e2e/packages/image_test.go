@@ -87,7 +87,10 @@ func goFolder(t *testing.T, variable string) string {
 	return strings.TrimSpace(must(t, "go", "env", variable))
 }
 
-// The Dockerfile's steps are carried out, and the image serves.
+// engines has the values of the Dockerfile's argument ENGINE. Each engine runs models without a GPU, too.
+var engines = []string{"cpu", "vulkan", "cuda"}
+
+// The Dockerfile's steps are carried out for each engine, and the images serve.
 func TestImage(t *testing.T) {
 	b := newBuilder(t)
 	debian := newSystem(t, "trixie", "ca-certificates").root
@@ -99,11 +102,20 @@ func TestImage(t *testing.T) {
 		"--env", path + ":" + goroot + "/bin", "--env", "GOMODCACHE=/modules", "--env", "GOCACHE=/built", "--env", "GOROOT=" + goroot,
 		"--env", "GOFLAGS=-mod=mod",
 	}, goroot)
-	b.run("bud", "--quiet", "--isolation", "chroot", "--pull-never", "--format", "docker", "--layers=false", "--build-arg", "VERSION=v1.2.3",
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) { checkImage(t, builder{t, b.dir}, engine) })
+	}
+}
+
+// checkImage builds the image with one engine, and uses it.
+func checkImage(t *testing.T, b builder, engine string) {
+	image := "lmcaddy:" + engine
+	b.run("bud", "--quiet", "--isolation", "chroot", "--pull-never", "--format", "docker", "--layers=false",
+		"--build-arg", "VERSION=v1.2.3", "--build-arg", "ENGINE="+engine,
 		"--volume", goFolder(t, "GOMODCACHE")+":/modules", "--volume", goFolder(t, "GOCACHE")+":/built",
-		"--signature-policy", filepath.Join(b.dir, "policy.json"), "--tag", "lmcaddy", "..")
-	t.Run("its configuration", func(t *testing.T) { checkConfig(t, b) })
-	c := b.run("from", "--pull-never", "--signature-policy", filepath.Join(b.dir, "policy.json"), "localhost/lmcaddy")
+		"--signature-policy", filepath.Join(b.dir, "policy.json"), "--tag", image, "..")
+	t.Run("its configuration", func(t *testing.T) { checkConfig(t, b, image) })
+	c := b.run("from", "--pull-never", "--signature-policy", filepath.Join(b.dir, "policy.json"), "localhost/"+image)
 	s := &system{t, b.run("mount", c)}
 	t.Run("its files", func(t *testing.T) {
 		s := &system{t, s.root}
@@ -124,7 +136,7 @@ drwx------ lmcaddy:lmcaddy /var/lib/lmcaddy
 	t.Run("it answers, is healthy, and leaves no processes behind", func(t *testing.T) { imageServes(t, &system{t, s.root}) })
 }
 
-func checkConfig(t *testing.T, b builder) {
+func checkConfig(t *testing.T, b builder, name string) {
 	var image struct {
 		Docker struct {
 			Config struct {
@@ -137,7 +149,7 @@ func checkConfig(t *testing.T, b builder) {
 			} `json:"config"`
 		}
 	}
-	if err := json.Unmarshal([]byte(b.run("inspect", "--type", "image", "localhost/lmcaddy")), &image); err != nil {
+	if err := json.Unmarshal([]byte(b.run("inspect", "--type", "image", "localhost/"+name)), &image); err != nil {
 		t.Fatal(err)
 	}
 	c := image.Docker.Config
