@@ -367,3 +367,34 @@ func TestAccess_WhoUsesMayBeTold(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// docs/recipes/lan.md says what guests may do.
+func TestAccess_WhatAGuestMayDo(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	guest, _ := s.token(access.Token{Scopes: []access.Scope{access.ScopeInference}})
+	for _, test := range []struct {
+		method, path string
+		may          bool
+	}{
+		{"GET", "/v1/models", true},
+		{"GET", "/api/tags", true},
+		{"GET", "/api/ps", true},
+		{"GET", "/api/v1/models", true},
+		{"GET", "/api/v1/conversations", true},
+		{"POST", "/v1/chat/completions", true},
+		{"GET", "/api/v1/ps", false},
+		{"GET", "/api/v1/events", false},
+		{"POST", "/api/v1/models/load", false},
+		{"POST", "/api/v1/models/unload", false},
+		{"POST", "/api/v1/models/download", false},
+		{"POST", "/api/pull", false},
+		{"DELETE", "/api/delete", false},
+		{"GET", "/api/v1/tokens", false},
+		{"GET", "/api/v1/logs", false},
+	} {
+		if got := s.with(guest, test.method, test.path, "{}"); (got.status != 401 && got.status != 403) != test.may {
+			t.Errorf("%s %s: %d %s", test.method, test.path, got.status, got.body)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,5 +65,30 @@ func TestDocuments_AreShort(t *testing.T) {
 	}
 	if all > wordsInAll {
 		t.Errorf("the documents have %d words, %d at most", all, wordsInAll)
+	}
+}
+
+// Nothing is published yet, so documents say how to build lmcaddy, and name no page of it. Recipes that give a client a token say
+// what that can't do.
+func TestDocuments_NameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(madeDocuments, strings.TrimPrefix(file, "../../")) && strings.Contains(string(text), "://github.com/lmcaddy") {
+				t.Errorf("%s names a page that doesn't answer", file)
+			}
+			isRecipe := filepath.Base(filepath.Dir(file)) == "recipes" && filepath.Base(file) != "lan.md"
+			if isRecipe && strings.Contains(string(text), "--scopes inference") && !strings.Contains(string(text), "](lan.md#tokens)") {
+				t.Errorf("%s gives a token, and doesn't say what it can't do", file)
+			}
+		}
 	}
 }
