@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node/access"
 )
 
 // beginNative begins a native chat in the background whose client disconnects after the event of a type, and returns the path of the response.
@@ -119,5 +120,25 @@ func TestNativeBackground_CallsAreApproved(t *testing.T) {
 		if got := s.do("POST", "/api/v1/responses/resp_x/approve", body); got.status != 400 || gjson.Get(got.body, "error.param").Str != param {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
+	}
+}
+
+// TestNativeBackground_OperatorsWantApproval: calls of a server whose entry says so are only made if they are approved.
+func TestNativeBackground_OperatorsWantApproval(t *testing.T) {
+	t.Parallel()
+	s, tools := serve(t, callsThen("It said hi.", echo), withMCP), serveTools(t)
+	s.configure(`{"mcpServers":{"tools":{"url":"` + tools.URL + `/mcp","approval":true}}}`)
+	secret, _ := s.token(access.Token{Name: "tools", Scopes: []access.Scope{access.ScopeInference, access.ScopeMCPPlugin}})
+	const asked = `{"model":"tinychat","input":"Use echo.","integrations":["mcp/tools"]`
+	got := s.with(secret, "POST", "/api/v1/chat", asked+`}`)
+	call := gjson.Get(got.body, "output.0")
+	if !strings.Contains(call.Get("output").Str, "needs the user's approval") || !call.Get("is_error").Bool() || tools.calls.Load() > 0 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	begun := s.with(secret, "POST", "/api/v1/chat", asked+`,"background":true}`)
+	path := "/api/v1/responses/" + gjson.Get(begun.body, "response_id").Str
+	s.fake.Wait(t, isAsked)
+	if got := s.with(secret, "POST", path+"/cancel", ""); got.status/100 == 5 || tools.calls.Load() > 0 {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

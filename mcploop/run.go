@@ -94,17 +94,20 @@ func (r *Round) makeCalls(ctx context.Context, emit func(translate.Event)) (text
 		calling.Go(func() {
 			defer func() { <-free }()
 			defer panics.catch()
-			mayCall := true
-			if r.tools.Approval != nil {
+			result, trouble := refused, (*translate.Error)(nil)
+			switch needs := r.tools.AsksAll || c.offer.source.NeedsApproval != nil && c.offer.source.NeedsApproval(); {
+			case !needs:
+				result, trouble = c.offer.call(ctx, c.args)
+			case r.tools.Approval == nil:
+				result = unasked
+			default:
 				wait := r.tools.Approval(c.id)
 				telling.Lock()
 				emit(translate.CallApproval{Index: c.index, ID: c.id})
 				telling.Unlock()
-				mayCall = wait(ctx)
-			}
-			result, trouble := refused, (*translate.Error)(nil)
-			if mayCall {
-				result, trouble = c.offer.call(ctx, c.args)
+				if wait(ctx) {
+					result, trouble = c.offer.call(ctx, c.args)
+				}
 			}
 			if ctx.Err() != nil {
 				return
@@ -124,8 +127,11 @@ func (r *Round) makeCalls(ctx context.Context, emit func(translate.Event)) (text
 	return texts
 }
 
-// refused is the result of a call that isn't approved.
-var refused = Result{Content: []byte(`[{"type":"text","text":"The user doesn't allow this call."}]`), IsError: true}
+// Results of calls that aren't approved, or about which nobody can be asked.
+var (
+	refused = Result{Content: []byte(`[{"type":"text","text":"The user doesn't allow this call."}]`), IsError: true}
+	unasked = Result{Content: []byte(`[{"type":"text","text":"This call needs the user's approval, for which this request can't ask."}]`), IsError: true}
+)
 
 // caught is the panic of a goroutine, to be repeated in the one that waits for it: there, it concerns no other chat.
 type caught struct{ value atomic.Pointer[any] }

@@ -48,6 +48,8 @@ type Source struct {
 	Label    string             // by which its tools are told from those of others with the same names
 	Param    string             // its place in the request
 
+	NeedsApproval func() bool // whether its calls do, once its tools are known; nil: they don't
+
 	Restricted bool     // only the Allowed tools are offered
 	Allowed    []string // by name
 
@@ -58,8 +60,10 @@ type Source struct {
 type Toolbox struct {
 	MaxCalls int  // how many calls of servers' tools are made in all; 0: without a limit
 	Single   bool // of the calls of a round only the first is taken, whether the server or the client makes it
-	// Approval begins to wait for the approval of the call with an id. What it returns is whether the call may be made. nil: all may.
+	// Approval begins to wait for the approval of the call with an id. What it returns is whether the call may be made. nil: nobody can be asked,
+	// and calls that need it are refused.
 	Approval func(id string) (wait func(context.Context) bool)
+	AsksAll  bool // all calls need approval, not only those of servers that want it
 
 	tools   []request.Tool
 	byName  map[string]*offer

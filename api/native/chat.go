@@ -131,8 +131,8 @@ func (r *run) generate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.chat.ToolApproval && tools != nil {
-			tools.Approval = r.Call.Background.Ask
+		if r.Call.Background != nil && tools != nil {
+			tools.Approval, tools.AsksAll = r.Call.Background.Ask, r.chat.ToolApproval
 		}
 		return r.Rounds(ctx, r.conversation, tools)
 	}
@@ -162,7 +162,7 @@ func (r *run) BeginRound(dst []byte, resp *text.Response, round int) []byte {
 			r.out.Answer.Add(loadEnd(in, took))
 		}
 	}
-	r.out.Answer.ContextLength = resp.Lease.Instance.Spec.ContextLength
+	r.out.ContextLength = resp.Lease.Instance.Spec.ContextLength
 	return dst
 }
 

@@ -95,7 +95,8 @@ func Toolbox(ctx context.Context, c *endpoint.Call, all []request.MCPServer, cap
 		connected[i] = mcpServer{MCPServer: m, call: c}
 		sources[i] = mcploop.Source{
 			Server: &connected[i], Provider: m.Provider, Label: m.Name(), Param: m.Param, Restricted: m.Restricted, Allowed: m.Allowed,
-			Explain: func(err error) *translate.Error { return ServerError(c, m, err) },
+			NeedsApproval: func() bool { return connected[i].session.NeedsApproval() },
+			Explain:       func(err error) *translate.Error { return ServerError(c, m, err) },
 		}
 	}
 	defer func() {

@@ -38,6 +38,8 @@ type Config struct {
 	Headers map[string]string // are sent with each request
 	Type    string            // "http" or "sse"; if empty, http is tried before sse
 
+	Approval bool // calls of its tools have to be approved
+
 	Err error // says what is wrong with the entry. The other fields aren't to be used then.
 }
 
@@ -87,6 +89,8 @@ func readEntry(raw json.RawMessage, folder string) (Config, error) {
 		URL     string            `json:"url"`
 		Headers map[string]string `json:"headers"`
 		Type    string            `json:"type"`
+
+		Approval bool `json:"approval"`
 	}
 	if !bytes.HasPrefix(raw, []byte("{")) {
 		return Config{}, errors.New("it must be an object")
@@ -98,7 +102,7 @@ func readEntry(raw json.RawMessage, folder string) (Config, error) {
 		}
 		return Config{}, err
 	}
-	c := Config{Dir: folder, Command: entry.Command, Args: entry.Args, Env: entry.Env, URL: entry.URL}
+	c := Config{Dir: folder, Command: entry.Command, Args: entry.Args, Env: entry.Env, URL: entry.URL, Approval: entry.Approval}
 	if entry.Dir != "" {
 		c.Dir = entry.Dir
 		if !filepath.IsAbs(c.Dir) {

@@ -203,6 +203,9 @@ type Session struct {
 	once   sync.Once
 }
 
+// NeedsApproval reports whether the operator wants calls of the server's tools to be approved.
+func (s *Session) NeedsApproval() bool { return s.target.Approval }
+
 // Release ends the use. The connection stays open for others until it has been unused for [Settings.IdleTTL].
 func (s *Session) Release() { s.once.Do(func() { s.pool.leave(s.slot) }) }
 
