@@ -86,7 +86,8 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There is none that it may use: ask for another "+
 			"token.", e.Name)
 	case e.Limited:
-		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name, nearest.Listed(e.Name, e.Known))
+		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name,
+			nearest.Listed(e.Name, e.Known))
 	case len(e.Known) == 0:
 		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as "+
 			"models/<publisher>/<name>/<file>.gguf.", e.Name)

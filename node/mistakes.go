@@ -37,7 +37,8 @@ func (s *Settings) Mistakes() (all []string) {
 
 // ownFields are fields of chats in one of the APIs that aren't about sampling.
 var ownFields = []string{
-	"max_output_tokens", "max_tokens", "max_completion_tokens", "n_predict", "tools", "tool_choice", "parallel_tool_calls", "response_format",
+	"max_output_tokens", "max_tokens", "max_completion_tokens", "n_predict", "tools", "tool_choice", "parallel_tool_calls",
+	"response_format",
 	"logprobs", "top_logprobs", "reasoning", "reasoning_effort", "thinking", "chat_template_kwargs", "stop", "stop_sequences", "stream",
 	"stream_options", "ttl", "draft_model", "model", "system_prompt", "store", "integrations", "context_length", "keep_alive",
 }
@@ -67,9 +68,12 @@ func (p Preset) mistakes(name string) (all []string) {
 }
 
 // severalTimes are arguments of llama-server that are often given more than once.
-var severalTimes = []string{"--lora", "--lora-scaled", "--control-vector", "--control-vector-scaled", "-ot", "--override-tensor", "--override-kv", "--rpc"}
+var severalTimes = []string{
+	"--lora", "--lora-scaled", "--control-vector", "--control-vector-scaled", "-ot", "--override-tensor", "--override-kv", "--rpc",
+}
 
-// argumentMistakes returns arguments that stand twice, and those that an option sets. layers is the option for layers on GPUs, if it is set.
+// argumentMistakes returns arguments that stand twice, and those that an option sets. layers is the option for layers on GPUs, if it is
+// set.
 func argumentMistakes(of string, args []string, layers string) (all []string) {
 	instead := map[string]string{
 		"-c": "context_length", "--ctx-size": "context_length", "-np": "parallel", "--parallel": "parallel",

@@ -288,7 +288,7 @@ func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*json
 	presets := c.Node.Settings().Presets
 	defaults, isKnown := presets[name]
 	switch custom, isCustom := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model"))); {
-	case name == "" && isCustom && len(custom.Defaults) > 0 && c.Identity.MayUse(custom.Model): // a client has made the model, with defaults
+	case name == "" && isCustom && len(custom.Defaults) > 0 && c.Identity.MayUse(custom.Model): // a client has made the model
 		body, bad = apply(body, "", custom.Defaults)
 	case name == "" && len(presets) == 0:
 		return body, nil

@@ -113,15 +113,15 @@ func (s *Subject) checkNames(models []model) (found findings) {
 			options[o.Name] = o.Value
 		}
 		if _, preloads := options["preload"]; isUnknown(m.Name) && preloads {
-			found.warn(`Correct its name, or get it with "lmcaddy get".`, "The model %s is to be preloaded, and there is none of that name.",
-				m.Name)
+			found.warn(`Correct its name, or get it with "lmcaddy get".`,
+				"The model %s is to be preloaded, and there is none of that name.", m.Name)
 		} else if isUnknown(m.Name) {
-			found.warn("Correct its name, or leave the block out.", "The settings of the model %s have no effect: there is none of that name.",
-				m.Name)
+			found.warn("Correct its name, or leave the block out.",
+				"The settings of the model %s have no effect: there is none of that name.", m.Name)
 		}
 		if draft := options["draft_model"]; draft != "" && !isFile(draft) && isUnknown(draft) {
-			found.warn(`Correct its name, or get it with "lmcaddy get".`, "The model %s has the draft model %s, and there is none of that name.",
-				m.Name, draft)
+			found.warn(`Correct its name, or get it with "lmcaddy get".`,
+				"The model %s has the draft model %s, and there is none of that name.", m.Name, draft)
 		}
 		for _, alias := range strings.Fields(options["alias"]) {
 			if other := node.Means(keys, alias); other != "" && other != key {

@@ -80,7 +80,8 @@ those that a Caddyfile adds (models_dir).`
 			isOther := func(key string) bool { return !matches(key, args[0]) }
 			found.Models.Models = slices.DeleteFunc(found.Models.Models, func(m resource.Model) bool { return isOther(m.Key) })
 			found.Broken = slices.DeleteFunc(found.Broken, func(b resource.Broken) bool { return isOther(b.Key) })
-			found.Companions.Companions = slices.DeleteFunc(found.Companions.Companions, func(c resource.Companion) bool { return isOther(c.Key) })
+			files := &found.Companions.Companions
+			*files = slices.DeleteFunc(*files, func(c resource.Companion) bool { return isOther(c.Key) })
 		}
 		switch {
 		case *asJSON && *all:
