@@ -42,7 +42,7 @@ var (
 	}
 	statsShape = shape{
 		"input_tokens": whole, "total_output_tokens": whole, "reasoning_output_tokens": whole, "tokens_per_second": number,
-		"time_to_first_token_seconds": number, "model_load_time_seconds?": number,
+		"time_to_first_token_seconds": number, "model_load_time_seconds?": number, "context_length?": whole,
 	}
 )
 
@@ -63,7 +63,7 @@ func failure(v gjson.Result) error {
 func fault(v gjson.Result) error { return faultShape.check(v) }
 
 func result(v gjson.Result) error {
-	return shape{"model_instance_id": filled, "output": outputs, "stats": stats, "response_id?": responseID}.check(v)
+	return shape{"model_instance_id": filled, "output": outputs, "stats": stats, "response_id?": responseID, "status?": oneOf("incomplete")}.check(v)
 }
 
 func stats(v gjson.Result) error {
