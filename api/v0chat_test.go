@@ -159,3 +159,31 @@ func TestChat_DraftModel(t *testing.T) {
 		t.Errorf("without one: %s", got.body)
 	}
 }
+
+// TestChat_AModelThatDraftsForItself is named in version 0's figures, and in the list of instances.
+func TestChat_AModelThatDraftsForItself(t *testing.T) {
+	t.Parallel()
+	with := func(word string) option {
+		return func(_ *endpoint.Config, settings *node.Settings) {
+			settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Draft: word}}
+		}
+	}
+	const hi = `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{DraftTokens: 29, DraftAccepted: 21}}}, with("ngram-mod"))
+	got := s.do("POST", v0Chat, hi).body
+	if gjson.Get(got, "stats.draft_model").Str != "lmcaddy/tinychat" || gjson.Get(got, "stats.accepted_draft_tokens_count").Int() != 21 {
+		t.Errorf("%s", got)
+	}
+	if got := s.do("POST", "/v1/chat/completions", hi).body; gjson.Get(got, "stats").Exists() {
+		t.Errorf("%s", got)
+	}
+	if got := s.do("GET", "/api/v1/ps", "").body; gjson.Get(got, "instances.0.draft_model").Str != "lmcaddy/tinychat" {
+		t.Errorf("%s", got)
+	}
+	if got := serve(t, nil, with("ngram-odd")).do("POST", v0Chat, hi); !strings.Contains(got.body, "which is for ngram-odd") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := serve(t, nil, with("mtp")).do("POST", v0Chat, hi); got.status != 400 || !strings.Contains(got.body, "has no layers that predict") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}

@@ -52,6 +52,9 @@ func roleOf(f *gguf.GGUFFile) string {
 	}
 }
 
+// nextTokens is in the names of tensors by which a model predicts several tokens.
+const nextTokens = ".nextn."
+
 // drafting returns how a file that can only draft does so, in the words of llama.cpp's --spec-type; "" for a whole model. A model that
 // predicts several tokens has its layers for that behind all others; published alone, they are a drafter.
 func drafting(f *gguf.GGUFFile) string {
@@ -71,7 +74,7 @@ func drafting(f *gguf.GGUFFile) string {
 	predicts, hasFirst := false, false
 	for i := range f.TensorInfos {
 		name := f.TensorInfos[i].Name
-		predicts = predicts || strings.Contains(name, ".nextn.")
+		predicts = predicts || strings.Contains(name, nextTokens)
 		hasFirst = hasFirst || strings.HasPrefix(name, "blk.0.")
 	}
 	if predicts && !hasFirst {

@@ -95,6 +95,9 @@ func (h *header) read(path string) (err error) {
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
 	m.Quantization = Quantization{Name: quantizationName(f, meta, path), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
 	for i := range f.TensorInfos {
+		if strings.Contains(f.TensorInfos[i].Name, nextTokens) { // conversions may leave the layers out, and keep their number
+			m.Heads = int(arch.NextNPredictLayers)
+		}
 		if t := int(f.TensorInfos[i].Type); t > oldTypes {
 			m.NewestType = max(m.NewestType, t)
 		}

@@ -379,3 +379,22 @@ func TestHeader_TheNameTellsOfTheQuantization(t *testing.T) {
 		}
 	}
 }
+
+// TestHeader_LayersThatPredict count if the file has them: some conversions keep only their number.
+func TestHeader_LayersThatPredict(t *testing.T) {
+	t.Parallel()
+	with := map[string][]byte{}
+	for name, tensor := range map[string]string{"with": "blk.1.nextn.eh_proj.weight", "without": "blk.1.attn_q.weight"} {
+		f := llama(name, map[string]any{"llama.nextn_predict_layers": uint32(1), "llama.block_count": uint32(2)})
+		f.tensors[tensor] = 64
+		with["p/"+name+"/m.gguf"] = f.bytes()
+	}
+	c, _ := catalogOf(t, with)
+	got := map[string]int{}
+	for _, m := range models(t, c) {
+		got[m.Key] = m.Heads
+	}
+	if diff := cmp.Diff(map[string]int{"p/with": 1, "p/without": 0}, got); diff != "" {
+		t.Error(diff)
+	}
+}

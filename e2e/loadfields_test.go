@@ -155,3 +155,21 @@ func TestDraft_IsAnInstanceOfItsOwn(t *testing.T) {
 		t.Errorf("a draft model of another vocabulary: %s", refused.Body)
 	}
 }
+
+// TestDraft_ByWhatTheTextRepeats needs no model that drafts.
+func TestDraft_ByWhatTheTextRepeats(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "draft_model ngram-simple", "}"}})
+	messages := []harness.Fields{{"role": "user", "content": "What is the capital of France?"}}
+	ask := func() harness.Reply {
+		return s.Post("/api/v0/chat/completions", harness.Fields{"model": harness.Model, "messages": messages, "temperature": 0, "max_tokens": 60}).Want(t, http.StatusOK)
+	}
+	for range 3 {
+		said := ask()
+		messages = append(messages, harness.Fields{"role": "assistant", "content": said.Get("choices.0.message.content").Str}, messages[0])
+	}
+	stats := ask().Get("stats")
+	if stats.Get("draft_model").Str != harness.Model || stats.Get("total_draft_tokens_count").Int() == 0 {
+		t.Errorf("stats %s", stats.Raw)
+	}
+}

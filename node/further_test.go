@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/testing/echoengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
@@ -230,5 +232,68 @@ func TestOpen_AnEngineWithACommand(t *testing.T) {
 	in, err := n.Loads.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
 	if err != nil || in.Sandbox != "off: it is an echo" {
 		t.Errorf("sandbox %q, error %v", in.Sandbox, err)
+	}
+}
+
+// predicting is an engine that drafts with layers of any model.
+type predicting struct{ process.Program }
+
+func (predicting) Predicts(*catalog.Model) bool { return true }
+
+// TestLoads_AModelDraftsForItself if that is not at the cost of its context or slots, and nothing else was chosen.
+func TestLoads_AModelDraftsForItself(t *testing.T) {
+	t.Parallel()
+	path, err := echoengine.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := echo
+	heads.New = func(s process.Setup) process.Program { return predicting{echo.New(s)} }
+	heads.Choices = func(*catalog.Model) process.Choices { return process.Choices{Draft: true, Parallel: true} }
+	heads.Fixed = func(args []string) process.Fixed { return process.Fixed{Draft: len(args) > 0} }
+	heads.Estimate = func(s *schedule.Spec) (catalog.Memory, error) {
+		if s.SelfDraft == "draft-mtp" {
+			return catalog.Memory{Weights: 500 << 20}, nil
+		}
+		return catalog.Memory{Weights: 100 << 20}, nil
+	}
+	n := openWith(t, heads)
+	for i, tt := range []struct {
+		budget   int64
+		settings node.ModelSettings
+		want     string
+	}{
+		{4 << 30, node.ModelSettings{}, "draft-mtp"},
+		{600 << 20, node.ModelSettings{}, ""}, // it would have fewer slots
+		{300 << 20, node.ModelSettings{Parallel: 1}, ""},
+		{4 << 30, node.ModelSettings{Draft: "off"}, ""},
+		{4 << 30, node.ModelSettings{Draft: "ngram-simple"}, "ngram-simple"},
+		{4 << 30, node.ModelSettings{Args: []string{"--spec-type"}}, ""},
+	} {
+		settings := node.Settings{
+			MemoryBudget: node.Budget{Bytes: tt.budget}, Engines: map[string]node.EngineSettings{"echo": {Path: path}},
+			Models: map[string]node.ModelSettings{"echo/canyon": tt.settings},
+		}
+		if err := n.Push(uint64(i+1), settings); err != nil {
+			t.Fatal(err)
+		}
+		target, err := n.Names.Find(t.Context(), "echo/canyon")
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, fmt.Sprintf("row %d is so", i), func() bool { // a budget counts a little later
+			f, err := n.Loads.Forecast(t.Context(), target.Model, node.LoadOptions{})
+			return err == nil && f.Spec.SelfDraft == tt.want
+		})
+	}
+	if err := n.Push(9, node.Settings{Models: map[string]node.ModelSettings{"echo/canyon": {Draft: "mtp"}}}); err != nil {
+		t.Fatal(err)
+	}
+	target, err := n.Names.Find(t.Context(), "echo/canyon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Loads.Forecast(t.Context(), target.Model, node.LoadOptions{}); err == nil || !strings.Contains(err.Error(), "has no layers that predict") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -105,7 +105,7 @@ type ModelSettings struct {
 	Aliases       []string // other names, which may contain *
 	ContextLength int      // tokens per request; 0: depends on the model
 	Parallel      int      // concurrent requests; 0: the engine's setting
-	Draft         string   // its draft model, by any of its names; empty: none
+	Draft         string   // its draft model, by any of its names; or "mtp", "ngram-…" or "off"
 	Preset        string   // of requests that name none; empty: none
 	Preload       bool
 	Pinned        bool           // never evicted

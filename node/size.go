@@ -28,8 +28,8 @@ type footprint struct {
 
 // size sets the context, the slots and the memory of a Spec. Values of 0 are chosen so that the model fits: first the
 // longest context for one request, then as many slots as possible. It fits if it can be wholly on GPUs, or else, if the engine has none for
-// it, in the machine's memory.
-func (ld *Loads) size(spec *schedule.Spec, context, parallel int) {
+// it, in the machine's memory. It reports whether it does.
+func (ld *Loads) size(spec *schedule.Spec, context, parallel int) bool {
 	e, most := ld.engines.byName[spec.Engine], spec.Model.MaxContextLength
 	can := e.choices(&spec.Model)
 	if !can.ContextLength {
@@ -66,6 +66,7 @@ func (ld *Loads) size(spec *schedule.Spec, context, parallel int) {
 	}
 	ld.fill(spec, budget)
 	ld.smaller(spec, parallel == 0, context == 0 && gpu > 0)
+	return fits(spec.ContextLength, spec.Parallel, 1)
 }
 
 // fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.

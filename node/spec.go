@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -173,7 +174,15 @@ func (ld *Loads) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*sch
 	if err := ld.choose(ctx, spec, e.choices(&m), o); err != nil {
 		return nil, err
 	}
-	ld.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(o.Parallel, ms.Parallel, es.Parallel))
+	context, parallel := cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(o.Parallel, ms.Parallel, es.Parallel)
+	ld.size(spec, context, parallel)
+	if p, ok := e.process.(process.Predictor); ok && o.Draft == "" && !e.fixed(args).Draft && p.Predicts(&m) {
+		drafting := *spec
+		drafting.SelfDraft, drafting.Smaller = schedule.HeadsDraft, nil
+		if ld.size(&drafting, context, parallel) && drafting.ContextLength == spec.ContextLength && drafting.Parallel == spec.Parallel {
+			return &drafting, nil
+		}
+	}
 	return spec, nil
 }
 
@@ -195,6 +204,13 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 		spec.Experts = o.Experts
 	}
 	if can.Draft {
+		if spec.SelfDraft = selfDraft(o.Draft); spec.SelfDraft == schedule.HeadsDraft && spec.Model.Heads == 0 {
+			return translate.Invalid("invalid_value", "draft_model",
+				spec.Model.Key+" has no layers that predict several tokens: leave the option draft_model of its block out, or name a model in it.")
+		}
+		if spec.SelfDraft != "" || o.Draft == draftOff {
+			return nil
+		}
 		draft, err := ld.draft(ctx, spec.Model, o.Draft)
 		if err != nil {
 			return err
@@ -202,6 +218,21 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 		spec.Draft = draft
 	}
 	return nil
+}
+
+// draftOff in place of a draft model keeps a model from drafting for itself.
+const draftOff = "off"
+
+// selfDraft returns the [schedule.Spec.SelfDraft] that the settings name in place of a draft model; empty: they name a model, or "off".
+func selfDraft(name string) string {
+	switch {
+	case name == "mtp":
+		return schedule.HeadsDraft
+	case strings.HasPrefix(name, "ngram-"):
+		return name
+	default:
+		return ""
+	}
 }
 
 // timeToLive returns how long an instance may be idle; 0: unlimited, as for one that is wanted by hand, pinned or preloaded.

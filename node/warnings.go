@@ -52,6 +52,9 @@ func (n *Node) warnIdle(s *Settings) {
 				}
 			}
 		}
+		if selfDraft(ms.Draft) != "" || ms.Draft == draftOff {
+			continue
+		}
 		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.Names.means(name)); ms.Draft != "" && unknown != nil {
 			n.Names.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
 		}

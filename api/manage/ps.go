@@ -172,10 +172,7 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 			r.Status = resource.RemoteUnreachable
 		}
 	}
-	r.Owner = node.OwnerOf(in)
-	if in.Spec.Draft != nil {
-		r.DraftModel = in.Spec.Draft.Key
-	}
+	r.Owner, r.DraftModel = node.OwnerOf(in), in.Spec.Drafter()
 	for _, d := range in.Devices() {
 		r.Devices = append(r.Devices, resource.DeviceMemory{Name: d.Device, Memory: d.Bytes})
 	}

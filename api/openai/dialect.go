@@ -2,6 +2,7 @@
 package openai
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,8 +76,8 @@ func describe(e *endpoint.ListEntry) modelObject {
 // extra makes an answer's own fields: in v0 the statistics, the model and the engine; elsewhere the statistics of a draft model, or nil.
 func extra(c *endpoint.Call, in *supervisor.Info, draft string) openai.Extra {
 	isV0 := c.Dialect.Family == endpoint.FamilyV0
-	if in.Spec.Draft != nil {
-		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
+	if in.Spec.Draft != nil || isV0 {
+		draft = cmp.Or(in.Spec.Drafter(), draft) // the request may name it by an alias, or not at all
 	}
 	if !isV0 && draft == "" {
 		return nil

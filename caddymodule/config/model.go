@@ -25,9 +25,10 @@ type Model struct {
 	// How many requests an instance answers at a time. Default: the engine's setting.
 	Parallel int `json:"parallel,omitempty" args:"<n>" min:"1"`
 
-	// The model that drafts for this one (speculative decoding), in the same engine: one with the same vocabulary, or a drafter. Default:
-	// none.
-	DraftModel string `json:"draft_model,omitempty" args:"<key>"`
+	// The model that drafts for this one (speculative decoding), in the same engine: one with the same vocabulary, or a drafter. Or how it
+	// drafts for itself: mtp, by its layers that predict several tokens, or by what its text repeats, such as ngram-mod or ngram-simple.
+	// Default: mtp if the model has such layers, the engine can use them and they fit; off turns that off.
+	DraftModel string `json:"draft_model,omitempty" args:"<key>|mtp|ngram-<kind>|off"`
 
 	// The preset of requests that name none, in every API. Default: none.
 	Preset string `json:"preset,omitempty" args:"<name>"`

@@ -35,6 +35,7 @@ type Model struct {
 	Reasoning        Reasoning // as far as its file tells
 	Template         string    // a hash of its chat template; empty: it has none
 
+	Heads       int     // how many further tokens its own layers predict (MTP), by which it can draft for itself
 	Experts     int     // of a mixture of experts; 0: dense
 	ExpertsUsed int     // for each token, by default
 	Pooling     Pooling // of embeddings; empty if neither the file says it nor the kind of model

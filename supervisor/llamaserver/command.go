@@ -113,6 +113,9 @@ func tuning(s *schedule.Spec, known flags) []string {
 			args = append(args, "--spec-type", "draft-"+cmp.Or(s.Draft.Drafting, "simple"))
 		}
 	}
+	if s.SelfDraft != "" {
+		args = append(args, "--spec-type", s.SelfDraft)
+	}
 	return args
 }
 
@@ -172,7 +175,12 @@ func Engine() process.Engine {
 			if s.Model.Type == catalog.TypeEmbedding {
 				shape.BatchSize, shape.MicroBatch = s.ContextLength, s.ContextLength
 			}
-			return catalog.Estimate(&s.Model, shape)
+			memory, err := catalog.Estimate(&s.Model, shape)
+			if s.SelfDraft == schedule.HeadsDraft { // they have a context of their own
+				memory.KVCache += memory.KVCache * int64(s.Model.Heads) / int64(max(1, memory.Layers))
+				memory.Compute *= 2
+			}
+			return memory, err
 		},
 		Fixed:          fixed,
 		ContextStep:    256,
@@ -188,6 +196,9 @@ func find(s process.Setup) (string, error) {
 // templating matches the names of arguments that decide how prompts are made. Most have a value.
 var templating = regexp.MustCompile(`^(--chat-template.*|--(no-)?jinja|--(no-)?prefill-assistant|-rea|--reasoning.*)$`)
 
+// drafting matches the names of arguments by which an operator decides what drafts.
+var drafting = regexp.MustCompile(`^(-md|--model-draft|--spec-(type|default|draft-model))$`)
+
 // fixed reports what arguments override. Of the prompt cache's sizes, the last counts.
 func fixed(args []string) (f process.Fixed) {
 	for i, arg := range args {
@@ -197,6 +208,7 @@ func fixed(args []string) (f process.Fixed) {
 		case "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
 			f.Context, f.Slots = true, true
 		}
+		f.Draft = f.Draft || drafting.MatchString(nameOf(arg))
 		f.Placement = f.Placement || slices.Contains(placing, nameOf(arg))
 		if templating.MatchString(nameOf(arg)) {
 			f.Template += strings.Join(args[i:min(i+2, len(args))], " ") + "\n"

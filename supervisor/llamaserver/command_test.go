@@ -114,6 +114,7 @@ func TestProcess_Command(t *testing.T) {
 		"everything, old": {oldHelp, everything, begin + "--no-webui --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --threads 1"},
 		"a drafter of its own kind":  {newHelp, head, begin + "--no-ui --offline -lv 4 --cache-ram 0 -md /models/h.gguf --spec-type draft-mtp"},
+		"drafting for itself":        {newHelp, chat(func(s *schedule.Spec) { s.SelfDraft = "ngram-mod" }), begin + "--no-ui --offline -lv 4 --cache-ram 0 --spec-type ngram-mod"},
 		"no flash attention, new":    {newHelp, chat(func(s *schedule.Spec) { s.FlashAttention = schedule.Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
 		"no flash attention, old":    {oldHelp, chat(func(s *schedule.Spec) { s.FlashAttention = schedule.Off }), begin + "--no-webui"},
 		"a small batch":              {oldHelp, chat(func(s *schedule.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},

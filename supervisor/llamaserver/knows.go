@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
+	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
 
 // library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely
@@ -25,6 +28,7 @@ type library struct {
 	size int64
 
 	names   string   // those in the file of the architectures, each with a zero byte behind it; empty: unknown
+	heads   string   // of the functions for models that predict several tokens, which have their architecture in it, likewise
 	symbols string   // those in the file of the functions for types of tensors, likewise
 	known   sync.Map // by architecture: a bool, since looking takes a while
 }
@@ -83,18 +87,59 @@ func (l *library) knows(arch string) bool {
 	return known
 }
 
-// Prepare returns an error if the engine doesn't know how a drafter works. It would end itself with its help.
+// Prepare returns an error if the engine doesn't know how the model or its drafter drafts. It would end itself with its help.
 func (p *Process) Prepare(ctx context.Context, l *process.Launch) error {
-	draft := l.Draft
-	if draft == nil || draft.Drafting == "" {
+	way, with := l.SelfDraft, "its option draft_model"
+	if draft := l.Draft; draft != nil && draft.Drafting != "" {
+		way, with = "draft-"+draft.Drafting, draft.Key
+	}
+	if way == "" {
 		return nil
 	}
 	build, err := p.Probe(ctx)
-	if err != nil || strings.Contains(build.Flags["--spec-type"], "draft-"+draft.Drafting) {
+	if err != nil || flags(build.Flags).drafts(way) {
 		return err
 	}
-	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for draft-%s", draft.Key, draft.Drafting),
-		p.tooOld()))
+	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for %s", with, way), p.tooOld()))
+}
+
+// drafts reports whether a build drafts in a way, in its own words.
+func (f flags) drafts(way string) bool {
+	return slices.Contains(strings.FieldsFunc(f["--spec-type"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), way)
+}
+
+// Predicts looks for the function for the model's architecture: with others, the engine ends when it is to draft.
+func (p *Process) Predicts(m *catalog.Model) bool {
+	path, err := p.Locate()
+	if err != nil || m.Heads == 0 {
+		return false
+	}
+	known, ok := p.known(path)
+	if !ok || !flags(known.build.Flags).drafts(schedule.HeadsDraft) {
+		return false
+	}
+	l := p.libraryOf(path)
+	return l != nil && strings.Contains(l.heads, "\x00"+plain.Replace(m.Architecture)+"\x00")
+}
+
+// plain takes out what names of architectures and of functions for them differ in.
+var plain = strings.NewReplacer("-", "", "_", "")
+
+// headsIn returns the architectures that a library can draft for, with a zero byte around each. The name of their class is in the file, even
+// without symbols: "N18llama_model_qwen359graph_mtpE".
+func headsIn(content []byte) string {
+	const of, function, longest = "llama_model_", "9graph_mtpE", 64
+	found := "\x00"
+	for {
+		at := bytes.Index(content, []byte(function))
+		if at < 0 {
+			return found
+		}
+		if before := content[max(0, at-longest):at]; bytes.Contains(before, []byte(of)) {
+			found += plain.Replace(string(before[bytes.LastIndex(before, []byte(of))+len(of):])) + "\x00"
+		}
+		content = content[at+len(function):]
+	}
 }
 
 // tooOld says what to use instead of the executable in use; "" if that isn't known.
@@ -171,7 +216,7 @@ func (l *library) read(file string) {
 		return
 	}
 	if l.names == "" && bytes.Contains(content, []byte(isLoader)) {
-		l.names = names(content)
+		l.names, l.heads = names(content), headsIn(content)
 		if !l.knows("llama") || !l.knows("qwen2") { // the names aren't kept like that
 			l.names = ""
 		}

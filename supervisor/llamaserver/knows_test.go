@@ -100,14 +100,46 @@ func TestProcess_Prepare_RefusesADrafterOfAnUnknownKind(t *testing.T) {
 	p.remember(path, probedBuild{process.Build{Path: path, Flags: flagsOf("--spec-type none,draft-simple,draft-mtp\n")}, info.Size(), info.ModTime()})
 	for drafting, want := range map[string]string{
 		"": "", "mtp": "", "dspark": "the engine can't draft with d, which is for draft-dspark. llama.cpp b1 is too old; get another",
+		"ngram-mod": "the engine can't draft with its option draft_model, which is for ngram-mod. llama.cpp b1 is too old; get another",
 	} {
 		spec := &schedule.Spec{Draft: &catalog.Model{Key: "d", Drafting: drafting}}
+		if strings.HasPrefix(drafting, "ngram") {
+			spec = &schedule.Spec{SelfDraft: drafting}
+		}
 		got := ""
 		if err := p.Prepare(t.Context(), &process.Launch{Spec: spec}); err != nil {
 			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("%q: %q, want %q", drafting, got, want)
+		}
+	}
+}
+
+// TestProcess_Predicts only where both the command line and the library can.
+func TestProcess_Predicts(t *testing.T) {
+	t.Parallel()
+	const heads = "N18llama_model_qwen359graph_mtpE\x00N22llama_model_glm4_moe9graph_mtpE\x00"
+	for name, tt := range map[string]struct {
+		library, types, arch string
+		layers               int
+		want                 bool
+	}{
+		"it can":               {heads, "none,draft-mtp", "qwen35", 1, true},
+		"in other words":       {heads, "none,draft-mtp,ngram-mod", "glm4moe", 2, true},
+		"no layers":            {heads, "none,draft-mtp", "qwen35", 0, false},
+		"another architecture": {heads, "none,draft-mtp", "qwen3", 1, false},
+		"not by its help":      {heads, "none,draft-mtpx", "qwen35", 1, false},
+		"nothing is known":     {"", "none,draft-mtp", "qwen35", 1, false},
+	} {
+		p := engineWith(t, map[string]string{"lib/libllama.so.0.7.0": loaderText + tt.library})
+		path, _ := p.Locate()
+		if p.Predicts(&catalog.Model{Architecture: tt.arch, Heads: tt.layers}) {
+			t.Errorf("%s: before the engine was asked", name)
+		}
+		p.remember(path, probedBuild{build: process.Build{Path: path, Flags: flagsOf("--spec-type " + tt.types + "\n")}})
+		if got := p.Predicts(&catalog.Model{Architecture: tt.arch, Heads: tt.layers}); got != tt.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

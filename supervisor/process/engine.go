@@ -48,6 +48,11 @@ type (
 		// as far as is known. It is nil if nothing is known. No process is started.
 		Knows() func(*catalog.Model) string
 	}
+	// Predictor is a Process whose engine may draft with layers of the model itself.
+	Predictor interface {
+		// Predicts reports whether the engine is sure to. It starts no process.
+		Predicts(m *catalog.Model) bool
+	}
 	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
 	// when it is ready.
 	Trier interface {
@@ -268,6 +273,7 @@ type Fixed struct {
 	Context     bool   // the length of the context
 	Slots       bool   // how many slots there are, or that all of them share one cache, so that nobody knows what is in which
 	PromptCache *int64 // in bytes; nil: they don't
+	Draft       bool   // what drafts for the model
 	Placement   bool   // on which devices how much of the model is
 	Template    string // those that decide what the chat template makes of requests, or which template it is; empty: none does
 }

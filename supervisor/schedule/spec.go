@@ -13,6 +13,7 @@ type Spec struct {
 	Engine         string // the name of a Process; empty for a Remote
 	Model          model.Model
 	Draft          *model.Model // for speculative decoding; nil: none
+	SelfDraft      string       // how the model drafts without another, in llama.cpp's words: HeadsDraft or "ngram-…"; empty: it doesn't
 	ContextLength  int          // tokens for each request; 0: a Remote doesn't tell
 	Parallel       int          // the engine's slots: requests at the same time
 	BatchSize      int          // tokens of a prompt that are evaluated at a time; 0: the engine's default
@@ -60,7 +61,7 @@ func (s *Spec) IsProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private &&
-		slices.Equal(s.Args, o.Args) &&
+		s.SelfDraft == o.SelfDraft && slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox &&
 		slices.Equal(s.Readable, o.Readable) &&
 		s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices)) &&
@@ -78,6 +79,17 @@ func (s *Spec) draft() string {
 		return ""
 	}
 	return s.Draft.Key
+}
+
+// HeadsDraft is the SelfDraft of a model whose own layers predict several tokens.
+const HeadsDraft = "draft-mtp"
+
+// Drafter returns the key of the model that drafts, which may be the model itself; empty: none does.
+func (s *Spec) Drafter() string {
+	if s.SelfDraft != "" {
+		return s.Model.Key
+	}
+	return s.draft()
 }
 
 // Toggle is a choice that may be left to the engine.
