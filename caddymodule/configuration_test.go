@@ -68,6 +68,7 @@ func TestModelOptions_AreDescribed(t *testing.T) {
 				devices CUDA0
 				draft_model c/d
 				gpu_layers 20
+				lora x-lora
 				parallel 2
 				pin
 				preload

@@ -240,6 +240,26 @@ func (c *Catalog) Companions(ctx context.Context) ([]Companion, error) {
 	return l.companions, nil
 }
 
+// maxAdapters bounds how many adapters are loaded with a model.
+const maxAdapters = 16
+
+// Adapters returns the LoRA adapters that belong to a model, sorted by key, according to the last scan.
+func (c *Catalog) Adapters(m *Model) []Model {
+	l := c.last.Load()
+	if l == nil {
+		return nil
+	}
+	var all []Model
+	for i := range l.companions {
+		a := &l.companions[i]
+		if a.Role == filename.Adapter && a.Err == nil && a.Architecture != "" && a.Architecture == m.Architecture &&
+			slices.Contains(a.Of, m.Key) && len(all) < maxAdapters {
+			all = append(all, a.Model)
+		}
+	}
+	return all
+}
+
 // Companion finds a companion in a role by its key, or by the name of its file, according to the last scan. Of several with that name it
 // takes the one of a model.
 func (c *Catalog) Companion(name, role, model string) (Companion, *NotFoundError) {

@@ -74,6 +74,11 @@ func (h *header) read(path string) (err error) {
 	case "":
 	case filename.Drafter:
 		m.Drafting = drafting(f)
+	case filename.Adapter:
+		if text(f, "adapter.type") == "lora" {
+			m.Architecture = text(f, "general.architecture")
+		}
+		return nil
 	case filename.Projector:
 		arch := f.Architecture()
 		m.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node/remotes"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -33,6 +34,8 @@ type Names struct {
 type Target struct {
 	Model    catalog.Model
 	Instance string // set if the name is an instance's id
+
+	Adapter *catalog.Model // that changes the model's weights for the request; nil: none
 }
 
 // BrokenModelError is returned when a model's file can't be used.
@@ -56,15 +59,44 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 //   - the same in the forms of Ollama's names: with ":latest", or with a quantization as the tag;
 //   - an alias that is a pattern, since it is for names that nothing has.
 //
-// Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
+// What follows a + is the name of an adapter that belongs to the model. Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
 // the context's.
 func (n *Names) Find(ctx context.Context, name string) (Target, error) {
 	asked := n.remotes.Asked()
 	target, err := n.find(ctx, name)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.remotes.Await(ctx, asked) {
+	missing, isUnknown := errors.AsType[*catalog.NotFoundError](err)
+	if isUnknown && len(missing.Ambiguous) == 0 && n.remotes.Await(ctx, asked) {
 		return n.Find(ctx, name)
 	}
+	if at := strings.LastIndexByte(name, '+'); isUnknown && at > 0 {
+		if base, failed := n.find(ctx, name[:at]); failed == nil {
+			adapter, unknown := n.catalog.Companion(strings.TrimSuffix(name[at+1:], ":latest"), filename.Adapter, base.Model.Key)
+			if unknown == nil && slices.Contains(adapter.Of, base.Model.Key) {
+				base.Adapter = &adapter.Model
+				return base, nil
+			}
+		}
+	}
 	return target, err
+}
+
+// WithAdapter returns a target with the adapter that the settings name for its model, unless it has one. The error is a [*translate.Error].
+func (n *Names) WithAdapter(ctx context.Context, t Target) (Target, error) {
+	name := n.settingsOf(n.settings.Load(), t.Model.Key).Adapter
+	if t.Adapter != nil || t.Model.IsRemote || name == "" {
+		return t, nil
+	}
+	adapter, unknown := n.catalog.Companion(name, filename.Adapter, t.Model.Key)
+	if unknown != nil {
+		_, _ = n.catalog.Lookup(ctx, name) // which looks at the disk
+		adapter, unknown = n.catalog.Companion(name, filename.Adapter, t.Model.Key)
+	}
+	if unknown != nil {
+		return t, translate.Invalid("unsupported_model", "model", "The adapter "+name+", which the option lora of the model "+t.Model.Key+
+			" names, is not known: put its GGUF file beside the model's, or leave the option out.")
+	}
+	t.Adapter = &adapter.Model
+	return t, nil
 }
 
 // FindNothing takes as long as Find with a name that nothing has. So the time of an answer doesn't tell that there is what it conceals.
@@ -88,7 +120,7 @@ func (n *Names) find(ctx context.Context, name string) (Target, error) {
 		missing, isUnknown := errors.AsType[*catalog.NotFoundError](cmp.Or(err, failed))
 		if isUnknown && target.Instance == "" && len(missing.Ambiguous) == 0 {
 			if in, ok := n.outlived(name); ok {
-				return Target{in.Spec.Model, in.ID}, nil
+				return Target{Model: in.Spec.Model, Instance: in.ID}, nil
 			}
 		}
 		if err != nil || target.Instance != "" {
@@ -102,7 +134,7 @@ func (n *Names) find(ctx context.Context, name string) (Target, error) {
 		return Target{Model: m}, nil
 	}
 	if in, ok := n.outlived(m.Key); ok {
-		return Target{in.Spec.Model, in.ID}, nil
+		return Target{Model: in.Spec.Model, Instance: in.ID}, nil
 	}
 	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
 }
@@ -159,7 +191,7 @@ func (n *Names) knows(name string) (Target, error) {
 func (n *Names) spelled(name string) (Target, error) {
 	if _, isChosen := n.chosen.Load(catalog.Normal(name)); isChosen {
 		if in, ok := n.instance(name); ok && !n.isAliasOfAnother(name, in) {
-			return Target{in.Spec.Model, in.ID}, nil
+			return Target{Model: in.Spec.Model, Instance: in.ID}, nil
 		}
 	}
 	m, err := n.catalog.Known(name)
@@ -174,7 +206,7 @@ func (n *Names) spelled(name string) (Target, error) {
 		return Target{Model: m}, nil
 	}
 	if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
-		return Target{in.Spec.Model, in.ID}, nil
+		return Target{Model: in.Spec.Model, Instance: in.ID}, nil
 	}
 	if t, ok := n.numbered(name); ok {
 		return t, nil

@@ -74,7 +74,7 @@ func (n *Names) numbered(name string) (Target, bool) {
 	}
 	for _, in := range n.instancesOf(model.Model.Key) {
 		if in.ID == id {
-			return Target{in.Spec.Model, in.ID}, true
+			return Target{Model: in.Spec.Model, Instance: in.ID}, true
 		}
 	}
 	return Target{}, false

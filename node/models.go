@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -121,6 +122,19 @@ func (ld *Loads) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.L
 	var err error
 	if want.Spec, err = ld.firstUse(ctx, &t.Model, d); err != nil {
 		return nil, err
+	}
+	if t.Adapter != nil {
+		if want.Adapter = t.Adapter.Key; want.Spec.AdapterNumber(want.Adapter) < 0 { // it has come after the Spec was made
+			ld.specs.Delete(t.Model.Key + "\n" + d.Draft)
+			if want.Spec, err = ld.firstUse(ctx, &t.Model, d); err != nil {
+				return nil, err
+			}
+		}
+		if want.Spec.AdapterNumber(want.Adapter) < 0 {
+			return nil, translate.Invalid("unsupported_model", "model", "The adapter "+want.Adapter+" can't be applied to the model "+t.Model.Key+
+				": use a LoRA adapter in GGUF that was made for it, and no argument --lora.")
+		}
+		want.Here = true
 	}
 	if from, ok := want.Spec.Recipe.(recipe); ok && from.cold {
 		want.Unsaved = true

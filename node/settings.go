@@ -107,6 +107,7 @@ type ModelSettings struct {
 	Parallel      int      // concurrent requests; 0: the engine's setting
 	Draft         string   // its draft model, by any of its names; or "mtp", "ngram-…" or "off"
 	Preset        string   // of requests that name none; empty: none
+	Adapter       string   // the adapter of requests that name none; empty: none
 	Preload       bool
 	Pinned        bool           // never evicted
 	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand

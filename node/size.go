@@ -144,6 +144,9 @@ func (ld *Loads) estimate(spec *schedule.Spec, context, parallel int) footprint 
 	sized := *spec
 	sized.ContextLength, sized.Parallel = context, parallel
 	f := ld.memoryOf(&sized)
+	for i := range spec.Adapters {
+		f.total, f.offload = f.total+spec.Adapters[i].SizeBytes, f.offload+spec.Adapters[i].SizeBytes
+	}
 	if spec.Draft != nil {
 		draft := ld.memoryOf(&schedule.Spec{
 			Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel,

@@ -60,6 +60,11 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	if err != nil {
 		return err
 	}
+	if adapter := rq.Target.Adapter; adapter != nil {
+		if request, err = adapted(lease, engine, request, adapter.Key); err != nil {
+			return err
+		}
+	}
 	payload := supervisor.Payload{Pieces: request.Body, Memory: rq.Call.Held.Memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
@@ -98,6 +103,21 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 		rq.Call.Node.Remotes.Recheck(on.Name) // it has just loaded the model
 	}
 	return nil
+}
+
+// adapted returns a request that the engine answers with an adapter.
+func adapted(lease *supervisor.Lease, engine wire.Engine, request wire.Upstream, key string) (wire.Upstream, error) {
+	pinner, pins := engine.(wire.Pinner)
+	adapter, adapts := engine.(wire.Adapter)
+	number := lease.Instance.Spec.AdapterNumber(key)
+	switch {
+	case !pins || !adapts || !lease.Instance.Build.Adapts || number < 0:
+		return request, translate.Invalid("unsupported_model", "model", "The engine of the model "+lease.Instance.Spec.Model.Key+
+			" can't apply adapters for single requests: get a newer one.")
+	case pinner.Generates(request.Path):
+		request.Body = adapter.Adapt(request.Body, number)
+	}
+	return request, nil
 }
 
 // PostWhole is Post for a response that is read to its end. One that is too long to be gathered is an error.

@@ -119,6 +119,9 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 	if rq.Target, err = findModel(c, body); err != nil {
 		return nil, err
 	}
+	if rq.Target, err = c.Node.Names.WithAdapter(c.Request.Context(), rq.Target); err != nil {
+		return nil, err
+	}
 	c.Ledger.Summary.Model = rq.Target.Model.Key
 	if rq.Demand.Draft != "" {
 		draft, err := c.FindDraft(rq.Target.Model.Key, rq.Demand.Draft)

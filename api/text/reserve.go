@@ -3,6 +3,7 @@ package text
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
@@ -122,6 +123,9 @@ func (rq *Request) Chain(add func(*prefix.Maker)) prefix.Chain {
 		return nil
 	}
 	m := prefix.New(key)
+	if a := rq.Target.Adapter; a != nil { // the same words have other states
+		m.Message(fmt.Appendf(nil, "adapter %s %d %d", a.Key, a.SizeBytes, a.Changed.UnixNano()))
+	}
 	add(m)
 	return m.Chain()
 }

@@ -33,6 +33,10 @@ type Model struct {
 	// The preset of requests that name none, in every API. Default: none.
 	Preset string `json:"preset,omitempty" args:"<name>"`
 
+	// The LoRA adapter, by its key or its file's name, that requests get which name only the model. Others name one as model+adapter.
+	// Default: none.
+	Lora string `json:"lora,omitempty" args:"<adapter>"`
+
 	// Loads the model at start.
 	Preload bool `json:"preload,omitempty"`
 

@@ -158,7 +158,8 @@ func (m *Model) node() node.ModelSettings {
 		return node.ModelSettings{}
 	}
 	return node.ModelSettings{
-		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel, Preset: m.Preset, Preload: m.Preload, Pinned: m.Pin,
+		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel, Preset: m.Preset, Adapter: m.Lora,
+		Preload: m.Preload, Pinned: m.Pin,
 		TTL: (*time.Duration)(m.TTL), Warm: m.Warm, Args: m.Args, Devices: m.Devices, GPULayers: m.GPULayers,
 	}
 }

@@ -74,6 +74,11 @@ func (w *writer) align() {
 func (w *writer) model(s Shape, t tokenizer, random *rand.ChaCha8) {
 	fields, tensors := s.fields(len(t.silent)), s.tensors(len(t.silent))
 	w.put([]byte("GGUF"), uint32(3), uint64(len(tensors)), uint64(len(fields)+len(t.fields)))
+	w.body(fields, tensors, t, random)
+}
+
+// body writes what follows the number of fields.
+func (w *writer) body(fields []field, tensors []tensor, t tokenizer, random *rand.ChaCha8) {
 	for _, f := range fields {
 		w.put(f.name)
 		w.put(f.value...)

@@ -55,6 +55,12 @@ func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
+	if len(l.Adapters) > 0 && known.has(unapplied) {
+		for i := range l.Adapters {
+			args = append(args, "--lora", l.Adapters[i].Path)
+		}
+		args = append(args, unapplied)
+	}
 	args = append(args, onGPUs(&l, known)...)
 	args = append(args, kindArgs(l.Spec)...)
 	args = append(args, tuning(l.Spec, known)...)
@@ -68,6 +74,9 @@ func (p *Process) Command(l process.Launch, b process.Build) process.Cmd {
 		Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))},
 	}
 }
+
+// unapplied has adapters loaded for those requests that choose them.
+const unapplied = "--lora-init-without-apply"
 
 // kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.
 func kindArgs(s *schedule.Spec) []string {
@@ -159,7 +168,7 @@ func Engine() process.Engine {
 			isChat := m.Type == catalog.TypeLLM
 			can := process.Choices{
 				ContextLength: true, Parallel: true, Devices: true,
-				BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
+				BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, Adapters: isChat, PromptCache: isChat,
 				Experts: isChat && m.Experts > 0,
 			}
 			if isChat {
@@ -208,6 +217,7 @@ func fixed(args []string) (f process.Fixed) {
 		case "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
 			f.Context, f.Slots = true, true
 		}
+		f.Adapters = f.Adapters || strings.HasPrefix(nameOf(arg), "--lora")
 		f.Draft = f.Draft || drafting.MatchString(nameOf(arg))
 		f.Placement = f.Placement || slices.Contains(placing, nameOf(arg))
 		if templating.MatchString(nameOf(arg)) {

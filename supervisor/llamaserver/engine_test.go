@@ -16,7 +16,7 @@ import (
 
 func TestEngine_Choices(t *testing.T) {
 	t.Parallel()
-	chat := process.Choices{ContextLength: true, Parallel: true, Devices: true, BatchSize: true, LeastBatch: 2, FlashAttention: true, OffloadKV: true, Draft: true, PromptCache: true}
+	chat := process.Choices{ContextLength: true, Parallel: true, Devices: true, BatchSize: true, LeastBatch: 2, FlashAttention: true, OffloadKV: true, Draft: true, Adapters: true, PromptCache: true}
 	mixed := chat
 	mixed.Experts = true
 	for name, tt := range map[string]struct {

@@ -70,6 +70,7 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 		return process.Build{}, err
 	}
 	build := process.Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: flagsOf(help)}
+	build.Adapts = flags(build.Flags).has(unapplied)
 	build.Root, build.Script = p.rootOf(path), engine.IsScript(path)
 	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if args := p.ListDevices(build); args != nil {

@@ -141,6 +141,7 @@ type Build struct {
 	Version string // e.g. "b11669"
 	Path    string
 	Args    []string          // arguments that come before those of a launch, such as "-m" and "mlx_lm"
+	Adapts  bool              // requests choose their adapters
 	Root    string            // the folder of its runtime; empty: it isn't part of one
 	Script  bool              // the binary is a script that starts the engine
 	Sockets bool              // it can listen on a Unix socket
@@ -263,6 +264,7 @@ type Choices struct {
 	OffloadKV      bool
 	Experts        bool
 	Draft          bool
+	Adapters       bool
 	PromptCache    bool // bytes of prompts' states that it keeps beside its slots
 	Devices        bool // which GPUs it is on
 	LeastBatch     int  // the smallest BatchSize, in tokens, with which the engine works
@@ -273,6 +275,7 @@ type Fixed struct {
 	Context     bool   // the length of the context
 	Slots       bool   // how many slots there are, or that all of them share one cache, so that nobody knows what is in which
 	PromptCache *int64 // in bytes; nil: they don't
+	Adapters    bool   // which adapters change its weights
 	Draft       bool   // what drafts for the model
 	Placement   bool   // on which devices how much of the model is
 	Template    string // those that decide what the chat template makes of requests, or which template it is; empty: none does

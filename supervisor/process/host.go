@@ -172,6 +172,9 @@ func (l Launch) files() []string {
 			files = append(files, path)
 		}
 	}
+	for i := range l.Adapters {
+		files = append(files, l.Adapters[i].Path)
+	}
 	if l.Draft != nil {
 		files = append(files, l.Draft.Path)
 	}

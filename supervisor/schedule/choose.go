@@ -80,13 +80,16 @@ func (c *choice) prefers(in, other *Instance) bool {
 	return in.InUse < other.InUse
 }
 
-// matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
+// matches reports whether an instance has the model, the adapter and the draft model that the waiter wants. An instance with a draft model
 // that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
 func (in *Instance) matches(w *Waiter) bool {
 	if in.Spec.Model.Key != w.Key {
 		return false
 	}
 	if in.IsRemote() && slices.ContainsFunc(in.Spec.Remote.Via, func(id string) bool { return slices.Contains(w.Hops, id) }) {
+		return false
+	}
+	if !w.takesAdapters(in.Spec) {
 		return false
 	}
 	return w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft())
@@ -100,9 +103,13 @@ func (w *Waiter) takesDraft(draft string) bool {
 	return draft == "" || draft == w.Spec.draft()
 }
 
+func (w *Waiter) takesAdapters(s *Spec) bool {
+	return w.Adapter == "" || s.AdapterNumber(w.Adapter) >= 0
+}
+
 // brings reports whether the instance that w loads can serve o.
 func (w *Waiter) brings(o *Waiter) bool {
-	return w.Key == o.Key && (o.takesDraft(w.Spec.draft()) || w.isNamedBy(o))
+	return w.Key == o.Key && (o.takesDraft(w.Spec.draft()) && o.takesAdapters(w.Spec) || w.isNamedBy(o))
 }
 
 // isNamedBy reports whether w is for the very instance that o names.

@@ -1,6 +1,10 @@
 package schedule
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/catalog/model"
+)
 
 // drafted is a Spec with a draft model.
 func drafted(key, draft string) *Spec {
@@ -283,4 +287,17 @@ func TestChoose_WhichLoadSomebodyWaitsFor(t *testing.T) {
 	if in := p.st.LoadingFor(p.st.Waiters[2]); in != nil {
 		t.Errorf("who waits for a slot is told of the load of %s", in.ID)
 	}
+}
+
+func TestChoose_AnInstanceWithTheAdapter(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	with := specOf("a", 1)
+	with.Adapters = []model.Model{{Key: "x"}, {Key: "y"}}
+	p.idle(specOf("a", 1))
+	asked := asks(1, with)
+	asked.Waiter.Adapter = "y"
+	p.on(asked, Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
+	p.on(asks(2, with), Grant{2, 1, 1, false}) // any will do
 }

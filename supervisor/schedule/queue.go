@@ -224,6 +224,7 @@ type Demand struct {
 	Key      string
 	Instance string // only this instance; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: none, or that of the Spec
+	Adapter  string // the key of an adapter that the instance must have; empty: any will do
 	Context  ContextNeed
 	Slots    int    // capped at the slots of the instance
 	Owner    string // of the request: owners share the queue fairly, and isolated instances give each its own slots

@@ -12,11 +12,12 @@ import (
 type Spec struct {
 	Engine         string // the name of a Process; empty for a Remote
 	Model          model.Model
-	Draft          *model.Model // for speculative decoding; nil: none
-	SelfDraft      string       // how the model drafts without another, in llama.cpp's words: HeadsDraft or "ngram-…"; empty: it doesn't
-	ContextLength  int          // tokens for each request; 0: a Remote doesn't tell
-	Parallel       int          // the engine's slots: requests at the same time
-	BatchSize      int          // tokens of a prompt that are evaluated at a time; 0: the engine's default
+	Draft          *model.Model  // for speculative decoding; nil: none
+	Adapters       []model.Model // LoRA adapters that requests may choose, by their numbers
+	SelfDraft      string        // how the model drafts without another, in llama.cpp's words: HeadsDraft or "ngram-…"; empty: it doesn't
+	ContextLength  int           // tokens for each request; 0: a Remote doesn't tell
+	Parallel       int           // the engine's slots: requests at the same time
+	BatchSize      int           // tokens of a prompt that are evaluated at a time; 0: the engine's default
 	FlashAttention Toggle
 	OffloadKV      Toggle       // whether the KV cache is on the GPU
 	Experts        int          // active experts of a mixture of experts; 0: the model's default
@@ -61,7 +62,7 @@ func (s *Spec) IsProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private &&
-		s.SelfDraft == o.SelfDraft && slices.Equal(s.Args, o.Args) &&
+		slices.EqualFunc(s.Adapters, o.Adapters, func(a, b model.Model) bool { return isSameFile(&a, &b) }) && s.SelfDraft == o.SelfDraft && slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox &&
 		slices.Equal(s.Readable, o.Readable) &&
 		s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices)) &&
@@ -79,6 +80,11 @@ func (s *Spec) draft() string {
 		return ""
 	}
 	return s.Draft.Key
+}
+
+// AdapterNumber returns the number of the adapter with a key, from 0; -1: a process of the Spec has none.
+func (s *Spec) AdapterNumber(key string) int {
+	return slices.IndexFunc(s.Adapters, func(a model.Model) bool { return a.Key == key })
 }
 
 // HeadsDraft is the SelfDraft of a model whose own layers predict several tokens.

@@ -231,6 +231,7 @@ func (w Wire) ContinueText(body *jsonbody.Body, c *request.Completion, prompt, c
 var (
 	_ wire.Specific      = Wire{}
 	_ wire.Pinner        = Wire{}
+	_ wire.Adapter       = Wire{}
 	_ wire.Renderer      = Wire{}
 	_ wire.Dictator      = Wire{}
 	_ wire.ThoughtLeaver = Wire{}

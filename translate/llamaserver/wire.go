@@ -3,6 +3,7 @@ package llamaserver
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -108,17 +109,25 @@ func (Wire) Generates(path string) bool {
 
 // Pin returns the body of a request that uses the given slot. Without reuse, the cached prompt of the slot isn't used.
 func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
-	const most = len(`,"id_slot":1234567890,"cache_prompt":false}`)
-	pinned := slices.Clone(body)
-	last := &pinned[len(pinned)-1]
-	end := bytes.LastIndexByte(*last, '}')
-	fields := append(append(make([]byte, 0, end+most), (*last)[:end]...), `,"id_slot":`...)
-	fields = strconv.AppendInt(fields, int64(slot), 10)
+	fields := strconv.AppendInt([]byte(`,"id_slot":`), int64(slot), 10)
 	if !reuse {
 		fields = append(fields, `,"cache_prompt":false`...)
 	}
-	*last = append(fields, '}')
-	return pinned
+	return withFields(body, fields)
+}
+
+// Adapt applies one adapter. The others, and without this field all, aren't applied.
+func (Wire) Adapt(body [][]byte, number int) [][]byte {
+	return withFields(body, fmt.Appendf(nil, `,"lora":[{"id":%d,"scale":1.0}]`, number))
+}
+
+// withFields returns the body of a request with further fields at its end.
+func withFields(body [][]byte, fields []byte) [][]byte {
+	with := slices.Clone(body)
+	last := &with[len(with)-1]
+	end := bytes.LastIndexByte(*last, '}')
+	*last = slices.Concat((*last)[:end], fields, []byte{'}'})
+	return with
 }
 
 // Count sends the request of a chat to an endpoint that only applies the template and the tokenizer.

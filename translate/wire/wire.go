@@ -173,6 +173,12 @@ type Pinner interface {
 	Generates(path string) bool
 }
 
+// Adapter is an engine that applies adapters for single requests.
+type Adapter interface {
+	// Adapt returns the body of a request, which generates tokens, with the adapter of a number. The argument isn't changed.
+	Adapt(body [][]byte, number int) [][]byte
+}
+
 // Passer is an engine whose chat stream is so close to the client's that it can be passed on, which is faster than decoding it.
 type Passer interface {
 	// Rewriter converts the answer to a request of Chat.

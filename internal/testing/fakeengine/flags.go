@@ -99,6 +99,7 @@ func commonFlags() []Flag {
 			"advanced option to override model metadata by key. to specify multiple overrides, use comma-separated values.\n"+
 				"types: int, float, bool, str. example: --override-kv tokenizer.ggml.add_bos_token=bool:false", ""),
 		flag("--lora FNAME", "path to LoRA adapter (use comma-separated values to load multiple adapters)", ""),
+		flag("--lora-init-without-apply", "load LoRA adapters without applying them (apply later via POST /lora-adapters) (default: disabled)", ""),
 		flag("-m, --model FNAME", "model path to load", "LLAMA_ARG_MODEL"),
 		flag("-mu, --model-url MODEL_URL", "model download url (default: unused)", "LLAMA_ARG_MODEL_URL"),
 		flag("-hf, -hfr, --hf-repo <user>/<model>[:quant]", "Hugging Face model repository\n(default: unused)", "LLAMA_ARG_HF_REPO"),
