@@ -57,7 +57,7 @@ func (m *machine) script(name, text string) {
 	m.t.Helper()
 	path := filepath.Join(m.bin, name)
 	_ = os.Remove(path)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -215,11 +215,11 @@ func TestInstaller_Refuses(t *testing.T) {
 			other := publish(m.t, "linux_arm64")
 			write(m.t, filepath.Join(dir, "lmcaddy_1.2.3_linux_amd64.tar.gz"), contentOf(m.t, filepath.Join(other, "lmcaddy_1.2.3_linux_arm64.tar.gz")))
 		}},
-		{"no sums", "has no SHA256SUMS", func(m *machine, dir string) { _ = os.Remove(filepath.Join(dir, "SHA256SUMS")) }},
-		{"no archive", "has no lmcaddy_1.2.3_linux_amd64.tar.gz", func(m *machine, dir string) {
+		{"no sums", "has no SHA256SUMS", func(_ *machine, dir string) { _ = os.Remove(filepath.Join(dir, "SHA256SUMS")) }},
+		{"no archive", "has no lmcaddy_1.2.3_linux_amd64.tar.gz", func(_ *machine, dir string) {
 			_ = os.Remove(filepath.Join(dir, "lmcaddy_1.2.3_linux_amd64.tar.gz"))
 		}},
-		{"not in the list", "has no archive for linux_amd64", func(m *machine, dir string) {
+		{"not in the list", "has no archive for linux_amd64", func(m *machine, _ string) {
 			m.env[0] = "LMCADDY_RELEASE=" + publish(m.t, "linux_arm64")
 		}},
 		{"not served", "has no SHA256SUMS", func(m *machine, _ string) { m.link("curl", "curl"); m.env[0] = "LMCADDY_RELEASE=" + server.URL }},
