@@ -175,10 +175,12 @@ families: build ## Checks the models in the folder FAMILIES in every API, and wr
 	$(E2E) ./families -models "$(abspath $(FAMILIES))" -table "$(CURDIR)/docs/families.md"
 
 .PHONY: clients
-clients: build ## Runs coding agents on the server; downloads hundreds of megabytes
+clients: build ## Runs coding agents on the server, and the page in Firefox; downloads hundreds of megabytes
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/agents agents
-	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run Agents .
+	tools/node.sh .cache/firefox firefox
+	tools/firefox.sh
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run 'Agents|Firefox' .
 
 .PHONY: bench
 bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour; BENCH_BEFORE=binary compares figures, and answers
