@@ -274,7 +274,7 @@ func TestPageActivity_Usage(t *testing.T) {
 	drawn("a bar is drawn by hour")
 	tab.Wait("the hour is listed", `/lmcaddy\/tinychat\s+3\s+57\s+93\s+150/.test(document.querySelector("main").innerText) && document.querySelector("main").innerText.includes("By hour")`)
 	tab.Screenshot("hours")
-	for _, look := range looks {
+	for _, look := range harness.Looks {
 		tab.Show(look)
 		tab.CheckAccess(fmt.Sprint(look))
 	}

@@ -1,8 +1,8 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -44,36 +44,26 @@ func TestPageChat_Looks(t *testing.T) {
 		harness.Fields{"Answer": harness.Fields{"Reasoning": "They want to see everything.", "Text": rich}},
 	)
 	tab := openChat(t, s)
-	look := func(what string) {
-		t.Helper()
-		for _, view := range looks {
-			tab.Show(view)
-			name := fmt.Sprintf("%s-%d-dark=%v", what, view.Width, view.Dark)
-			tab.CheckAccess(name)
-			tab.Screenshot(name)
-		}
-		tab.Show(harness.View{})
-	}
-	look("empty")
+	tab.Look("chat-empty")
 	tab.asked("Show everything.", 1)
 	tab.WaitText("tokens/s")
-	look("rich")
+	tab.Look("chat-rich")
 	tab.Click("button", "Ask again")
 	tab.WaitText("2 / 2")
 	tab.answer(1)
 	tab.tuned(func() {
 		tab.Click("checkbox", "Store the conversation")
-		look("settings")
+		tab.Look("chat-settings")
 	})
 	tab.ask("Think more.")
 	tab.WaitText("Thinking…")
-	look("thinking")
+	tab.Look("chat-thinking")
 	engine.Release(t, "never")
 	tab.answer(2)
 	tab.Click("button", "New chat")
 	tab.ask("Please fail.")
 	tab.Has("button", "Retry")
-	look("failed")
+	tab.Look("chat-failed")
 }
 
 // TestPageActivity_Looks has axe-core check the views of what happens, with something in them, in each size and colour.
@@ -82,11 +72,16 @@ func TestPageActivity_Looks(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), guarded)
 	admin := created(t, s.Home, "--name", "boss", "--scopes", "admin")
 	created(t, s.Home, "--name", "guests", "--scopes", "inference", "--expires", "30d", "--requests-per-minute", "20")
+	tab := openAs(t, s, admin, "#/conversations")
+	for _, view := range []string{"conversations", "requests", "usage"} {
+		tab.Go("#/" + view)
+		tab.Wait("it is loaded", `document.querySelector("main h1") && !document.querySelector(".loading")`)
+		tab.Look(view + "-empty")
+	}
 	for range 3 {
 		s.As(admin).Post(harness.NativeChatPath, harness.NativeAsk(capital)).Want(t, http.StatusOK)
 	}
 	s.As(admin).Post("/v1/chat/completions", harness.Fields{"model": "nosuch", "messages": []any{}}).Want(t, http.StatusNotFound)
-	tab := openAs(t, s, admin, "#/conversations")
 	for view, sign := range map[string]string{
 		"conversations": `document.querySelectorAll("tbody tr").length === 3`, "requests": `document.querySelectorAll("tbody tr").length === 4`,
 		"logs?level=debug": `document.querySelectorAll(".log-line").length > 5`, "usage": `document.querySelector(".plot canvas")`,
@@ -94,18 +89,10 @@ func TestPageActivity_Looks(t *testing.T) {
 	} {
 		tab.Go("#/" + view)
 		tab.Wait("it shows something", sign)
-		for _, look := range looks {
-			tab.Show(look)
-			name := fmt.Sprintf("%.8s-%d-dark=%v", view, look.Width, look.Dark)
-			tab.CheckAccess(name)
-			tab.Screenshot(name)
-		}
+		name, _, _ := strings.Cut(view, "?")
+		tab.Look(name)
 	}
 	tab.Go("#/tokens")
 	tab.Click("button", "Create token")
-	for _, look := range looks {
-		tab.Show(look)
-		tab.CheckAccess("token")
-		tab.Screenshot(fmt.Sprintf("token-%d-dark=%v", look.Width, look.Dark))
-	}
+	tab.Look("tokens-create")
 }
