@@ -183,7 +183,7 @@ clients: build ## Runs coding agents on the server, and the page in Firefox; dow
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run 'Agents|Firefox' .
 
 .PHONY: bench
-bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour; BENCH_BEFORE=binary compares figures, and answers
+bench: build ## Measures requests, downloads, listings, conversations and the page, as ratios, and kills a download fifty times; an hour; BENCH_BEFORE=binary compares figures, and answers
 	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor ./supervisor/schedule
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
@@ -195,6 +195,7 @@ bench: build ## Measures requests, downloads, listings and conversations, as rat
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full -update $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
+	$(E2E) -run '^$$' -bench Page -benchtime 5x .
 	$(if $(BENCH_BEFORE),$(E2E) -v -run '^TestRandomRequests$$' . -before "$(abspath $(BENCH_BEFORE))" -requests 10000 $(BENCH_FLAGS))
 
 .PHONY: gpu
