@@ -51,8 +51,14 @@ func compareAnswers(t *testing.T, older string, n int) {
 		t.Fatal(err)
 	}
 	fake := harness.StartFake(t, harness.Fields{"Rules": []harness.Fields{
-		{"Contains": "é🎉", "Status": 500}, {"Contains": "<think>", "Status": 400}, {"Contains": "a b a b", "Answer": harness.Fields{"Reasoning": "Let me see.", "Text": "It is a\nb."}},
-		{"Contains": `"tools":[`, "Answer": harness.Fields{"Calls": []harness.Fields{{"Name": "f", "Arguments": `{"a":1}`}}}, "AfterTools": []harness.Fields{{"Text": "Done."}}}, {},
+		{"Contains": "é🎉", "Status": 500},
+		{"Contains": "<think>", "Status": 400},
+		{"Contains": "a b a b", "Answer": harness.Fields{"Reasoning": "Let me see.", "Text": "It is a\nb."}},
+		{
+			"Contains": `"tools":[`, "Answer": harness.Fields{"Calls": []harness.Fields{{"Name": "f", "Arguments": `{"a":1}`}}},
+			"AfterTools": []harness.Fields{{"Text": "Done."}},
+		},
+		{},
 	}})
 	for seed, c := range []harness.Config{{Engine: []string{"args --seed 1"}}, {Engine: fake.Lines(), Site: []string{"lm_auth"}}} {
 		t.Run(c.Engine[0], func(t *testing.T) {

@@ -54,8 +54,8 @@ func TestInfill_AsAnEditorAsks(t *testing.T) {
 		cancel()
 	}
 	harness.Eventually(t, harness.Patience, "nothing runs any more", func() bool {
-		slots := s.Get("/slots?model=" + harness.Model).Want(t, http.StatusOK)
-		return len(gjson.Get(string(slots.Body), "#(is_processing==true)#").Array()) == 0 && slots.Get("#").Int() > 0
+		slots := s.Get("/slots?model="+harness.Model).Want(t, http.StatusOK)
+		return len(gjson.Get(slots.Body, "#(is_processing==true)#").Array()) == 0 && slots.Get("#").Int() > 0
 	})
 	said = append(said, harness.Fields{"role": "assistant", "content": first.Get("choices.0.message.content").Str}, harness.Fields{"role": "user", "content": "And the sky?"})
 	before := first.Get("usage.prompt_tokens").Int()
