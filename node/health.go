@@ -130,6 +130,7 @@ func (p *preloading) add(name string, loads int) {
 		delete(p.names, name)
 	}
 }
+
 func (n *Node) lastingTroubles() []Trouble {
 	h := &n.health
 	h.mu.Lock()
