@@ -59,8 +59,8 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 //   - the same in the forms of Ollama's names: with ":latest", or with a quantization as the tag;
 //   - an alias that is a pattern, since it is for names that nothing has.
 //
-// What follows a + is the name of an adapter that belongs to the model. Case makes no difference, and neither does how accents are composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or
-// the context's.
+// What follows a + is the name of an adapter that belongs to the model. Case makes no difference, and neither does how accents are
+// composed. The error is a [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Names) Find(ctx context.Context, name string) (Target, error) {
 	asked := n.remotes.Asked()
 	target, err := n.find(ctx, name)

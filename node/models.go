@@ -131,8 +131,8 @@ func (ld *Loads) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.L
 			}
 		}
 		if want.Spec.AdapterNumber(want.Adapter) < 0 {
-			return nil, translate.Invalid("unsupported_model", "model", "The adapter "+want.Adapter+" can't be applied to the model "+t.Model.Key+
-				": use a LoRA adapter in GGUF that was made for it, and no argument --lora.")
+			return nil, translate.Invalid("unsupported_model", "model", "The adapter "+want.Adapter+" can't be applied to the model "+
+				t.Model.Key+": use a LoRA adapter in GGUF that was made for it, and no argument --lora.")
 		}
 		want.Here = true
 	}

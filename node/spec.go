@@ -214,7 +214,8 @@ func (ld *Loads) choose(ctx context.Context, spec *schedule.Spec, can process.Ch
 	if can.Draft {
 		if spec.SelfDraft = selfDraft(o.Draft); spec.SelfDraft == schedule.HeadsDraft && spec.Model.Heads == 0 {
 			return translate.Invalid("invalid_value", "draft_model",
-				spec.Model.Key+" has no layers that predict several tokens: leave the option draft_model of its block out, or name a model in it.")
+				spec.Model.Key+
+					" has no layers that predict several tokens: leave the option draft_model of its block out, or name a model in it.")
 		}
 		if spec.SelfDraft != "" || o.Draft == draftOff {
 			return nil

@@ -125,8 +125,8 @@ func (p *Process) Predicts(m *catalog.Model) bool {
 // plain takes out what names of architectures and of functions for them differ in.
 var plain = strings.NewReplacer("-", "", "_", "")
 
-// headsIn returns the architectures that a library can draft for, with a zero byte around each. The name of their class is in the file, even
-// without symbols: "N18llama_model_qwen359graph_mtpE".
+// headsIn returns the architectures that a library can draft for, with a zero byte around each. The name of their class is in the file,
+// even without symbols: "N18llama_model_qwen359graph_mtpE".
 func headsIn(content []byte) string {
 	const of, function, longest = "llama_model_", "9graph_mtpE", 64
 	found := "\x00"

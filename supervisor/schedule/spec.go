@@ -62,7 +62,8 @@ func (s *Spec) IsProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private &&
-		slices.EqualFunc(s.Adapters, o.Adapters, func(a, b model.Model) bool { return isSameFile(&a, &b) }) && s.SelfDraft == o.SelfDraft && slices.Equal(s.Args, o.Args) &&
+		slices.EqualFunc(s.Adapters, o.Adapters, func(a, b model.Model) bool { return isSameFile(&a, &b) }) &&
+		s.SelfDraft == o.SelfDraft && slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox &&
 		slices.Equal(s.Readable, o.Readable) &&
 		s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices)) &&
