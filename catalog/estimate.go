@@ -164,12 +164,12 @@ func (p *plan) memory(s Shape) Memory {
 	batch := min(cmp.Or(max(0, s.BatchSize), defaultBatch), cmp.Or(max(0, s.MicroBatch), defaultMicroBatch), maxAsked)
 	batch = int(min(float64(batch), tokens*slots))
 
-	cache, ok := p.cache(tokens, batch, s)
+	cache, ok := p.cache(tokens, batch)
 	checkpoint := 0.0 // the part of a slot's cache that doesn't grow with the context, because earlier tokens are forgotten
 	if len(p.arch.AttentionSlidingWindowLayers) > 0 || p.arch.AttentionRecurrent {
 		const long, fewest = 1 << 18, 32
-		half, _ := p.cache(long, fewest, s)
-		whole, _ := p.cache(2*long, fewest, s)
+		half, _ := p.cache(long, fewest)
+		whole, _ := p.cache(2*long, fewest)
 		checkpoint = 2*half - whole
 	}
 	vocabulary := (tokenBytes+4*slots)*float64(p.tokens) + mergeBytes*float64(p.merges) // including the probability of each token
@@ -185,7 +185,7 @@ func (p *plan) memory(s Shape) Memory {
 }
 
 // cache returns the size of one slot's cache, in bytes. ok is false if it is a guess.
-func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool) {
+func (p *plan) cache(tokens float64, batch int) (bytes float64, ok bool) {
 	if p.encoder {
 		return 0, true
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
+
 	"github.com/lmcaddy/lmcaddy/catalog/chattemplate"
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 	"github.com/lmcaddy/lmcaddy/internal/filename"

@@ -167,8 +167,10 @@ func readAll(c *Call, from io.Reader, limit int64, isEncoded bool) error {
 	for {
 		read := c.Held.data
 		var err error
-		for n := 0; len(read) < size && err == nil; read = read[:len(read)+n] { // the capacity may be larger if it was used before
+		for len(read) < size && err == nil { // the capacity may be larger if it was used before
+			var n int
 			n, err = from.Read(read[len(read):size])
+			read = read[:len(read)+n]
 		}
 		c.Held.data = read
 		switch total := full + len(read); {

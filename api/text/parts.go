@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -14,7 +16,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
-	"golang.org/x/sync/errgroup"
 )
 
 // CountChat returns the number of tokens of a chat's prompt. body is what the engine would be sent. Some engines count by answering with

@@ -233,7 +233,7 @@ func findModel(c *endpoint.Call, body *jsonbody.Body) (node.Target, error) {
 	bad, _ := errors.AsType[*translate.Error](err)
 	_, isUnknown := errors.AsType[*catalog.NotFoundError](err)
 	isMissing, isAny := bad != nil && bad.Code == translate.Missing("model").Code, c.Node.Settings().AnyName
-	if !(isMissing && (isAny || c.Dialect.OnlyModel) || isUnknown && isAny) {
+	if (!isMissing || !isAny && !c.Dialect.OnlyModel) && (!isUnknown || !isAny) {
 		return node.Target{}, err
 	}
 	key, failed := OnlyModel(c)

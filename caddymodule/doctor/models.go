@@ -123,7 +123,7 @@ func (s *Subject) checkNames(models []model) (found findings) {
 			found.warn(`Correct its name, or get it with "lmcaddy get".`,
 				"The model %s has the draft model %s, and there is none of that name.", m.Name, draft)
 		}
-		for _, alias := range strings.Fields(options["alias"]) {
+		for alias := range strings.FieldsSeq(options["alias"]) {
 			if other := node.Means(keys, alias); other != "" && other != key {
 				found.warn("Choose another alias.", "The alias %s of the model %s is also a name of the model %s.", alias, m.Name, other)
 			}

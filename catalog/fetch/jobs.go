@@ -40,9 +40,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shirou/gopsutil/v3/disk"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/hub"
-	"github.com/shirou/gopsutil/v3/disk"
 )
 
 const (

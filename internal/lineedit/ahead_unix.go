@@ -18,7 +18,7 @@ func silence(fd int) (restore func(), _ error) {
 	if err != nil {
 		return nil, err
 	}
-	in, out := uint32(now.Ispeed), uint32(now.Ospeed) //nolint:unconvert,gosec // on some systems, they are of another type
+	in, out := uint32(now.Ispeed), uint32(now.Ospeed) //nolint:unconvert // on some systems, they are of another type
 	return func() { _ = term.Restore(fd, before) }, termios.SetTermios(fd, in, out, nil, nil, nil, nil,
 		map[termios.L]bool{termios.ICANON: false, termios.ECHO: false})
 }

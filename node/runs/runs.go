@@ -150,7 +150,7 @@ func (all *Runs) mayStart(owner string) error {
 			mine++
 		}
 	}
-	message := ""
+	var message string
 	switch {
 	case mine >= mostPerOwner:
 		message = fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. "+

@@ -155,7 +155,7 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 		}
 		name, body.Output, body.IsError = "tool_call.success", &ev.Output, ev.IsError
 	case translate.CallApproval:
-		if o = s.Answer.callOf(ev.Index); o == nil {
+		if o = s.callOf(ev.Index); o == nil {
 			return dst
 		}
 		name, body.CallID = "tool_call.approval", ev.ID

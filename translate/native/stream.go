@@ -34,7 +34,7 @@ func (s *Stream) Begun() bool { return s.begun }
 
 // Begin appends the start of the stream once.
 func (s *Stream) Begin(dst []byte, instance string) []byte {
-	s.Answer.Instance = instance
+	s.Instance = instance
 	if s.begun {
 		return dst
 	}
@@ -79,8 +79,8 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	case translate.CallStart, translate.CallDone, translate.CallApproval, translate.CallResult:
 		dst = s.appendCall(dst, ev)
 	case translate.CallInvalid:
-		if s.Answer.Add(ev); s.Answer.callOf(ev.Index) != nil {
-			item := s.Answer.callOf(ev.Index).call.item(translate.ItemInvalid)
+		if s.Answer.Add(ev); s.callOf(ev.Index) != nil {
+			item := s.callOf(ev.Index).call.item(translate.ItemInvalid)
 			dst = appendMembers(s.appendClosed(dst), "tool_call.failure", invalidOf(&item))
 		}
 		return dst
