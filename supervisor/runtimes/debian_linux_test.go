@@ -234,7 +234,7 @@ func TestGet_SaysAllThatWasTried(t *testing.T) {
 	_, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
 	contains(t, err, "\n  official release: ", "connection refused", "\n  distribution's packages, cpu: forky: apt-get: E: Failed to fetch the suite; apt-get: E:",
 		"; sid: apt-get: E:", "brew install llama.cpp", "winget install llama.cpp", "apt install llama.cpp-tools", "nix", "/releases",
-		"on PATH", "engine llama_server { path")
+		"on PATH", "engine llama_server {")
 	same(t, "what is left", contents(t, dir), []string{})
 
 	t.Setenv("PATH", t.TempDir())
