@@ -145,11 +145,6 @@ func (ld *Loads) cached(m *catalog.Model, draft string) *schedule.Spec {
 	return nil
 }
 
-// adapters returns the adapters that are loaded with a model. The engine takes a comma in a path for the beginning of another.
-func (ld *Loads) adapters(m *catalog.Model) []catalog.Model {
-	return slices.DeleteFunc(ld.catalog.Adapters(m), func(a catalog.Model) bool { return strings.Contains(a.Path, ",") })
-}
-
 // spec returns the Spec to load a model with. Each value comes from the request, else from the model's settings, else from
 // the engine's, else it is chosen so that the model fits. The error is a [*translate.Error] or one of Find's.
 func (ld *Loads) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*schedule.Spec, error) {
@@ -173,7 +168,8 @@ func (ld *Loads) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*sch
 		AutoRestart: o.ByHand || ms.Pinned || ms.Preload, TTL: timeToLive(s, ms, o), Recipe: recipe{s, o, s.isCold(ms)},
 	}
 	if e.choices(&m).Adapters && !e.fixed(args).Adapters {
-		spec.Adapters = ld.adapters(&m)
+		// The engine takes a comma in a path for the beginning of another.
+		spec.Adapters = slices.DeleteFunc(ld.catalog.Adapters(&m), func(a catalog.Model) bool { return strings.Contains(a.Path, ",") })
 	}
 	if err := ld.place(ctx, spec, e, ms); err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/openai"
 	"github.com/lmcaddy/lmcaddy/api/text"
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node/access"
 	"github.com/lmcaddy/lmcaddy/translate/llama"
 	openaiwire "github.com/lmcaddy/lmcaddy/translate/openai"
@@ -54,20 +53,16 @@ func infill(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := rq.Engine.(wire.Completer); !ok {
-		return text.CompletesNothing(rq.Target.Model)
-	}
 	asked, bad := llama.ParseInfill(rq.Body, rq.Caps)
 	if bad != nil {
 		return bad
 	}
-	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddText(&asked.Completion, 0, m) })
-	if err := rq.ReserveCompletion(&asked.Completion); err != nil {
+	task, err := rq.NewCompletion(&asked.Completion)
+	if err != nil {
 		return text.Refined(err, fieldNames.Refine)
 	}
 	r := &run{Run: text.NewRun(rq), asked: asked}
 	defer r.Close()
-	task := &text.CompletionTask{Model: &rq.Target.Model, Body: rq.Body, Completion: &asked.Completion}
 	if err := r.Generate(c.Request.Context(), text.Part{Reply: r, Task: task}); err != nil {
 		return text.Refined(text.Refined(err, asked.Refine), fieldNames.Refine)
 	}

@@ -18,9 +18,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// ask has the engine of a request's model answer a question that takes none of its time. upstream is asked before anything is loaded, too.
-func ask(rq *text.Request, upstream func(wire.Engine) (wire.Upstream, func(answer []byte) error, *translate.Error)) error {
-	if _, _, bad := upstream(rq.Engine); bad != nil {
+// question returns the request that asks an engine, and what reads its answer.
+type question func(wire.Engine) (wire.Upstream, func(answer []byte) *translate.Error, *translate.Error)
+
+// answer answers with what the engine says, which takes none of its time. It is asked before anything is loaded whether it can be asked.
+func answer(rq *text.Request, said any, q question) error {
+	if _, _, bad := q(rq.Engine); bad != nil {
 		return bad
 	}
 	if err := rq.ReserveTexts(1, len(rq.Body.Raw)); err != nil {
@@ -28,17 +31,18 @@ func ask(rq *text.Request, upstream func(wire.Engine) (wire.Upstream, func(answe
 	}
 	rq.Demand.Priority = true
 	_, err := rq.InParts(1, func(engine wire.Engine, _ int) (wire.Upstream, func([]byte) error, *translate.Error) {
-		return upstream(engine)
+		up, read, bad := q(engine)
+		return up, func(answer []byte) error {
+			if bad := read(answer); bad != nil {
+				return bad
+			}
+			return nil
+		}, bad
 	})
-	return err
-}
-
-// orNil makes no error of a nil pointer.
-func orNil(bad *translate.Error) error {
-	if bad == nil {
-		return nil
+	if err != nil {
+		return err
 	}
-	return bad
+	return rq.Call.Answer(said)
 }
 
 // tokenize is POST /tokenize.
@@ -47,27 +51,23 @@ func tokenize(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	question, bad := llama.ParseTokenize(rq.Body)
+	asked, bad := llama.ParseTokenize(rq.Body)
 	if bad != nil {
 		return bad
 	}
 	var said struct {
 		Tokens json.RawMessage `json:"tokens"`
 	}
-	err = ask(rq, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) error, _ *translate.Error) {
-		tokenizer, ok := engine.(wire.Tokenizer)
-		if !ok {
-			return up, nil, text.WrongEngine(rq.Target.Model, "doesn't tell its tokens: choose another model.")
+	return answer(rq, &said, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
+		tokenizer, bad := text.EngineFor[wire.Tokenizer](rq, engine, "doesn't tell its tokens: choose another model.")
+		if bad != nil {
+			return up, nil, bad
 		}
-		return tokenizer.Tokenize(question), func(answer []byte) error {
+		return tokenizer.Tokenize(asked), func(answer []byte) (bad *translate.Error) {
 			said.Tokens, bad = tokenizer.Tokenized(answer)
-			return orNil(bad)
+			return bad
 		}, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(said)
 }
 
 // detokenize is POST /detokenize.
@@ -83,23 +83,20 @@ func detokenize(c *endpoint.Call) error {
 	var said struct {
 		Content string `json:"content"`
 	}
-	err = ask(rq, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) error, _ *translate.Error) {
-		detokenizer, ok := engine.(wire.Detokenizer)
-		if !ok {
-			return up, nil, text.WrongEngine(rq.Target.Model, "takes no token ids: choose another model.")
+	err = answer(rq, &said, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
+		detokenizer, bad := text.EngineFor[wire.Detokenizer](rq, engine, "takes no token ids: choose another model.")
+		if bad != nil {
+			return up, nil, bad
 		}
-		return detokenizer.Detokenize(tokens), func(answer []byte) error {
+		return detokenizer.Detokenize(tokens), func(answer []byte) (bad *translate.Error) {
 			said.Content, bad = detokenizer.Detokenized(answer)
-			return orNil(bad)
+			return bad
 		}, nil
 	})
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.Kind == translate.KindEngineFailed { // it has nothing else to refuse
 		return llama.NoToken()
 	}
-	if err != nil {
-		return err
-	}
-	return c.Answer(said)
+	return err
 }
 
 // applyTemplate is POST /apply-template: the prompt that the model's template makes of a chat.
@@ -115,24 +112,21 @@ func applyTemplate(c *endpoint.Call) error {
 	var made struct {
 		Prompt string `json:"prompt"`
 	}
-	err = ask(rq, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) error, _ *translate.Error) {
-		renderer, ok := engine.(wire.Unparser)
-		if !ok {
-			return up, nil, text.WrongEngine(rq.Target.Model, "doesn't show its prompts: choose another model.")
+	return answer(rq, &made, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
+		renderer, bad := text.EngineFor[wire.Unparser](rq, engine, "doesn't show its prompts: choose another model.")
+		if bad != nil {
+			return up, nil, bad
 		}
-		if up, ok = renderer.Template(rq.Body, chat); !ok {
+		up, ok := renderer.Template(rq.Body, chat)
+		if !ok {
 			return up, nil, translate.Invalid("unsupported_content", "messages",
 				"The prompt of a chat with images can't be shown as a text: leave the images out.")
 		}
-		return up, func(answer []byte) error {
+		return up, func(answer []byte) (bad *translate.Error) {
 			made.Prompt, bad = renderer.Templated(answer)
-			return orNil(bad)
+			return bad
 		}, nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(made)
 }
 
 // modelOf is the model that a request without a body names, and its instances. Without a name it is the only one that it can be.

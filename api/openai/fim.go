@@ -7,7 +7,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/api/text"
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -28,21 +27,17 @@ func fillInMiddle(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := rq.Engine.(wire.Completer); !ok {
-		return text.CompletesNothing(rq.Target.Model)
-	}
 	asked, bad := openai.ParseFIM(rq.Body, rq.Caps)
 	if bad != nil {
 		return bad
 	}
-	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddText(asked, 0, m) })
-	if err := rq.ReserveCompletion(asked); err != nil {
+	task, err := rq.NewCompletion(asked)
+	if err != nil {
 		return err
 	}
 	r := &fimRun{Run: text.NewRun(rq), asked: asked}
 	defer r.Close()
 	r.answer = openai.ChatBody{Envelope: openai.Envelope{ID: endpoint.NewID("chatcmpl-"), Created: time.Now().Unix()}}
-	task := &text.CompletionTask{Model: &rq.Target.Model, Body: rq.Body, Completion: asked}
 	if err := r.Generate(c.Request.Context(), text.Part{Reply: r, Task: task}); err != nil {
 		return text.Refined(err, asked.Refine)
 	}

@@ -110,7 +110,6 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 		return nil, bad
 	}
 	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
-	// Other values are the default, or ignored.
 	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
 	if c.Identity.IsNode() {
 		rq.Demand.TTL = remote.ParseTTL(c.Request.Header)

@@ -94,6 +94,15 @@ func (rq *Request) ReserveCompletion(ask *request.Completion) error {
 
 const textHead = 256 // how many bytes of a text tell which texts it belongs with
 
+// NewCompletion is ReserveCompletion for a request with one answer. It returns the task of generating it.
+func (rq *Request) NewCompletion(ask *request.Completion) (*CompletionTask, error) {
+	if _, ok := rq.Engine.(wire.Completer); !ok {
+		return nil, CompletesNothing(rq.Target.Model)
+	}
+	rq.Demand.Prompt = rq.Chain(func(m *prefix.Maker) { wire.AddText(ask, 0, m) })
+	return &CompletionTask{Model: &rq.Target.Model, Body: rq.Body, Completion: ask}, rq.ReserveCompletion(ask)
+}
+
 // fits refuses a prompt that is longer than any context, which an engine may take a minute to find out. Short ones aren't checked.
 func (rq *Request) fits(param string, size int, text func() int) error {
 	const short = 128 << 10

@@ -66,3 +66,31 @@ type LogEvent struct {
 
 	Record json.RawMessage `json:"record"` // a LogRecord
 }
+
+// Health is the response to GET /api/v1/health.
+type Health struct {
+	Status  string    `json:"status"`            // ok, degraded: some requests can't be served, or failing: none can
+	Reasons []string  `json:"reasons,omitempty"` // codes, each once
+	Details []Trouble `json:"details,omitempty"` // for administrators alone
+}
+
+// Trouble is a reason in full.
+type Trouble struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Logs is the response to GET /api/v1/logs.
+type Logs struct {
+	Records []LogRecord `json:"records"` // oldest first
+}
+
+// LogRecord is an entry of the server's log.
+type LogRecord struct {
+	ID      string          `json:"id"` // names the place after it
+	Time    *Time           `json:"time"`
+	Level   string          `json:"level"` // debug, info, warn or error
+	Logger  string          `json:"logger"`
+	Message string          `json:"message"`
+	Fields  json.RawMessage `json:"fields"` // an object
+}

@@ -3,12 +3,16 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
@@ -124,4 +128,116 @@ func (p *Page) Flush() error {
 	_, err := io.WriteString(p.out, Text(p.String()))
 	p.Reset()
 	return err
+}
+
+const (
+	redrawEvery = 100 * time.Millisecond // on a terminal
+	printEvery  = 5 * time.Second        // elsewhere, where lines pile up
+)
+
+// Progress shows progress: on a terminal one line that is redrawn, and cut to its width; elsewhere a line now and then. It is for
+// one goroutine.
+type Progress struct {
+	out        io.Writer
+	isTerminal bool
+	columns    func() int
+	now        func() time.Time
+	doing      string
+	shown      time.Time
+	width      int // of the line on the terminal
+}
+
+// NewProgress returns the progress on a stream. Nothing is shown yet.
+func NewProgress(out io.Writer) *Progress {
+	return &Progress{out: out, isTerminal: Is(out), columns: func() int { return Columns(out) }, now: time.Now}
+}
+
+// Update shows a text about an activity, unless one about the same activity was shown just now. Format and values are those of [Printf].
+func (p *Progress) Update(doing, format string, values ...any) {
+	every := printEvery
+	if p.isTerminal {
+		every = redrawEvery
+	}
+	now := p.now()
+	if doing == p.doing && now.Sub(p.shown) < every {
+		return
+	}
+	p.doing, p.shown = doing, now
+	text := fmt.Sprintf(format, lines(values)...)
+	if !p.isTerminal {
+		_, _ = fmt.Fprintln(p.out, text)
+		return
+	}
+	text = Cut(text, max(1, p.columns()-1)) // a character in the last column may begin another line
+	width := Width(text)
+	_, _ = fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-width)))
+	p.width = width
+}
+
+// End clears the line, so that what follows begins on a clean one.
+func (p *Progress) End() {
+	if p.isTerminal && p.width > 0 {
+		_, _ = fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", min(p.width, max(1, p.columns()-1))))
+		p.width = 0
+	}
+}
+
+// Names of models, texts of servers and of files may come from anywhere. With control characters they could change what a terminal shows or
+// does, with marks for the direction of text show one name as another, and with a newline add lines of their own. What a command prints
+// that it hasn't made itself goes through a function of this file, or is a cell of a [Table].
+
+// Line returns a text with � in the place of each such character, on one line. A tab becomes a space.
+func Line(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case r == '\t':
+			return ' '
+		default:
+			return unicode.ReplacementChar
+		}
+	}, text)
+}
+
+// Text returns a text of several lines without such characters, but with its newlines, tabs and what joins characters.
+func Text(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029') {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Printf is fmt.Fprintf with each text and error among the values as a [Line]. The format is the command's own.
+func Printf(out io.Writer, format string, values ...any) (int, error) {
+	return fmt.Fprintf(out, format, lines(values)...)
+}
+
+// Println is fmt.Fprintln, likewise.
+func Println(out io.Writer, values ...any) (int, error) { return fmt.Fprintln(out, lines(values)...) }
+
+func lines(values []any) []any {
+	clean := make([]any, len(values))
+	for i, value := range values {
+		clean[i] = value
+		if err, isError := value.(error); isError {
+			clean[i] = Line(err.Error())
+		} else if of := reflect.ValueOf(value); of.Kind() == reflect.String {
+			clean[i] = Line(of.String())
+		}
+	}
+	return clean
+}
+
+// Row adds a row to the table, whose cells may contain anything.
+func (t *Table) Row(cells ...string) {
+	for i, cell := range cells {
+		if i > 0 {
+			t.text.WriteByte('\t')
+		}
+		t.text.WriteString(Line(cell))
+	}
+	t.text.WriteByte('\n')
 }
