@@ -114,19 +114,19 @@ func unstored(c *endpoint.Call, id string) *unstoredResponse {
 // keep keeps the response for the next request on the WebSocket, if there is memory for it. Else the client sends all of it again.
 func (r *run) keep() {
 	s := socketOf(r.Call)
-	if status := r.out.Answer.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
+	if status := r.out.Status(); s == nil || status != responses.Completed && status != responses.Incomplete {
 		return
 	}
 	s.unstored.forget()
 	if r.ask.Store {
 		return
 	}
-	items := translate.Settled(slices.Concat(r.conversation, r.out.Answer.Items()))
+	items := translate.Settled(slices.Concat(r.conversation, r.out.Items()))
 	claim := r.Call.Node.Access.Bodies.Claim(endpoint.Payer(r.Call))
 	if claim.Grow(sizeOf(items)) != nil {
 		return
 	}
-	s.unstored = unstoredResponse{id: r.out.Answer.ID, head: r.Request.Demand.Conversation, items: items, claim: claim}
+	s.unstored = unstoredResponse{id: r.out.ID, head: r.Request.Demand.Conversation, items: items, claim: claim}
 }
 
 // storedItems is what a request brings in from the store, by continuing a response or referring to items. Each turn is read once.

@@ -15,12 +15,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
-	"github.com/tidwall/gjson"
 )
 
 // Process is an mlx_lm.server process. The server requires no key. It listens before its model is loaded, and goes on listening if
