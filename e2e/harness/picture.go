@@ -27,8 +27,12 @@ var updatePictures = flag.Bool("update-pictures", false, "write the pictures of 
 
 // Looks are the sizes and colours that the page is looked at in. A picture has them side by side, the light ones above the dark ones.
 var Looks = []View{
-	{Width: 390, Height: 844}, {Width: 1024, Height: 768}, {Width: 1440, Height: 900},
-	{Width: 390, Height: 844, Dark: true}, {Width: 1024, Height: 768, Dark: true}, {Width: 1440, Height: 900, Dark: true},
+	{Width: 390, Height: 844},
+	{Width: 1024, Height: 768},
+	{Width: 1440, Height: 900},
+	{Width: 390, Height: 844, Dark: true},
+	{Width: 1024, Height: 768, Dark: true},
+	{Width: 1440, Height: 900, Dark: true},
 }
 
 const (
@@ -72,7 +76,7 @@ func (b *Tab) Look(name string) {
 			continue
 		}
 		want := golden.SubImage(place(n))
-		share := 1.0
+		var share float64
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) { // something may be drawn just now
 			if share = difference(want, b.picture()); share <= differing || time.Now().After(deadline) {
 				break
@@ -136,7 +140,7 @@ func (b *Tab) picture() *image.RGBA {
 				r, g, b, _ := whole.At(2*x+i%2, 2*y+i/2).RGBA()
 				sum[0], sum[1], sum[2] = sum[0]+r, sum[1]+g, sum[2]+b
 			}
-			half.SetRGBA(x, y, color.RGBA{uint8(sum[0] >> 10), uint8(sum[1] >> 10), uint8(sum[2] >> 10), 255})
+			half.SetRGBA(x, y, color.RGBA{uint8(sum[0] >> 10), uint8(sum[1] >> 10), uint8(sum[2] >> 10), 255}) //nolint:gosec // four values of 16 bits
 		}
 	}
 	return half
@@ -202,7 +206,7 @@ func writePicture(t testing.TB, path string, of *image.RGBA) {
 	colors := commonest(counts)
 	nearest := map[color.RGBA]uint8{}
 	for c := range counts {
-		nearest[c] = uint8(colors.Index(c))
+		nearest[c] = uint8(colors.Index(c)) //nolint:gosec // of at most 256
 	}
 	small := image.NewPaletted(of.Rect, colors)
 	for y := range of.Rect.Dy() {
@@ -215,10 +219,10 @@ func writePicture(t testing.TB, path string, of *image.RGBA) {
 	if err := encoder.Encode(&encoded, small); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, encoded.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(path, encoded.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
