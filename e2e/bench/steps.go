@@ -52,7 +52,7 @@ var steps = []step{
 	{name: "parsing and translating the request", funcs: []string{project + "translate", project + "internal/prefix"}},
 	{name: "from the engine", funcs: []string{
 		"net/http.(*persistConn).readLoop", "net/http.(*persistConn).Read", "net/http.ReadResponse", "net/http.(*bodyEOFSignal)",
-		project + "internal/http1.(*conn).readHead", project + "internal/http1.limitedHead", project + "internal/http1.(*body)", project + "supervisor.(*leasedBody)",
+		project + "internal/http1.(*conn).readHead", project + "internal/http1.limitedHead", project + "internal/http1.(*body)",
 		project + "supervisor/process.(*exchange)", project + "supervisor/process.(*pulse)",
 	}},
 	{name: "to the engine", funcs: []string{
