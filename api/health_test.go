@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,11 +152,24 @@ func TestHealth_DetailsAreForAdministrators(t *testing.T) {
 	}
 }
 
-// TestRuntime_IsKnown: only engines that can be fetched are installed.
+// TestRuntime_IsKnown: only engines that can be fetched are installed, and none that is there.
 func TestRuntime_IsKnown(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	if got := s.do("POST", "/api/v1/runtime", `{"engine":"sglang"}`); got.status != 400 || gjson.Get(got.body, "error.param").Str != "engine" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	dir := filepath.Join(s.node.Home().Runtimes(), "llama.cpp-b1-cpu")
+	link(t, s.fake.Path, filepath.Join(dir, "bin", "llama-server"))
+	for path, text := range map[string]string{
+		filepath.Join(dir, "runtime.json"):           `{"engine":"llama.cpp","version":"b1","variant":"cpu","executable":"bin/llama-server"}`,
+		filepath.Join(filepath.Dir(dir), "selected"): "llama.cpp-b1-cpu\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.do("POST", "/api/v1/runtime", `{"engine":"llama.cpp"}`); got.status != 200 || gjson.Get(got.body, "version").Str != "b1" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
