@@ -17,6 +17,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/node/record"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -187,12 +188,10 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 	}
 	key := record.RequestKey{Model: "lmcaddy/tinychat", Dialect: "responses", Outcome: record.OutcomeOK}
 	var counted record.Traffic
-	for deadline := time.Now().Add(time.Minute); counted.Requests[key] == 0; counted = s.node.Record.Traffic.Snapshot() {
-		if time.Now().After(deadline) {
-			t.Fatalf("it isn't counted: %v", counted.Requests)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Eventually(t, "it is counted", func() bool {
+		counted = s.node.Record.Traffic.Snapshot()
+		return counted.Requests[key] > 0
+	})
 	if m := counted.Models["lmcaddy/tinychat"]; len(counted.Requests) != 1 || counted.Requests[key] != 1 || m.GeneratedTokens != 2 {
 		t.Errorf("%v, %d tokens", counted.Requests, m.GeneratedTokens)
 	}

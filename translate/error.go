@@ -16,6 +16,7 @@ type Error struct {
 	Param      string        // the field of the request that is at fault
 	Message    string        // what is wrong and what to do next
 	RetryAfter time.Duration // 0 if unknown
+	Answered   int           // the status that an engine refused the request with, for a reason that isn't known; 0: it didn't
 
 	// The length of the prompt and its limit in tokens, with KindContextOverflow.
 	Tokens, Limit int
@@ -210,7 +211,7 @@ func Nonsense() *Error {
 
 // EngineStatus returns the error of an engine, or another server, that answers with an unexpected status, for a reason that it gives.
 func EngineStatus(who string, status int, reason string) *Error {
-	return &Error{Kind: KindEngineFailed, Message: who + " answered with status " + strconv.Itoa(status) + ": " + reason}
+	return &Error{Kind: KindEngineFailed, Answered: status, Message: who + " answered with status " + strconv.Itoa(status) + ": " + reason}
 }
 
 // FormatNotMet is the code of an answer that the engine's parser rejects.

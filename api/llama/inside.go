@@ -93,7 +93,7 @@ func detokenize(c *endpoint.Call) error {
 			return bad
 		}, nil
 	})
-	if e, ok := errors.AsType[*translate.Error](err); ok && e.Kind == translate.KindEngineFailed { // it has nothing else to refuse
+	if e, ok := errors.AsType[*translate.Error](err); ok && e.Answered == http.StatusInternalServerError { // it has nothing else to refuse
 		return llama.NoToken()
 	}
 	return err
