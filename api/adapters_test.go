@@ -105,7 +105,7 @@ func TestAdapters_OfTheSettings(t *testing.T) {
 	}
 }
 
-// TestAdapters_HaveStatesOfTheirOwn: what a slot holds of the same words is of no use with another adapter.
+// TestAdapters_HaveStatesOfTheirOwn: a prompt that is cached in a slot is not reused with another adapter.
 func TestAdapters_HaveStatesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

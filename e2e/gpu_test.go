@@ -106,7 +106,7 @@ func wantSplit(s *harness.Server, id string, loaded harness.Reply, end gjson.Res
 	if got := end.Get("placement").Str; got != is {
 		s.T.Errorf("the event says %q, ps %q", got, is)
 	}
-	if got := s.Command("ps").Output; !strings.Contains(got, id+" is not wholly on the GPU, and so many times slower: "+is) {
+	if got := s.Command("ps").Output; !strings.Contains(got, id+" is not wholly on the GPU, which makes it many times slower: "+is) {
 		s.T.Errorf("ps:\n%s", got)
 	}
 	if !logged(s, "not wholly on the GPU", id, is) {

@@ -59,8 +59,8 @@ func (r *Ring[T]) Next() uint64 {
 	return r.next
 }
 
-// From returns at most so many values from a position on, and the position after them. lost is the number of values from the first position
-// on that are no longer kept. A position after the newest value counts as the next one.
+// From returns the values from a position on, no more than most, and the position after them. lost is how many values after that position
+// are no longer kept. A position after the newest value counts as the next one.
 func (r *Ring[T]) From(position uint64, most int) (values []T, next, lost uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

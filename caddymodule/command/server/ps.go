@@ -73,7 +73,7 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	}
 	for i := range r.Instances {
 		if in := &r.Instances[i]; in.Split {
-			sentence(text, "%s is not wholly on the GPU, and so many times slower: %s", in.ID, in.Placement)
+			sentence(text, "%s is not wholly on the GPU, which makes it many times slower: %s", in.ID, in.Placement)
 		}
 	}
 	sentence(text, "Memory counted: %s%s", kit.Size(r.Memory), of(r.Limits.Memory > 0, kit.Size(r.Limits.Memory)))
