@@ -16,7 +16,7 @@ func TestStepOf(t *testing.T) {
 		"reading the request":                 {"internal/runtime/syscall.Syscall6", "net.(*conn).Read", "net/http.(*connReader).Read", "net/http.(*conn).readRequest", serve},
 		"writing the answer":                  {"syscall.write", "net/http.checkConnErrorWriter.Write", project + "api.(*stream).send", project + "api.(*run).read", serve},
 		"parsing and translating the request": {"runtime.memmove", project + "translate/jsonbody.Scan", project + "api.(*call).body", serve},
-		"translating the answer":              {project + "translate/llamaserver.(*rewriter).Rewrite", project + "api.(*run).read", serve},
+		"translating the answer":              {project + "translate/llamaserver.(*rewriter).Append", project + "api/text.(*Run).read", serve},
 		"routes, contexts, errors":            {"runtime.mallocgc", project + "api.(*API).ServeHTTP", serve},
 		"Caddy":                               {"context.WithValue", caddyS + ".PrepareRequest", serve},
 		"net/http's connection":               {"time.Now", serve},

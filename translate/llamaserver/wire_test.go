@@ -1,6 +1,7 @@
 package llamaserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,8 +19,8 @@ func TestWire_Fault(t *testing.T) {
 	byTemplate := func(words string) *translate.Error {
 		return translate.Invalid("invalid_value", "messages", "The model's chat template refuses the messages: "+words)
 	}
-	failed := func(reason string) *translate.Error {
-		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + reason}
+	failed := func(status int, reason string) *translate.Error {
+		return &translate.Error{Kind: translate.KindEngineFailed, Answered: status, Message: fmt.Sprintf("The engine answered with status %d: %s", status, reason)}
 	}
 	tests := map[string]struct {
 		status int
@@ -85,16 +86,16 @@ func TestWire_Fault(t *testing.T) {
 		},
 		"401": {
 			401, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`,
-			failed("401: Invalid API Key"),
+			failed(401, "Invalid API Key"),
 		},
-		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed("404: File Not Found")},
+		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed(404, "File Not Found")},
 		"500": {
 			500, `{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3","type":"server_error"}}`,
 			refusedFor("invalid_value", "tools", "Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
 		},
 		"500 of its own": {
 			500, `{"error":{"code":500,"message":"Failed to allocate a slot","type":"server_error"}}`,
-			failed("500: Failed to allocate a slot"),
+			failed(500, "Failed to allocate a slot"),
 		},
 		"501": {
 			501, "{\"error\":{\"code\":501,\"message\":\"This server does not support embeddings. Start it with `--embeddings`\",\"type\":\"not_supported_error\"}}",
@@ -109,18 +110,18 @@ func TestWire_Fault(t *testing.T) {
 			&translate.Error{Kind: translate.KindUnavailable, Message: "The engine is not ready: no slot available"},
 		},
 		"the code in the body counts": {500, `{"error":{"code":400,"message":"bad"}}`, refused("bad")},
-		"a code that is no status":    {500, `{"error":{"code":-32600,"message":"bad"}}`, failed("500: bad")},
+		"a code that is no status":    {500, `{"error":{"code":-32600,"message":"bad"}}`, failed(500, "bad")},
 		"a code that is a word":       {400, `{"error":{"code":"bad_request","message":"bad"}}`, refused("bad")},
-		"empty":                       {500, ``, failed("500: no reason was given.")},
+		"empty":                       {500, ``, failed(500, "no reason was given.")},
 		"empty, the client's fault":   {400, ``, refused("no reason was given.")},
-		"HTML":                        {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", failed("502: no reason was given.")},
-		"not an object":               {500, `"error"`, failed("500: no reason was given.")},
-		"the error is a string":       {500, `{"error":"out of memory"}`, failed("500: no reason was given.")},
+		"HTML":                        {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", failed(502, "no reason was given.")},
+		"not an object":               {500, `"error"`, failed(500, "no reason was given.")},
+		"the error is a string":       {500, `{"error":"out of memory"}`, failed(500, "no reason was given.")},
 		"a long message": {
-			500, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, failed("500: " + strings.Repeat("é", 250) + "…"),
+			500, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, failed(500, strings.Repeat("é", 250)+"…"),
 		},
 		"a long message, cut in a letter": {
-			500, `{"error":{"message":"x` + strings.Repeat("é", 400) + `"}}`, failed("500: x" + strings.Repeat("é", 249) + "…"),
+			500, `{"error":{"message":"x` + strings.Repeat("é", 400) + `"}}`, failed(500, "x"+strings.Repeat("é", 249)+"…"),
 		},
 	}
 	for name, tt := range tests {

@@ -228,7 +228,7 @@ data: [DONE]
 		[]translate.Event{
 			translate.Text{Text: "Hi"},
 			translate.Usage{Completion: 1},
-			translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 answered with status 500: CUDA out of memory"}},
+			translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Answered: 500, Message: "The remote gpu1 answered with status 500: CUDA out of memory"}},
 		},
 	},
 	"a page": {
@@ -384,7 +384,7 @@ func TestFault(t *testing.T) {
 		},
 		"no JSON": {
 			502, `<html>Bad gateway</html>`,
-			translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 answered with status 502: no reason was given."},
+			translate.Error{Kind: translate.KindEngineFailed, Answered: 502, Message: "The remote gpu1 answered with status 502: no reason was given."},
 		},
 	} {
 		if diff := cmp.Diff(&tt.want, wireOf(VLLM).Fault(tt.status, []byte(tt.body))); diff != "" {
