@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
+	"github.com/lmcaddy/lmcaddy/e2e/randommodel"
 )
 
 const (
@@ -171,5 +172,26 @@ func TestDraft_ByWhatTheTextRepeats(t *testing.T) {
 	stats := ask().Get("stats")
 	if stats.Get("draft_model").Str != harness.Model || stats.Get("total_draft_tokens_count").Int() == 0 {
 		t.Errorf("stats %s", stats.Raw)
+	}
+}
+
+// TestDraft_ByItsOwnHeads is the default for a model whose further layers predict tokens; off turns it off, with the same answer.
+func TestDraft_ByItsOwnHeads(t *testing.T) {
+	t.Parallel()
+	h := harness.NewHome(t)
+	h.AddRandom("made/heads", randommodel.Predicting, 1)
+	h.AddRandom("made/plain", randommodel.Predicting, 1)
+	s := harness.Start(h, harness.Config{LM: []string{"model made/plain {", "draft_model off", "}"}})
+	stats := func(model string) (gjson.Result, string) {
+		reply := s.Post("/api/v0/chat/completions", harness.Ask(capital).With("model", model).With("temperature", 0).With("max_tokens", 40)).Want(t, http.StatusOK)
+		return reply.Get("stats"), reply.Get("choices.0.message.content").Str
+	}
+	drafted, said := stats("made/heads")
+	if drafted.Get("draft_model").Str != "made/heads" || drafted.Get("total_draft_tokens_count").Int() == 0 {
+		t.Errorf("stats %s", drafted.Raw)
+	}
+	plain, same := stats("made/plain")
+	if plain.Get("draft_model").Exists() || same != said {
+		t.Errorf("without heads %q, stats %s; with them %q", same, plain.Raw, said)
 	}
 }

@@ -23,7 +23,7 @@ func (s Shape) fields(tokens int) []field {
 		number("general.file_type", map[Type]int{F16: 1, Q8: 7}[s.Type]),
 		number(a+"context_length", Context),
 		number(a+"embedding_length", s.Width),
-		number(a+"block_count", s.Layers),
+		number(a+"block_count", s.Layers+s.Predicting),
 		number(a+"feed_forward_length", s.FeedForward),
 		number(a+"attention.head_count", s.Heads),
 		fraction(a+"attention.layer_norm_rms_epsilon", 1e-5),
@@ -47,6 +47,10 @@ func (s Shape) fields(tokens int) []field {
 	switch s.Architecture {
 	case "gemma3":
 		all = append(all, number(a+"attention.sliding_window", s.Window))
+	case "glm4moe": // only the layers that predict have experts, as they must
+		all = append(all,
+			number(a+"leading_dense_block_count", s.Layers), number(a+"nextn_predict_layers", s.Predicting),
+			number(a+"expert_shared_count", 0), number(a+"expert_feed_forward_length", s.FeedForward))
 	case "lfm2":
 		heads := []any{uint32(typeArray), uint32(typeInt32), uint64(s.Layers)}
 		for i := range s.Layers {

@@ -5,15 +5,16 @@ package randommodel
 
 // Shape is what a model is made of. All sizes are numbers of elements.
 type Shape struct {
-	Architecture string // llama, gemma3, mamba or lfm2
+	Architecture string // llama, gemma3, mamba, lfm2 or glm4moe
 	Layers       int
+	Predicting   int // further layers, of glm4moe, each of which predicts one more token
 	Width        int // a multiple of 32
 	Heads        int
 	KVHeads      int
 	HeadSize     int
 	FeedForward  int // a multiple of 32
 	Window       int // of attention in tokens, of gemma3
-	Experts      int // of each layer, of llama; 0: dense. Two of them compute a token
+	Experts      int // of each layer, of llama, or of those that predict; 0: dense. Two of them compute a token
 	Type         Type
 	Template     string // of chats; empty: that of the model that the tokenizer is from
 }
@@ -38,6 +39,12 @@ var (
 	Recurrent     = Shape{Architecture: "mamba", Layers: 8, Width: 256, Type: F16}
 	Hybrid        = Shape{Architecture: "lfm2", Layers: 8, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Type: F16}
 )
+
+// Predicting is a dense model that predicts two tokens at once, by which it can draft for itself.
+var Predicting = Shape{
+	Architecture: "glm4moe", Layers: 4, Predicting: 1, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Experts: 2,
+	Type: F16,
+}
 
 // Mixture is a small mixture of experts.
 var Mixture = Shape{Architecture: "llama", Layers: 4, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 256, Experts: 4, Type: F16}

@@ -3,6 +3,7 @@ package randommodel
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // tensor is an array of weights. Its first dimension varies fastest.
@@ -51,7 +52,7 @@ func (s Shape) tensors(tokens int) []tensor {
 		last = "token_embd_norm"
 	}
 	all := []tensor{embedding, norm(last, s.Width)}
-	for i := range s.Layers {
+	for i := range s.Layers + s.Predicting {
 		layer := s.layer(i)
 		for j := range layer {
 			layer[j].name = fmt.Sprintf("blk.%d.%s", i, layer[j].name)
@@ -72,6 +73,19 @@ func (s Shape) layer(i int) []tensor {
 	case s.Architecture == "gemma3":
 		all := append(append(s.attention(), s.headNorms()...), s.feedForward()...)
 		return append(all, norm("post_attention_norm", s.Width), norm("post_ffw_norm", s.Width))
+	case s.Architecture == "glm4moe":
+		all := append(s.attention(), s.feedForward()...)
+		if i >= s.Layers {
+			all = append(append(s.attention(), s.experts()...), tensor{"exp_probs_b.bias", []int{s.Experts}, f32, fill{each: ones}})
+		}
+		for j, x := range all {
+			all[j].name = strings.Replace(x.name, "ffn_norm", "post_attention_norm", 1)
+		}
+		if i >= s.Layers {
+			all = append(all, s.matrix("nextn.eh_proj", 2*s.Width, s.Width, plain),
+				norm("nextn.enorm", s.Width), norm("nextn.hnorm", s.Width), norm("nextn.shared_head_norm", s.Width))
+		}
+		return all
 	case s.Experts > 0:
 		return append(s.attention(), s.experts()...)
 	default:
