@@ -77,6 +77,8 @@ func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 	if hadNoMemory {
 		why += ". It ran out of memory, also after room was made: load it with a shorter context_length, " +
 			"fewer parallel requests, or a smaller quantization"
+	} else if in.Spec.SelfDraft == HeadsDraft {
+		why = strings.TrimSuffix(why, ".") + ". It was to draft with its own layers: with draft_model off in its block it doesn't"
 	}
 	return Error{Kind: LoadFailed, Message: fmt.Sprintf("The model %s could not be loaded: %s", in.ID, why)}
 }

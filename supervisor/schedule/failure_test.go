@@ -98,6 +98,14 @@ func TestFailure_ANewChance(t *testing.T) {
 	}
 }
 
+// What the model was to draft with may be why, which is on by default.
+func TestFailure_NamesWhatDrafts(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(asks(1, with(specOf("a", 1), func(s *Spec) { s.SelfDraft = HeadsDraft })), Spawn{"a", 1})
+	p.on(died(1), failed(1, "The model a could not be loaded: exit status 1. It was to draft with its own layers: with draft_model off in its block it doesn't"))
+}
+
 // What is to come back some time does so at once when its model has a new chance, of the file as it is now.
 func TestFailure_ANewChanceForWhatIsToComeBack(t *testing.T) {
 	t.Parallel()
