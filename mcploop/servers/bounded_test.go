@@ -127,7 +127,9 @@ func TestBudget_EndsWhatNeverEnds(t *testing.T) {
 				"events": func(b *budget) io.Reader { return newEventBody(io.NopCloser(endless(text)), b, nil, true) },
 			} {
 				spent := false
-				_, err := io.Copy(io.Discard, reader(newBudget(func() { spent = true })))
+				b := newBudget(func() { spent = true })
+				b.left = 2 * maxMessage
+				_, err := io.Copy(io.Discard, reader(b))
 				if name == "lines" {
 					err = end
 				}

@@ -69,7 +69,7 @@ func TestHostile_ListsOfTools(t *testing.T) {
 		}, "never ends"},
 		"too long": {func(request) string { return page(`{"name":"`+strings.Repeat("x", maxMessage)+`"}`, "") }, "more than 4 MiB"},
 		"long pages": {func(request) string {
-			return page(`{"name":"`+strings.Repeat("x", maxMessage-1000)+`"}`, fmt.Sprint(n.Add(1)))
+			return fmt.Sprintf(`{"padding":"%s","tools":[],"nextCursor":"%d"}`, strings.Repeat("x", maxMessage-1000), n.Add(1))
 		}, "too long"},
 		"no list":      {func(request) string { return `{"tools":{}}` }, "its list of tools is none"},
 		"nothing":      {func(request) string { return `{}` }, "its list of tools is none"},
@@ -178,6 +178,7 @@ func TestHostile_RepliesThatNeverEnd(t *testing.T) {
 					}
 				}
 			}))
+			nearlySpent(s)
 			_, err := s.Call(t.Context(), "x", nil)
 			refused(t, err, test.want)
 			select {

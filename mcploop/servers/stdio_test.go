@@ -84,6 +84,7 @@ func TestStdio_WhatNeverEndsIsEnded(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count")
 	p := newPool(t, map[string]any{"one": program("script", "COUNT="+count)})
 	s := plugin(t, p, "one")
+	nearlySpent(s)
 	_, err := s.Call(t.Context(), "endless", nil)
 	refused(t, err, "It didn't stop sending")
 	if _, err := s.Call(t.Context(), "any", nil); err != nil {
