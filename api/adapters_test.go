@@ -15,20 +15,31 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
+// headerOf is a GGUF file of nothing but fields: names and values, which are texts or true.
+func headerOf(fields ...any) []byte {
+	le := binary.LittleEndian
+	text := func(dst []byte, text string) []byte { return append(le.AppendUint64(dst, uint64(len(text))), text...) }
+	made := le.AppendUint64(le.AppendUint32([]byte("GGUF"), 3), 0)
+	made = le.AppendUint64(made, uint64(len(fields)/2))
+	for i, field := range fields {
+		switch field, isText := field.(string); {
+		case !isText:
+			made = append(le.AppendUint32(made, 7), 1)
+		case i%2 == 1:
+			made = text(le.AppendUint32(made, 8), field)
+		default:
+			made = text(made, field)
+		}
+	}
+	return append(made, make([]byte, 64)...)
+}
+
 // addAdapter puts an adapter without weights beside the shipped model.
 func (s *server) addAdapter(file string) {
 	s.t.Helper()
-	fields := []string{"general.architecture", "llama", "general.type", "adapter", "adapter.type", "lora"}
-	made := binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
-	made = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(made, 0), uint64(len(fields)/2))
-	for i, text := range fields {
-		if i%2 == 1 {
-			made = binary.LittleEndian.AppendUint32(made, 8) // a string
-		}
-		made = append(binary.LittleEndian.AppendUint64(made, uint64(len(text))), text...)
-	}
+	made := headerOf("general.architecture", "llama", "general.type", "adapter", "adapter.type", "lora")
 	path := filepath.Join(s.node.Home().Models(), "lmcaddy", "tinychat", file)
-	if err := os.WriteFile(path, append(made, make([]byte, 64)...), 0o600); err != nil {
+	if err := os.WriteFile(path, made, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -94,7 +94,7 @@ type scope struct {
 // companion is a file of a scope that isn't a model.
 type companion struct {
 	*found
-	vision bool // of a projector: it is for images, not only for audio
+	vision, audio bool // of a projector: what it is for
 }
 
 // scopesOf returns the scopes of a root. What only the name of a file says of its role is true beside a model.
@@ -118,7 +118,7 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 		}
 		switch {
 		case f.role != "":
-			s.companions = append(s.companions, companion{f, h.model.Vision})
+			s.companions = append(s.companions, companion{f, h.model.Vision, h.model.Audio})
 		case role != "":
 			perhaps[f] = role
 		case f.problem == nil && h.model.Err == nil:
@@ -129,7 +129,7 @@ func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 		f := &w.found[i]
 		if role, ok := perhaps[f]; ok && scopes[f.scope].hasModelFor(f.label) {
 			f.role = role
-			scopes[f.scope].companions = append(scopes[f.scope].companions, companion{f, false})
+			scopes[f.scope].companions = append(scopes[f.scope].companions, companion{found: f})
 		}
 	}
 	return scopes

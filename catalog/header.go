@@ -82,7 +82,8 @@ func (h *header) read(path string) (err error) {
 		return nil
 	case filename.Projector:
 		arch := f.Architecture()
-		m.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder
+		m.Audio = arch.ClipHasAudioEncoder
+		m.Vision = arch.ClipHasVisionEncoder || !m.Audio
 		return nil
 	default:
 		return nil
@@ -264,7 +265,7 @@ func makesEmbeddings(m *Model, f *gguf.GGUFFile) bool {
 }
 
 // summaryVersion must be incremented when headers are read differently.
-const summaryVersion = 4
+const summaryVersion = 5
 
 // saveEvery is the shortest interval between writes of the summary.
 const saveEvery = 30 * time.Second

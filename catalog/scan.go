@@ -268,7 +268,7 @@ func modelOf(f *found, h header, s *scope) labelled {
 		}
 	}
 	if p := s.projector(f.label); p.found != nil && f.format == FormatGGUF {
-		m.Projector, m.Vision = p.path, p.vision
+		m.Projector, m.Vision, m.Audio = p.path, p.vision, p.audio
 	}
 	return m
 }

@@ -105,16 +105,24 @@ func TestWalk_OnlyModelsAreListed(t *testing.T) {
 		"p/lora/l.gguf":     llama("LoRA", map[string]any{"general.type": "adapter", "adapter.type": "lora"}).bytes(),
 		"p/hears/a.gguf":    f32,
 		"p/hears/ears.gguf": llama("Ears", map[string]any{"general.architecture": "clip", "clip.projector_type": "ultravox", "clip.has_audio_encoder": true}).bytes(),
-		"p/picture/a.gguf":  llama("Picture", map[string]any{"general.architecture": "flux"}).bytes(),
-		"p/words/a.gguf":    file{meta: llama("Words", nil).meta}.bytes(),
-		"p/other/a.gguf":    llama("Other", map[string]any{"general.type": "vocoder"}).bytes(),
-		"p/matrix/i.gguf":   llama("Matrix", map[string]any{"general.type": "imatrix"}).bytes(),
+		"p/both/a.gguf":     f32,
+		"p/both/mmproj.gguf": llama("Both", map[string]any{
+			"general.architecture": "clip", "clip.vision.projector_type": "gemma4v", "clip.audio.projector_type": "gemma4a",
+			"clip.has_vision_encoder": true, "clip.has_audio_encoder": true,
+		}).bytes(),
+		"p/picture/a.gguf": llama("Picture", map[string]any{"general.architecture": "flux"}).bytes(),
+		"p/words/a.gguf":   file{meta: llama("Words", nil).meta}.bytes(),
+		"p/other/a.gguf":   llama("Other", map[string]any{"general.type": "vocoder"}).bytes(),
+		"p/matrix/i.gguf":  llama("Matrix", map[string]any{"general.type": "imatrix"}).bytes(),
 	})
-	want := map[string]string{"p/sees@f32": "p/sees/mmproj-f16.gguf", "p/sees@f16": "p/sees/mmproj-f16.gguf", "p/blind": "", "p/above": "", "p/hears": "p/hears/ears.gguf"}
+	want := map[string]string{"p/sees@f32": "p/sees/mmproj-f16.gguf", "p/sees@f16": "p/sees/mmproj-f16.gguf", "p/blind": "", "p/above": "", "p/hears": "p/hears/ears.gguf", "p/both": "p/both/mmproj.gguf"}
 	got := map[string]string{}
 	for _, m := range models(t, c) {
-		if m.Vision != strings.HasPrefix(m.Key, "p/sees") {
+		if m.Vision != (strings.HasPrefix(m.Key, "p/sees") || m.Key == "p/both") {
 			t.Errorf("%s: vision is %v", m.Key, m.Vision)
+		}
+		if m.Audio != (m.Key == "p/hears" || m.Key == "p/both") {
+			t.Errorf("%s: audio is %v", m.Key, m.Audio)
 		}
 		got[m.Key] = filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(m.Projector, root), string(filepath.Separator)))
 	}

@@ -82,7 +82,7 @@ func (en *Engines) Caps(m catalog.Model) request.Caps {
 func (en *Engines) baseCaps(m *catalog.Model) request.Caps {
 	s := en.settings.Load()
 	return request.Caps{
-		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary,
+		Vision: m.Vision, Audio: m.Audio, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary,
 		RawGrammar: s.Gates.RawGrammar, OmitsUnseen: s.OmitsUnseen,
 	}
 }

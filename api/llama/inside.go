@@ -162,7 +162,7 @@ func props(c *endpoint.Call) error {
 		return err
 	}
 	p := llama.Props{Alias: m.Key, Path: filepath.Base(m.Path), Template: details.ChatTemplate, Sleeps: len(instances) == 0}
-	p.Modalities.Vision = m.Vision
+	p.Modalities.Vision, p.Modalities.Audio = m.Vision, m.Audio
 	p.Defaults.Context, p.Defaults.Params = c.Node.Loads.ContextLength(c.Request.Context(), target), map[string]any{}
 	for _, in := range instances {
 		p.Alias, p.Build, p.Slots = in.ID, in.Build.Version, max(1, in.Spec.Parallel)

@@ -77,7 +77,7 @@ func DescribeModel(m *catalog.Model) resource.Model {
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture
-		d.Capabilities = &resource.Capabilities{Vision: m.Vision, ToolUse: m.ToolUse}
+		d.Capabilities = &resource.Capabilities{Vision: m.Vision, Audio: m.Audio, ToolUse: m.ToolUse}
 		if r := m.Reasoning; len(r.Options) > 0 {
 			d.Capabilities.Reasoning = &resource.Reasoning{Options: r.Options, Default: orNull(r.Default)}
 		}

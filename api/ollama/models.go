@@ -140,7 +140,7 @@ func capabilitiesOf(m *catalog.Model, metadata map[string]any) []string {
 	for _, ability := range []struct {
 		has  bool
 		word string
-	}{{m.Vision, "vision"}, {m.ToolUse, "tools"}, {fillsGaps, "insert"}, {len(m.Reasoning.Options) > 0, "thinking"}} {
+	}{{m.Vision, "vision"}, {m.Audio, "audio"}, {m.ToolUse, "tools"}, {fillsGaps, "insert"}, {len(m.Reasoning.Options) > 0, "thinking"}} {
 		if ability.has {
 			all = append(all, ability.word)
 		}

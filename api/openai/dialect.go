@@ -192,6 +192,9 @@ func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 	if m.ToolUse && m.Type == catalog.TypeLLM {
 		d.Capabilities = []string{"tool_use"}
 	}
+	if m.Audio {
+		d.Capabilities = append(d.Capabilities, "audio")
+	}
 	for _, in := range instances {
 		if in.Spec.Model.Key == m.Key && (in.IsLoaded() || in.Spec.Remote == nil && !in.Status.IsLoading()) {
 			d.LoadedContextLength = max(d.LoadedContextLength, in.Spec.ContextLength)

@@ -32,6 +32,7 @@ type Model struct {
 	Description      string    // the publisher's; may be empty
 	ToolUse          bool      // its chat template supports tools
 	Vision           bool      // it accepts images
+	Audio            bool      // it accepts recordings
 	Reasoning        Reasoning // as far as its file tells
 	Template         string    // a hash of its chat template; empty: it has none
 

@@ -153,6 +153,7 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 		Slots      int `json:"total_slots"`
 		Modalities struct {
 			Vision bool `json:"vision"`
+			Audio  bool `json:"audio"`
 		} `json:"modalities"`
 		Caps struct {
 			Tools bool `json:"supports_tools"`
@@ -166,7 +167,8 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 		m := Model{ID: listed.ID, Loaded: true, Context: cmp.Or(listed.Context.tokens(), listed.Meta.Context.tokens()), Slots: props.Slots}
 		m.MaxContextLength = cmp.Or(listed.Meta.Trained.tokens(), m.Context)
 		m.SizeBytes, m.Parameters = int64(listed.Meta.Size), int64(listed.Meta.Elements)
-		m.ToolUse, m.Vision = kind != KindLlamaServer || props.Caps.Tools, props.Modalities.Vision
+		m.ToolUse = kind != KindLlamaServer || props.Caps.Tools
+		m.Vision, m.Audio = props.Modalities.Vision, props.Modalities.Audio
 		if listed.Created > 0 {
 			m.Changed = time.Unix(int64(listed.Created), 0)
 		}
@@ -196,7 +198,7 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		}
 		m.SizeLabel, m.Format = valueOf(listed.Params), catalog.Format(listed.Format)
 		if c := listed.Capabilities; c != nil {
-			m.Vision, m.ToolUse = c.Vision, c.ToolUse
+			m.Vision, m.Audio, m.ToolUse = c.Vision, c.Audio, c.ToolUse
 			if c.Reasoning != nil {
 				m.Reasoning.Options, m.Reasoning.Default = c.Reasoning.Options, valueOf(c.Reasoning.Default)
 			}
@@ -273,7 +275,7 @@ func (s *Server) showOllama(ctx context.Context, m *Model) {
 		return
 	}
 	has := func(word string) bool { return slices.Contains(said.Capabilities, word) }
-	m.Vision, m.ToolUse = has("vision"), has("tools")
+	m.Vision, m.Audio, m.ToolUse = has("vision"), has("audio"), has("tools")
 	if m.Type = catalog.TypeLLM; has("embedding") && !has("completion") {
 		m.Type = catalog.TypeEmbedding
 	}

@@ -81,19 +81,19 @@ func TestDiscover_OfEachKind(t *testing.T) {
 		"llama-server": {
 			map[string]string{
 				"/v1/models": `{"models":[],"object":"list","data":[{"id":"tinychat-f16.gguf","owned_by":"llamacpp","meta":{"n_ctx":512,"n_ctx_train":8192,"n_params":1900000,"size":3800000}}]}`,
-				"/props":     `{"total_slots":3,"modalities":{"vision":true},"chat_template_caps":{"supports_tools":true},"build_info":"b11669"}`,
+				"/props":     `{"total_slots":3,"modalities":{"vision":true,"audio":true},"chat_template_caps":{"supports_tools":true},"build_info":"b11669"}`,
 			},
 			KindLlamaServer, "b11669",
-			[]Model{{ID: "tinychat-f16.gguf", Loaded: true, Context: 512, Slots: 3, Model: catalog.Model{Key: "tinychat-f16", Publisher: "r", DisplayName: "tinychat-f16", Type: catalog.TypeLLM, MaxContextLength: 8192, SizeBytes: 3800000, Parameters: 1900000, ToolUse: true, Vision: true, IsRemote: true}}},
+			[]Model{{ID: "tinychat-f16.gguf", Loaded: true, Context: 512, Slots: 3, Model: catalog.Model{Key: "tinychat-f16", Publisher: "r", DisplayName: "tinychat-f16", Type: catalog.TypeLLM, MaxContextLength: 8192, SizeBytes: 3800000, Parameters: 1900000, ToolUse: true, Vision: true, Audio: true, IsRemote: true}}},
 		},
 		"LM Studio, which has status 200 for everything": {
 			map[string]string{
-				"/api/v1/models": `{"models":[{"type":"embedding","publisher":"nomic","key":"text-embedding-nomic","display_name":"Nomic","quantization":null,"size_bytes":5,"params_string":null,"loaded_instances":[],"max_context_length":2048,"format":"gguf"},{"type":"llm","publisher":"qwen","key":"qwen/qwen3-4b","display_name":"Qwen3","quantization":{"name":"Q4_K_M","bits_per_weight":4},"size_bytes":9,"params_string":"4B","loaded_instances":[{"id":"qwen/qwen3-4b","config":{"context_length":4096}}],"max_context_length":32768,"format":"gguf","capabilities":{"vision":true,"trained_for_tool_use":true,"reasoning":{"allowed_options":["off","on"],"default":"on"}}}]}`,
+				"/api/v1/models": `{"models":[{"type":"embedding","publisher":"nomic","key":"text-embedding-nomic","display_name":"Nomic","quantization":null,"size_bytes":5,"params_string":null,"loaded_instances":[],"max_context_length":2048,"format":"gguf"},{"type":"llm","publisher":"qwen","key":"qwen/qwen3-4b","display_name":"Qwen3","quantization":{"name":"Q4_K_M","bits_per_weight":4},"size_bytes":9,"params_string":"4B","loaded_instances":[{"id":"qwen/qwen3-4b","config":{"context_length":4096}}],"max_context_length":32768,"format":"gguf","capabilities":{"vision":true,"audio":true,"trained_for_tool_use":true,"reasoning":{"allowed_options":["off","on"],"default":"on"}}}]}`,
 				"*":              `{"error":"Unexpected endpoint or method."}`,
 			},
 			KindLMStudio, "",
 			[]Model{
-				{ID: "qwen/qwen3-4b", Loaded: true, Context: 4096, Instances: []string{"qwen/qwen3-4b"}, Model: catalog.Model{Key: "qwen/qwen3-4b", Publisher: "qwen", DisplayName: "Qwen3", Type: catalog.TypeLLM, Quantization: catalog.Quantization{Name: "Q4_K_M", BitsPerWeight: 4}, SizeBytes: 9, SizeLabel: "4B", MaxContextLength: 32768, Format: "gguf", Vision: true, ToolUse: true, Reasoning: catalog.Reasoning{Options: []string{"off", "on"}, Default: "on"}, IsRemote: true}},
+				{ID: "qwen/qwen3-4b", Loaded: true, Context: 4096, Instances: []string{"qwen/qwen3-4b"}, Model: catalog.Model{Key: "qwen/qwen3-4b", Publisher: "qwen", DisplayName: "Qwen3", Type: catalog.TypeLLM, Quantization: catalog.Quantization{Name: "Q4_K_M", BitsPerWeight: 4}, SizeBytes: 9, SizeLabel: "4B", MaxContextLength: 32768, Format: "gguf", Vision: true, Audio: true, ToolUse: true, Reasoning: catalog.Reasoning{Options: []string{"off", "on"}, Default: "on"}, IsRemote: true}},
 				{ID: "text-embedding-nomic", Model: catalog.Model{Key: "text-embedding-nomic", Publisher: "nomic", DisplayName: "Nomic", Type: catalog.TypeEmbedding, SizeBytes: 5, MaxContextLength: 2048, Format: "gguf", IsRemote: true}},
 			},
 		},
@@ -103,10 +103,10 @@ func TestDiscover_OfEachKind(t *testing.T) {
 				"/api/version": `{"version":"0.20.1"}`,
 				"/api/tags":    `{"models":[{"name":"qwen3:4b","size":7,"details":{"format":"gguf","family":"qwen3","parameter_size":"4B","quantization_level":"Q4_K_M"}}]}`,
 				"/api/ps":      `{"models":[{"name":"qwen3:4b","context_length":4096}]}`,
-				"/api/show":    `{"capabilities":["completion","tools","vision"],"model_info":{"qwen3.context_length":40960}}`,
+				"/api/show":    `{"capabilities":["completion","tools","vision","audio"],"model_info":{"qwen3.context_length":40960}}`,
 			},
 			KindOllama, "0.20.1",
-			[]Model{{ID: "qwen3:4b", Loaded: true, Context: 4096, Model: catalog.Model{Key: "qwen3:4b", Publisher: "r", DisplayName: "qwen3:4b", Type: catalog.TypeLLM, Architecture: "qwen3", Quantization: catalog.Quantization{Name: "Q4_K_M"}, SizeBytes: 7, SizeLabel: "4B", MaxContextLength: 40960, Format: "gguf", ToolUse: true, Vision: true, IsRemote: true}}},
+			[]Model{{ID: "qwen3:4b", Loaded: true, Context: 4096, Model: catalog.Model{Key: "qwen3:4b", Publisher: "r", DisplayName: "qwen3:4b", Type: catalog.TypeLLM, Architecture: "qwen3", Quantization: catalog.Quantization{Name: "Q4_K_M"}, SizeBytes: 7, SizeLabel: "4B", MaxContextLength: 40960, Format: "gguf", ToolUse: true, Vision: true, Audio: true, IsRemote: true}}},
 		},
 		"another": {
 			map[string]string{"/v1/models": `{"data":[{"id":"gpt-oss"},{"id":"bge-embed-large"}]}`},

@@ -9,6 +9,7 @@ import (
 // Caps describes what a model and its engine can do, as far as is known without loading it.
 type Caps struct {
 	Vision bool // accepts images
+	Audio  bool // accepts recordings
 	// OmitsUnseen says that content that the model can't take is left out, with a note to the model, and not refused.
 	OmitsUnseen bool
 	MaxContext  int  // maximum context length in tokens; 0 if unknown

@@ -797,6 +797,8 @@ export interface components {
         };
         /** @description Of language models only. */
         Capabilities: {
+            /** @description It takes recordings. */
+            audio: boolean;
             reasoning?: components["schemas"]["ReasoningChoices"];
             trained_for_tool_use: boolean;
             /** @description It takes images. */

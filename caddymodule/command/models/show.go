@@ -198,6 +198,9 @@ func abilities(m *resource.ModelDetails) string {
 		if c.Vision {
 			can = append(can, "see images")
 		}
+		if c.Audio {
+			can = append(can, "hear audio")
+		}
 		if c.ToolUse {
 			can = append(can, "use tools")
 		}
