@@ -81,13 +81,13 @@ func (b *Toolbox) blob(w *givenWriter, what, mimeType, data string) {
 		w.add("[" + what + "]")
 		return
 	}
-	image, bad := b.images.Decode("data", []byte(data))
+	image, bad := b.media.Decode("data", []byte(data))
 	if bad != nil {
 		w.add("[" + what + ", an image that can't be shown]")
 		return
 	}
 	w.flush()
-	w.parts = append(w.parts, translate.Part{Image: image})
+	w.parts = append(w.parts, translate.Part{Media: image})
 }
 
 const leastGiven = 128
@@ -105,7 +105,7 @@ type givenTexts []givenText
 
 func textsOf(given []translate.Part) (texts givenTexts) {
 	for i := range given {
-		if part := &given[i]; part.Image == nil {
+		if part := &given[i]; part.Media == nil {
 			tokens, size := measured(part.Text, math.MaxInt)
 			texts = append(texts, givenText{part: part, size: size, tokens: tokens})
 		}

@@ -62,7 +62,7 @@ func TestGiven_Images(t *testing.T) {
 			sighted := &Toolbox{caps: request.Caps{Vision: true}}
 			var got []string
 			for _, part := range sighted.given(json.RawMessage(`[{"type":"text","text":"See:"},` + tt.block + `,{"type":"text","text":"!"}]`)) {
-				if part.Image != nil {
+				if part.Media != nil {
 					part.Text = "an image"
 				}
 				got = append(got, part.Text)

@@ -30,7 +30,7 @@ func TestGivenTexts(t *testing.T) {
 			t.Parallel()
 			var given []translate.Part
 			for _, length := range tt.lengths {
-				given = append(given, translate.Part{Text: strings.Repeat("7", length)}, translate.Part{Image: &translate.Image{}})
+				given = append(given, translate.Part{Text: strings.Repeat("7", length)}, translate.Part{Media: &translate.Media{}})
 			}
 			texts := textsOf(given)
 			for _, most := range tt.most {

@@ -69,7 +69,7 @@ type Toolbox struct {
 	byName  map[string]*offer
 	sources []Source
 	caps    request.Caps
-	images  request.Images // of all results
+	media   request.MediaReader // of all results
 }
 
 // offer is a tool as the model knows it.

@@ -101,7 +101,7 @@ func message(role translate.Role, text string) translate.Item {
 
 // withImage adds an image to the user's message.
 func (t *Turn) withImage(data string) *Turn {
-	t.In[0].Parts = append(t.In[0].Parts, translate.Part{Image: &translate.Image{Type: "image/png", Data: []byte(data)}})
+	t.In[0].Parts = append(t.In[0].Parts, translate.Part{Media: &translate.Media{Type: "image/png", Data: []byte(data)}})
 	return t
 }
 

@@ -31,13 +31,13 @@ func TestPut_GivesBackWhatWasStored(t *testing.T) {
 		if first.Family != first.ID || second.Family != first.ID || second.Created.IsZero() {
 			t.Errorf("Put filled in %q, %q and %v", first.Family, second.Family, second.Created)
 		}
-		if hash := first.In[0].Parts[1].Image.Hash; hash != "" {
+		if hash := first.In[0].Parts[1].Media.Hash; hash != "" {
 			t.Errorf("Put has changed the caller's image: %q", hash)
 		}
 		got, err := s.Chain(t.Context(), "tok_1", second.ID)
 		must(t, err)
 		want := []*Turn{first, second}
-		images(first, func(i *translate.Image) { i.Hash = hashOf(i.Data) })
+		images(first, func(i *translate.Media) { i.Hash = hashOf(i.Data) })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -52,7 +52,7 @@ func TestPut_GivesBackWhatWasStored(t *testing.T) {
 
 func hashOf(data []byte) string {
 	var blobs []blob
-	items := []translate.Item{{Parts: []translate.Part{{Image: &translate.Image{Data: data}}}}}
+	items := []translate.Item{{Parts: []translate.Part{{Media: &translate.Media{Data: data}}}}}
 	_, _ = hashed(items, &blobs)
 	return blobs[0].hash
 }
@@ -98,7 +98,7 @@ func TestPut_Refuses(t *testing.T) {
 			"no status":         func(t *Turn) { t.Status = "" },
 			"bad JSON":          func(t *Turn) { t.Request = json.RawMessage(`{`) },
 			"an empty image":    func(t *Turn) { t.withImage("") },
-			"an image's hash":   func(t *Turn) { t.withImage("").In[0].Parts[1].Image.Hash = hashOf([]byte("x")) },
+			"an image's hash":   func(t *Turn) { t.withImage("").In[0].Parts[1].Media.Hash = hashOf([]byte("x")) },
 			"an owner with a 0": func(t *Turn) { t.Owner = "\x00" },
 			"a model with a 0":  func(t *Turn) { t.Model = "\x00" },
 			"before 1970":       func(t *Turn) { t.Created = time.Unix(-1, 0) },

@@ -112,22 +112,22 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	copied := false
 	for i := range items {
 		parts := items[i].Parts
-		if !slices.ContainsFunc(parts, func(p translate.Part) bool { return p.Image != nil }) {
+		if !slices.ContainsFunc(parts, func(p translate.Part) bool { return p.Media != nil }) {
 			continue
 		}
 		parts = slices.Clone(parts)
 		for k := range parts {
-			if parts[k].Image == nil {
+			if parts[k].Media == nil {
 				continue
 			}
-			image := *parts[k].Image
+			image := *parts[k].Media
 			if len(image.Data) == 0 {
 				return nil, fmt.Errorf("item %d has an image without its bytes", i)
 			}
 			sum := sha256.Sum256(image.Data)
 			image.Hash = hex.EncodeToString(sum[:])
 			*blobs = append(*blobs, blob{image.Hash, image.Data})
-			parts[k].Image = &image
+			parts[k].Media = &image
 		}
 		if !copied {
 			items, copied = slices.Clone(items), true
@@ -137,12 +137,12 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	return items, nil
 }
 
-func images(t *Turn, do func(*translate.Image)) {
+func images(t *Turn, do func(*translate.Media)) {
 	for _, items := range [][]translate.Item{t.In, t.Out} {
 		for _, item := range items {
 			for _, part := range item.Parts {
-				if part.Image != nil {
-					do(part.Image)
+				if part.Media != nil {
+					do(part.Media)
 				}
 			}
 		}
@@ -208,7 +208,7 @@ func (r released) run(t *tx) error {
 func readImages(t *tx, turns []*Turn) (missing *Turn, err error) {
 	read := map[string][]byte{}
 	for _, turn := range turns {
-		images(turn, func(image *translate.Image) {
+		images(turn, func(image *translate.Media) {
 			data, known := read[image.Hash]
 			if !known && err == nil {
 				_, err = t.row(selectBlob, []any{image.Hash}, &data)

@@ -81,10 +81,10 @@ const (
 	RoleDeveloper Role = "developer" // as RoleSystem, in dialects that have both
 )
 
-// Part is a piece of an item's content: a text or an image.
+// Part is a piece of an item's content: a text, or a file of another medium.
 type Part struct {
 	Text  string `json:"text,omitempty"`
-	Image *Image `json:"image,omitempty"`
+	Media *Media `json:"image,omitempty"` // named after the first kind that there was
 
 	// Quoted is a long text of a request, in place of Text: the contents of a JSON string, a part of the request's body. It is quoted as
 	// this server does it.
@@ -102,7 +102,7 @@ func (p *Part) Plain() string {
 // IsBlank reports whether a part is a text of nothing but white space.
 func (p *Part) IsBlank() bool {
 	switch {
-	case p.Image != nil:
+	case p.Media != nil:
 		return false
 	case len(p.Quoted) > 0 && p.Quoted[0] > ' ' && p.Quoted[0] < utf8.RuneSelf && p.Quoted[0] != '\\':
 		return false
@@ -133,20 +133,20 @@ func Settled(items []Item) []Item {
 	return settled
 }
 
-// Image is an image that a user sent.
-type Image struct {
+// Media is an image that a user sent.
+type Media struct {
 	Type string `json:"type"`           // media type, such as image/png
 	Hash string `json:"hash,omitempty"` // SHA-256 of Data in hexadecimal, the key under which Data is stored
 	Data []byte `json:"-"`
 }
 
-// DataURL returns the image as a data URL.
-func (i *Image) DataURL() string { return string(i.AppendDataURL(nil)) }
+// DataURL returns the file as a data URL.
+func (m *Media) DataURL() string { return string(m.AppendDataURL(nil)) }
 
-// AppendDataURL appends the image as a data URL.
-func (i *Image) AppendDataURL(dst []byte) []byte {
-	dst = append(append(append(dst, "data:"...), i.Type...), ";base64,"...)
-	return base64.StdEncoding.AppendEncode(dst, i.Data)
+// AppendDataURL appends the file as a data URL.
+func (m *Media) AppendDataURL(dst []byte) []byte {
+	dst = append(append(append(dst, "data:"...), m.Type...), ";base64,"...)
+	return base64.StdEncoding.AppendEncode(dst, m.Data)
 }
 
 // SystemItem returns the item of a system prompt.
@@ -154,10 +154,10 @@ func SystemItem(text string) Item {
 	return Item{Kind: ItemMessage, Role: RoleSystem, Parts: []Part{{Text: text}}}
 }
 
-// HasImage reports whether one of the parts is an image.
-func HasImage(parts []Part) bool {
+// HasMedia reports whether one of the parts isn't a text.
+func HasMedia(parts []Part) bool {
 	for i := range parts {
-		if parts[i].Image != nil {
+		if parts[i].Media != nil {
 			return true
 		}
 	}

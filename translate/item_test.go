@@ -20,7 +20,7 @@ func TestPart_IsBlank(t *testing.T) {
 			t.Errorf("%q: %t", plain.Text, is)
 		}
 	}
-	image := Part{Image: new(Image)}
+	image := Part{Media: new(Media)}
 	if image.IsBlank() {
 		t.Error("an image is blank")
 	}

@@ -152,8 +152,8 @@ func sizeOf(items []translate.Item) (size int64) {
 		size += int64(overhead + len(items[i].Args) + len(items[i].Raw))
 		for _, part := range items[i].Parts {
 			size += int64(overhead + len(part.Text) + len(part.Quoted))
-			if part.Image != nil {
-				size += int64(len(part.Image.Data))
+			if part.Media != nil {
+				size += int64(len(part.Media.Data))
 			}
 		}
 	}

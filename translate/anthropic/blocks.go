@@ -107,7 +107,7 @@ func (c *conversation) toolResult(path string, b jsonbody.Object) *translate.Err
 			return err
 		}
 		for _, p := range parts {
-			if p.Image != nil {
+			if p.Media != nil {
 				c.turn.parts = append(c.turn.parts, p)
 			} else {
 				said.parts = append(said.parts, p)
@@ -166,11 +166,11 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 		return c.unseen(path, request.MediumImage)
 	}
 	data, url := source.Get("data"), source.Get("url")
-	var image *translate.Image
+	var image *translate.Media
 	var err *translate.Error
 	switch kind := source.Get("type").Str; {
 	case kind == "url" && request.IsDataURL([]byte(url.Str)):
-		image, err = c.images.Read(path+".url", []byte(url.Str))
+		image, err = c.media.Read(path+".url", []byte(url.Str))
 	case kind == "url", kind == "file":
 		return nil, translate.Invalid("invalid_image_url", path,
 			path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
@@ -179,12 +179,12 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 	case data.Type != gjson.String || data.Str == "":
 		return nil, wrongPlace(path+".data", "a base64 string", jsonOf(data))
 	default:
-		image, err = c.images.Decode(path+".data", []byte(data.Str))
+		image, err = c.media.Decode(path+".data", []byte(data.Str))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []translate.Part{{Image: image}}, nil
+	return []translate.Part{{Media: image}}, nil
 }
 
 func (c *conversation) document(path string, b jsonbody.Object) (parts []translate.Part, err *translate.Error) {

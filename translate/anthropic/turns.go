@@ -44,7 +44,7 @@ func isOfType(value []byte, types jsonbody.Types) bool {
 // in Anthropic's API. Texts are kept as the contents of JSON strings.
 type conversation struct {
 	caps   request.Caps
-	images request.Images
+	media  request.MediaReader
 	replay bool // return the thinking of this message to the model
 	system []string
 	turn   turn

@@ -112,7 +112,7 @@ func TestParseChat_Reads(t *testing.T) {
 		},
 		"an image": {
 			`"input":[{"type":"text","content":"Say:"},{"type":"image","data_url":"data:image/png;base64,` + testkit.Pixel + `"}]`, sighted,
-			Chat{Input: user(translate.Part{Text: "Say:"}, translate.Part{Image: &translate.Image{Type: "image/png", Data: png}}), Store: true},
+			Chat{Input: user(translate.Part{Text: "Say:"}, translate.Part{Media: &translate.Media{Type: "image/png", Data: png}}), Store: true},
 			``,
 		},
 		"a conversation": {

@@ -32,8 +32,8 @@ func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 				role = ""
 			}
 			for _, part := range item.Parts {
-				if part.Image != nil {
-					input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+				if part.Media != nil {
+					input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Media.DataURL()}))
 				} else {
 					input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
 				}
@@ -67,7 +67,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 	case input[0] != '[':
 		return item, jsonbody.WrongJSON("input", "a string or an array", input)
 	}
-	var all request.Images
+	var all request.MediaReader
 	for part := range jsonbody.Elements(input) {
 		if len(item.Parts) == request.MaxParts {
 			return item, translate.BadValue("input", "must hold at most %d items.", request.MaxParts)
@@ -84,7 +84,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 	return item, nil
 }
 
-func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
+func parsePart(where string, raw []byte, caps request.Caps, all *request.MediaReader) (part translate.Part, err *translate.Error) {
 	r := jsonbody.Read(where, raw)
 	switch role, given := r.Get("role"), r.Get("type"); {
 	case r.Err != nil:
@@ -115,7 +115,7 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 	case !caps.Vision:
 		return caps.Unseen(where, request.MediumImage)
 	default:
-		part.Image, err = all.Read(r.At(member), jsonbody.Unquoted(value))
+		part.Media, err = all.Read(r.At(member), jsonbody.Unquoted(value))
 		return part, err
 	}
 }

@@ -16,7 +16,7 @@ func ParseItems(where string, list gjson.Result, role translate.Role) (items []t
 	if !list.IsArray() {
 		return nil, jsonbody.WrongType(where, "an array", list)
 	}
-	var images request.Images
+	var media request.MediaReader
 	for i, v := range jsonbody.AtMost(request.MaxParts, list) {
 		var part translate.Part
 		switch v.Get("type").Str {
@@ -29,7 +29,7 @@ func ParseItems(where string, list gjson.Result, role translate.Role) (items []t
 		case "message":
 			part.Text = v.Get("content").Str
 		case "image":
-			if part.Image, bad = images.Read(where+"["+strconv.Itoa(i)+"].data_url", []byte(v.Get("data_url").Str)); bad != nil {
+			if part.Media, bad = media.Read(where+"["+strconv.Itoa(i)+"].data_url", []byte(v.Get("data_url").Str)); bad != nil {
 				return nil, bad
 			}
 		default:

@@ -14,7 +14,7 @@ import (
 // conversation converts the messages of a request to those of a chat.
 type conversation struct {
 	caps    request.Caps
-	images  request.Images
+	media   request.MediaReader
 	out     request.Messages
 	index   int    // of the current message; -1: there is none
 	calls   int    // number of calls so far
@@ -130,7 +130,7 @@ func (c *conversation) readImages(images []byte) (all []translate.Part, _ *trans
 		case !isString(given):
 			return nil, jsonbody.WrongJSON(at, "a string of base64", given)
 		case c.caps.Vision:
-			part.Image, err = c.images.Decode(at, jsonbody.Unquoted(given))
+			part.Media, err = c.media.Decode(at, jsonbody.Unquoted(given))
 		default:
 			part, err = c.caps.Unseen(at, request.MediumImage)
 		}

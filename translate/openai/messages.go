@@ -57,7 +57,7 @@ type messageRewriter struct {
 	*jsonbody.Reader // of the current message
 	caps             request.Caps
 	dst              []byte
-	images           request.Images
+	media            request.MediaReader
 }
 
 func (r *messageRewriter) message(where string, raw []byte) *translate.Error {
@@ -158,7 +158,7 @@ func (r *messageRewriter) image(path string, image gjson.Result) {
 	case !r.caps.Vision:
 		r.unseen(path, request.MediumImage)
 	default:
-		found, err := r.images.Read(path, []byte(url.Str))
+		found, err := r.media.Read(path, []byte(url.Str))
 		if err != nil {
 			r.Refuse(err)
 			return

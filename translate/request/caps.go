@@ -79,7 +79,7 @@ func (c *Caps) Seen(model string, items []translate.Item) ([]translate.Item, *tr
 	}
 	isCopy := false
 	for i := range items {
-		if !translate.HasImage(items[i].Parts) {
+		if !translate.HasMedia(items[i].Parts) {
 			continue
 		}
 		if !c.OmitsUnseen {
@@ -91,7 +91,7 @@ func (c *Caps) Seen(model string, items []translate.Item) ([]translate.Item, *tr
 		}
 		items[i].Parts = slices.Clone(items[i].Parts)
 		for n := range items[i].Parts {
-			if part := &items[i].Parts[n]; part.Image != nil {
+			if part := &items[i].Parts[n]; part.Media != nil {
 				*part = translate.Part{Text: MediumImage.omitted()}
 			}
 		}

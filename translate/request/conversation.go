@@ -55,8 +55,8 @@ func sizeOf(items []translate.Item) (size int) {
 		}
 		for k := range items[i].Parts {
 			part := &items[i].Parts[k]
-			if size += len(part.Text) + aroundText; part.Image != nil {
-				size += base64.StdEncoding.EncodedLen(len(part.Image.Data))
+			if size += len(part.Text) + aroundText; part.Media != nil {
+				size += base64.StdEncoding.EncodedLen(len(part.Media.Data))
 			}
 		}
 	}

@@ -85,12 +85,12 @@ func TestMessages(t *testing.T) {
 			`[` + hi + `,{"role":"assistant","content":"","tool_calls":[` + called("call_0", "read", `{}`) + `]},` + returned("call_0", "The call was not made.") + `,` + bye + `]`,
 		},
 		"a result with an image": {
-			[]translate.Item{calls("a", "draw", `{}`), {Kind: translate.ItemResult, CallID: "a", Parts: []translate.Part{{Text: "See:"}, {Image: &translate.Image{Type: "image/png", Data: []byte{0, 1, 2}}}}}},
+			[]translate.Item{calls("a", "draw", `{}`), {Kind: translate.ItemResult, CallID: "a", Parts: []translate.Part{{Text: "See:"}, {Media: &translate.Media{Type: "image/png", Data: []byte{0, 1, 2}}}}}},
 			`[{"role":"assistant","content":"","tool_calls":[` + called("a", "draw", `{}`) + `]},{"role":"tool","content":[{"type":"text","text":"See:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}}],"tool_call_id":"a"}]`,
 		},
 		"several texts": {[]translate.Item{says(translate.RoleUser, "a", `b"`)}, `[{"role":"user","content":"a\nb\""}]`},
 		"images": {
-			[]translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: "Say:"}, {Image: &translate.Image{Type: "image/png", Data: []byte{0, 1, 2}}}, {Text: "!"}}}},
+			[]translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: "Say:"}, {Media: &translate.Media{Type: "image/png", Data: []byte{0, 1, 2}}}, {Text: "!"}}}},
 			`[{"role":"user","content":[{"type":"text","text":"Say:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"!"}]}]`,
 		},
 	} {
@@ -140,7 +140,7 @@ func found(body *jsonbody.Body) (all []string) {
 func TestMessages_LongTexts(t *testing.T) {
 	t.Parallel()
 	long := []byte(strings.Repeat(`a\n\"b\"`, LongText))
-	image := &translate.Image{Type: "image/png", Data: []byte{0, 1, 2}}
+	image := &translate.Media{Type: "image/png", Data: []byte{0, 1, 2}}
 	arguments := jsonbody.AppendString(nil, `{"a":"`+string(long)+`"}`)
 	says := func(role translate.Role, parts ...translate.Part) translate.Item {
 		return translate.Item{Kind: translate.ItemMessage, Role: role, Parts: parts}
@@ -151,7 +151,7 @@ func TestMessages_LongTexts(t *testing.T) {
 		says(translate.RoleAssistant, translate.Part{Quoted: long}),
 		{Kind: translate.ItemCall, CallID: "c", Tool: "f", Args: arguments, AreObject: true},
 		{Kind: translate.ItemResult, CallID: "c", Parts: []translate.Part{{Quoted: long}}},
-		says(translate.RoleUser, translate.Part{Image: image}, translate.Part{Quoted: long}, translate.Part{Image: image}),
+		says(translate.RoleUser, translate.Part{Media: image}, translate.Part{Quoted: long}, translate.Part{Media: image}),
 	}
 	made, settled := MessagesOf(items), MessagesOf(translate.Settled(items))
 	if diff := cmp.Diff(string(settled.Array()), string(made.Array())); diff != "" {
@@ -191,7 +191,7 @@ func TestMessages_LongNames(t *testing.T) {
 		m.Member("name", id)
 		m.End()
 		m.Begin(translate.RoleUser)
-		m.Parts([]translate.Part{{Quoted: []byte(`a\\n`)}, {Image: &translate.Image{Type: "image/png"}}})
+		m.Parts([]translate.Part{{Quoted: []byte(`a\\n`)}, {Media: &translate.Media{Type: "image/png"}}})
 		m.End()
 		checkMade(t, &m)
 	}

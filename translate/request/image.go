@@ -17,15 +17,15 @@ const (
 	maxImagePixels = 256_000_000
 )
 
-// Images reads the images of one request.
-type Images struct {
+// MediaReader reads the images of one request.
+type MediaReader struct {
 	number int
 	pixels int64
 }
 
 // Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata. What it is its bytes
 // say, whatever type the client gave it. where is the field with the URL.
-func (m *Images) Read(where string, dataURL []byte) (*translate.Image, *translate.Error) {
+func (m *MediaReader) Read(where string, dataURL []byte) (*translate.Media, *translate.Error) {
 	if !IsDataURL(dataURL) {
 		return nil, translate.Refused("invalid_image_url", where,
 			`must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
@@ -33,8 +33,8 @@ func (m *Images) Read(where string, dataURL []byte) (*translate.Image, *translat
 	return m.Decode(where, dataURL)
 }
 
-// Decode is like [Images.Read] for base64, plain or in a data URL.
-func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *translate.Error) {
+// Decode is like [MediaReader.Read] for base64, plain or in a data URL.
+func (m *MediaReader) Decode(where string, encoded []byte) (*translate.Media, *translate.Error) {
 	if IsDataURL(encoded) {
 		encoded = encoded[bytes.IndexByte(encoded, ',')+1:]
 	}
@@ -60,7 +60,7 @@ func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *transl
 	if err != nil {
 		return nil, badImage(where, "holds an image that "+err.Error()+".")
 	}
-	return &translate.Image{Type: info.Type, Data: data}, nil
+	return &translate.Media{Type: info.Type, Data: data}, nil
 }
 
 func badImage(where, is string) *translate.Error {

@@ -75,7 +75,7 @@ const LongText = 4 << 10
 
 // Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
 func (m *Messages) Parts(parts []translate.Part) {
-	if !translate.HasImage(parts) {
+	if !translate.HasMedia(parts) {
 		m.json = append(m.json, '"')
 		for i := range parts {
 			if i > 0 {
@@ -87,7 +87,7 @@ func (m *Messages) Parts(parts []translate.Part) {
 		return
 	}
 	for i := range parts {
-		if image := parts[i].Image; image != nil {
+		if image := parts[i].Media; image != nil {
 			m.image(i, image)
 		} else {
 			m.json = m.part(i, `{"type":"text","text":"`)
@@ -116,7 +116,7 @@ func (m *Messages) part(i int, begin string) []byte {
 	return append(append(m.json, sign), begin...)
 }
 
-func (m *Messages) image(i int, image *translate.Image) {
+func (m *Messages) image(i int, image *translate.Media) {
 	m.json = image.AppendDataURL(m.part(i, `{"type":"image_url","image_url":{"url":"`))
 	m.json = append(m.json, `"}}`...)
 }

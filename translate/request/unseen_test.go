@@ -11,10 +11,10 @@ import (
 // TestSeen: what is stored keeps its images, for a model that can see them.
 func TestSeen(t *testing.T) {
 	t.Parallel()
-	image := &translate.Image{Type: "image/png", Data: []byte("a")}
+	image := &translate.Media{Type: "image/png", Data: []byte("a")}
 	stored := func() []translate.Item {
 		return []translate.Item{
-			{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: "What is it?"}, {Image: image}}},
+			{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: "What is it?"}, {Media: image}}},
 			{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: []translate.Part{{Text: "A cat."}}},
 		}
 	}

@@ -51,7 +51,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 type inputParser struct {
 	*jsonbody.Reader // of the current item
 	caps             request.Caps
-	images           request.Images
+	media            request.MediaReader
 	items            []translate.Item
 }
 
@@ -191,6 +191,6 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 	case !p.caps.Vision:
 		return p.caps.Unseen(where, request.MediumImage)
 	}
-	part.Image, err = p.images.Read(where, jsonbody.Unquoted(url))
+	part.Media, err = p.media.Read(where, jsonbody.Unquoted(url))
 	return part, err
 }

@@ -143,7 +143,7 @@ func appendItem(dst []byte, item, result *translate.Item, status string) []byte 
 			kind = "custom_tool_call_output"
 		}
 		made := resultItem{item.ID, kind, status, item.CallID, translate.JoinTexts(item.Parts)}
-		if len(item.Parts) > 1 || translate.HasImage(item.Parts) { // as its client gave it
+		if len(item.Parts) > 1 || translate.HasMedia(item.Parts) { // as its client gave it
 			parts := make([]any, len(item.Parts))
 			for i, part := range item.Parts {
 				parts[i] = inputPart(part)
@@ -200,8 +200,8 @@ func contentOf(item *translate.Item) []json.RawMessage {
 }
 
 func inputPart(part translate.Part) any {
-	if part.Image != nil {
-		return imagePart{"input_image", "auto", part.Image.DataURL()}
+	if part.Media != nil {
+		return imagePart{"input_image", "auto", part.Media.DataURL()}
 	}
 	return textPart{"input_text", part.Plain()}
 }
