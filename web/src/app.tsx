@@ -14,6 +14,7 @@ import { Failure, Loading, Needs } from "./ui/states";
 import { nextTheme, theme } from "./ui/theme";
 import { Toasts } from "./ui/toast";
 import { views, type ViewEntry } from "./views";
+import { texts } from "./texts";
 
 export function App() {
 	const { generation, settings } = useStore(session);
@@ -50,14 +51,10 @@ export function App() {
 					e.preventDefault();
 					main.current?.focus();
 				}}
-			>
-				Skip to content
-			</a>
+			>{texts.app.skipToContent}</a>
 			<header class="top">
-				<Button kind="quiet" class="menu-button" icon={isMenuOpen ? "close" : "menu"} label={isMenuOpen ? "Close menu" : "Menu"} aria-expanded={isMenuOpen} aria-controls="menu" onClick={() => setMenuOpen(!isMenuOpen)} />
-				<a class="brand" href={href("status")}>
-					lmcaddy
-				</a>
+				<Button kind="quiet" class="menu-button" icon={isMenuOpen ? "close" : "menu"} label={isMenuOpen ? texts.app.closeMenu : texts.app.menu} aria-expanded={isMenuOpen} aria-controls="menu" onClick={() => setMenuOpen(!isMenuOpen)} />
+				<a class="brand" href={href("status")}>{texts.app.lmcaddy}</a>
 				<Connection />
 				<span class="spring" />
 				<Who />
@@ -89,7 +86,7 @@ function Shown({ entry, rest }: { entry: ViewEntry; rest: string }) {
 function Menu({ current, isOpen }: { current: ViewEntry; isOpen: boolean }) {
 	const groups = [...new Set(views.map((v) => v.group))];
 	return (
-		<nav id="menu" class={isOpen ? "menu open" : "menu"} aria-label="Views">
+		<nav id="menu" class={isOpen ? "menu open" : "menu"} aria-label={texts.app.views}>
 			{groups.map((group) => (
 				<div key={group} role="group" aria-label={group || undefined}>
 					{group && <p aria-hidden="true">{group}</p>}
@@ -118,12 +115,12 @@ function Connection() {
 	const mayFollow = useCan("models.read");
 	if (!settings || !mayFollow || state === "connecting") return null;
 	return state === "live" ? (
-		<span class="connection live" title="Changes are shown as they happen">
-			<span class="wide-only">Live</span>
+		<span class="connection live" title={texts.app.changesShownHappen}>
+			<span class="wide-only">{texts.app.live}</span>
 		</span>
 	) : (
-		<span class="connection broken" role="status" title="The page tries to connect again">
-			<span class="wide-only">Reconnecting</span>
+		<span class="connection broken" role="status" title={texts.app.pageTriesConnectAgain}>
+			<span class="wide-only">{texts.common.reconnecting}</span>
 		</span>
 	);
 }
@@ -136,18 +133,16 @@ function Who() {
 	return (
 		<div class="who">
 			{name && (
-				<span class="name" title={`Scopes: ${settings.identity?.scopes.join(", ")}`}>
+				<span class="name" title={texts.app.scopes(settings.identity?.scopes.join(", ") ?? "")}>
 					{name}
 				</span>
 			)}
 			{token ? (
-				<Button kind="quiet" small onClick={signOut}>
-					Sign out
-				</Button>
+				<Button kind="quiet" small onClick={signOut}>{texts.app.signOut}</Button>
 			) : (
 				!name && (
-					<Button kind="quiet" small icon="tokens" onClick={() => offerToken()} aria-label="Enter a token">
-						<span class="wide-only">Enter a token</span>
+					<Button kind="quiet" small icon="tokens" onClick={() => offerToken()} aria-label={texts.common.enterAToken}>
+						<span class="wide-only">{texts.common.enterAToken}</span>
 					</Button>
 				)
 			)}
@@ -158,5 +153,5 @@ function Who() {
 function ThemeSwitch() {
 	const chosen = useStore(theme);
 	const icon = { auto: "auto", light: "sun", dark: "moon" } as const;
-	return <Button kind="quiet" icon={icon[chosen]} label={{ auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" }[chosen]} onClick={nextTheme} />;
+	return <Button kind="quiet" icon={icon[chosen]} label={{ auto: texts.app.coloursAsTheSystem, light: texts.app.coloursLight, dark: texts.app.coloursDark }[chosen]} onClick={nextTheme} />;
 }

@@ -6,6 +6,7 @@ import type { Settings } from "./core/types";
 import { Button } from "./ui/Button";
 import { Dialog } from "./ui/Dialog";
 import { TextField } from "./ui/Field";
+import { texts } from "./texts";
 
 /** Asks for an API token while the session wants one. */
 export function TokenDialog() {
@@ -20,12 +21,12 @@ function Asking({ why, isRequired }: { why: string; isRequired: boolean }) {
 	const submit = async () => {
 		const token = input.trim();
 		if (isBusy) return;
-		if (!token) return setError("Enter a token first.");
-		if (!/^[\x21-\x7e]+$/.test(token)) return setError("A token has no spaces or special characters. Copy it again.");
+		if (!token) return setError(texts.tokenDialog.enterATokenFirst);
+		if (!/^[\x21-\x7e]+$/.test(token)) return setError(texts.tokenDialog.tokenNoSpacesSpecial);
 		setBusy(true);
 		try {
 			const settings = await get<Settings>("/api/v1/settings", { token });
-			if (!settings.identity) throw new Error("The API token is not valid: it was mistyped, or has been revoked.");
+			if (!settings.identity) throw new Error(texts.tokenDialog.apiTokenNotValid);
 			signIn(token, settings);
 		} catch (error) {
 			setError(messageOf(error));
@@ -34,24 +35,22 @@ function Asking({ why, isRequired }: { why: string; isRequired: boolean }) {
 	};
 	return (
 		<Dialog
-			title="API token"
+			title={texts.tokenDialog.apiToken}
 			onClose={isRequired ? undefined : stopAsking}
 			onSubmit={() => void submit()}
 			actions={
 				<>
-					{!isRequired && <Button onClick={stopAsking}>Cancel</Button>}
-					<Button type="submit" kind="primary" aria-busy={isBusy}>
-						Continue
-					</Button>
+					{!isRequired && <Button onClick={stopAsking}>{texts.common.cancel}</Button>}
+					<Button type="submit" kind="primary" aria-busy={isBusy}>{texts.common.continue}</Button>
 				</>
 			}
 		>
 			<p>
-				{isRequired ? "This server needs an API token. " : ""}
-				On the server's machine, <code>lmcaddy token create --name page</code> makes one.
+				{isRequired ? texts.tokenDialog.serverNeedsApiToken + " " : ""}
+				{texts.states.serversMachineMakesOne(<code>lmcaddy token create --name page</code>)}
 			</p>
-			<TextField label="Token" type="password" value={input} onInput={(v) => (setInput(v), setError(null))} error={error} placeholder="sk-lm-…" />
-			<p class="hint">The token is kept in this tab until you close it or sign out.</p>
+			<TextField label={texts.common.token} type="password" value={input} onInput={(v) => (setInput(v), setError(null))} error={error} placeholder={texts.tokenDialog.tokenExample} />
+			<p class="hint">{texts.tokenDialog.tokenKeptTabUntil}</p>
 		</Dialog>
 	);
 }

@@ -14,12 +14,14 @@ import { Status } from "./views/status";
 import { Tokens } from "./views/tokens";
 import { Usage } from "./views/usage";
 import { Warm } from "./views/warm";
+import { texts } from "./texts";
 
 export interface ViewEntry {
 	/** Its name in the address: #/name. */
 	name: string;
 	title: string;
-	group: "" | "Models" | "Activity" | "Server";
+	/** Of the menu; empty: none. */
+	group: string;
 	icon: IconName;
 	component: ComponentType<{ rest: string }>;
 	/** What its reader has to be allowed; absent: nothing. */
@@ -28,17 +30,17 @@ export interface ViewEntry {
 
 /** All views, in the order of the menu. The first one is shown at the start. */
 export const views: readonly ViewEntry[] = [
-	{ name: "status", title: "Status", group: "", icon: "status", component: Status },
-	{ name: "chat", title: "Chat", group: "", icon: "chat", component: ChatView, scope: "inference" },
-	{ name: "conversations", title: "Conversations", group: "", icon: "conversations", component: Conversations, scope: "inference" },
-	{ name: "models", title: "Models", group: "Models", icon: "models", component: Models, scope: "models.read" },
-	{ name: "downloads", title: "Downloads", group: "Models", icon: "downloads", component: Downloads, scope: "models.read" },
-	{ name: "memory", title: "Memory", group: "Models", icon: "memory", component: Memory, scope: "models.read" },
-	{ name: "warm", title: "Warm states", group: "Models", icon: "warm", component: Warm, scope: "models.manage" },
-	{ name: "requests", title: "Requests", group: "Activity", icon: "requests", component: Requests, scope: "inference" },
-	{ name: "logs", title: "Logs", group: "Activity", icon: "logs", component: Logs, scope: "admin" },
-	{ name: "usage", title: "Usage", group: "Activity", icon: "usage", component: Usage, scope: "models.read" },
-	{ name: "tokens", title: "Tokens", group: "Server", icon: "tokens", component: Tokens, scope: "admin" },
-	{ name: "mcp", title: "MCP servers", group: "Server", icon: "mcp", component: MCP, scope: "mcp.plugin" },
-	{ name: "settings", title: "Settings", group: "Server", icon: "settings", component: Settings },
+	{ name: "status", title: texts.common.status, group: "", icon: "status", component: Status },
+	{ name: "chat", title: texts.common.chat, group: "", icon: "chat", component: ChatView, scope: "inference" },
+	{ name: "conversations", title: texts.common.conversations, group: "", icon: "conversations", component: Conversations, scope: "inference" },
+	{ name: "models", title: texts.common.models, group: texts.common.models, icon: "models", component: Models, scope: "models.read" },
+	{ name: "downloads", title: texts.common.downloads, group: texts.common.models, icon: "downloads", component: Downloads, scope: "models.read" },
+	{ name: "memory", title: texts.common.memory, group: texts.common.models, icon: "memory", component: Memory, scope: "models.read" },
+	{ name: "warm", title: texts.common.warmStates, group: texts.common.models, icon: "warm", component: Warm, scope: "models.manage" },
+	{ name: "requests", title: texts.common.requests, group: texts.views.activity, icon: "requests", component: Requests, scope: "inference" },
+	{ name: "logs", title: texts.common.logs, group: texts.views.activity, icon: "logs", component: Logs, scope: "admin" },
+	{ name: "usage", title: texts.common.usage, group: texts.views.activity, icon: "usage", component: Usage, scope: "models.read" },
+	{ name: "tokens", title: texts.common.tokens, group: texts.common.server, icon: "tokens", component: Tokens, scope: "admin" },
+	{ name: "mcp", title: texts.common.mcpServers, group: texts.common.server, icon: "mcp", component: MCP, scope: "mcp.plugin" },
+	{ name: "settings", title: texts.common.settings, group: texts.common.server, icon: "settings", component: Settings },
 ];

@@ -4,6 +4,7 @@ import { formatTime } from "../core/format";
 import type { LogRecord } from "../core/types";
 import { visible } from "../chat/text";
 import { lineOf } from "./logtail";
+import { texts } from "../texts";
 
 const height = 24; // pixels of a line; the style has the same
 const beyond = 20; // lines that are rendered above and below those in view
@@ -45,7 +46,7 @@ export function LogLines({ records, dropped, onOpen }: Props) {
 			ref={box}
 			class="log"
 			role="region"
-			aria-label={`Log, ${records.length} lines`}
+			aria-label={texts.logs.logLines(records.length)}
 			tabIndex={0}
 			onScroll={(e) => {
 				const { scrollTop, scrollHeight, clientHeight } = e.currentTarget;

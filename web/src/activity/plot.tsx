@@ -4,6 +4,7 @@ import { formatCompact, formatNumber } from "../core/format";
 import { useStore } from "../core/store";
 import { theme } from "../ui/theme";
 import type { Plotted } from "./usagedata";
+import { texts } from "../texts";
 
 const height = 260; // pixels
 
@@ -30,7 +31,7 @@ export function Plot({ data, label, unit, byHour }: { data: Plotted; label: stri
 		<figure class="plot">
 			<div ref={box} role="img" aria-label={label} />
 			<figcaption>
-				<span class="plot-time tabular">{at === null ? "In all" : timeText(data.times[at] ?? 0, byHour)}</span>
+				<span class="plot-time tabular">{at === null ? texts.usage.inAll : timeText(data.times[at] ?? 0, byHour)}</span>
 				<ul>
 					{data.series.map((s, i) => (
 						<li key={s.name}>

@@ -9,6 +9,7 @@ import { Copy } from "../ui/Copy";
 import { Dialog } from "../ui/Dialog";
 import { Fact, Facts, Failure, Loading, Note } from "../ui/states";
 import { isRunning, speed, type Request } from "./requestlist";
+import { texts } from "../texts";
 
 type Whole = components["schemas"]["WholeRequest"];
 type Message = components["schemas"]["HTTPMessage"];
@@ -17,19 +18,17 @@ type Message = components["schemas"]["HTTPMessage"];
 export function RequestDetails({ id, request, onClose }: { id: string; request: Request | undefined; onClose: () => void }) {
 	const isAdmin = useCan("admin");
 	return (
-		<Dialog title="Request" wide onClose={onClose}>
-			{request ? <Summary request={request} /> : <p class="muted">This request isn't among the newest ones any more.</p>}
+		<Dialog title={texts.common.request} wide onClose={onClose}>
+			{request ? <Summary request={request} /> : <p class="muted">{texts.request.requestAmongNewestOnes}</p>}
 			{isAdmin && (
 				<p>
-					<a class="button small" href={href("logs", "", { request: id, level: "debug" })}>
-						Its lines in the log
-					</a>
+					<a class="button small" href={href("logs", "", { request: id, level: "debug" })}>{texts.request.linesLog}</a>
 				</p>
 			)}
 			{isAdmin ? (
 				<Bodies id={id} isDone={!request || !isRunning(request)} />
 			) : (
-				<p class="muted">Administrators can see whole requests, if the option inspect is on.</p>
+				<p class="muted">{texts.request.administratorsCanSeeWhole}</p>
 			)}
 		</Dialog>
 	);
@@ -39,33 +38,33 @@ function Summary({ request: r }: { request: Request }) {
 	const tokensPerSecond = speed(r);
 	return (
 		<Facts>
-			<Fact name="Id">
+			<Fact name={texts.request.id}>
 				<span class="row">
 					<code>{r.id}</code>
-					<Copy text={r.id} label="Copy id" />
+					<Copy text={r.id} label={texts.request.copyId} />
 				</span>
 			</Fact>
-			<Fact name="Arrived">{formatTime(r.arrived_at)}</Fact>
-			<Fact name="Outcome">{isRunning(r) ? "in progress" : r.outcome}</Fact>
-			<Fact name="Status">{r.status || ""}</Fact>
-			<Fact name="Request">
+			<Fact name={texts.common.arrived}>{formatTime(r.arrived_at)}</Fact>
+			<Fact name={texts.common.outcome}>{isRunning(r) ? texts.request.inProgress : r.outcome}</Fact>
+			<Fact name={texts.common.status}>{r.status || ""}</Fact>
+			<Fact name={texts.common.request}>
 				{r.method} {r.path}
 			</Fact>
-			<Fact name="API">{r.dialect}</Fact>
-			<Fact name="Model">{r.model}</Fact>
-			<Fact name="Instance">{r.instance && <a href={href("logs", "", { instance: r.instance, level: "debug" })}>{r.instance}</a>}</Fact>
-			<Fact name="Token">{r.token_name || r.owner}</Fact>
-			<Fact name="Streamed">{r.stream ? "yes" : "no"}</Fact>
-			<Fact name="Took">{r.duration_seconds !== undefined && formatDuration(r.duration_seconds)}</Fact>
-			<Fact name="Queued for">{r.queue_seconds !== undefined && formatDuration(r.queue_seconds)}</Fact>
-			<Fact name="Loaded the model in">{r.load_seconds && formatDuration(r.load_seconds)}</Fact>
-			<Fact name="Restored a saved state in">{r.restore_seconds && formatDuration(r.restore_seconds)}</Fact>
-			<Fact name="First token after">{r.time_to_first_token_seconds && formatDuration(r.time_to_first_token_seconds)}</Fact>
-			<Fact name="Tokens/s">{tokensPerSecond && formatRate(tokensPerSecond)}</Fact>
-			<Fact name="Tokens in">{r.input_tokens !== undefined && formatNumber(r.input_tokens)}</Fact>
-			<Fact name="of these cached">{r.cached_tokens && formatNumber(r.cached_tokens)}</Fact>
-			<Fact name="Tokens out">{r.output_tokens !== undefined && formatNumber(r.output_tokens)}</Fact>
-			<Fact name="Tool calls">{r.tool_calls && formatNumber(r.tool_calls)}</Fact>
+			<Fact name={texts.common.api}>{r.dialect}</Fact>
+			<Fact name={texts.common.model}>{r.model}</Fact>
+			<Fact name={texts.common.instance}>{r.instance && <a href={href("logs", "", { instance: r.instance, level: "debug" })}>{r.instance}</a>}</Fact>
+			<Fact name={texts.common.token}>{r.token_name || r.owner}</Fact>
+			<Fact name={texts.request.streamed}>{r.stream ? texts.request.yes : texts.request.no}</Fact>
+			<Fact name={texts.common.took}>{r.duration_seconds !== undefined && formatDuration(r.duration_seconds)}</Fact>
+			<Fact name={texts.request.queuedFor}>{r.queue_seconds !== undefined && formatDuration(r.queue_seconds)}</Fact>
+			<Fact name={texts.request.loadedTheModelIn}>{r.load_seconds && formatDuration(r.load_seconds)}</Fact>
+			<Fact name={texts.request.restoredSavedState}>{r.restore_seconds && formatDuration(r.restore_seconds)}</Fact>
+			<Fact name={texts.request.firstTokenAfter}>{r.time_to_first_token_seconds && formatDuration(r.time_to_first_token_seconds)}</Fact>
+			<Fact name={texts.common.tokensPerSecond}>{tokensPerSecond && formatRate(tokensPerSecond)}</Fact>
+			<Fact name={texts.common.tokensIn}>{r.input_tokens !== undefined && formatNumber(r.input_tokens)}</Fact>
+			<Fact name={texts.request.ofTheseCached}>{r.cached_tokens && formatNumber(r.cached_tokens)}</Fact>
+			<Fact name={texts.common.tokensOut}>{r.output_tokens !== undefined && formatNumber(r.output_tokens)}</Fact>
+			<Fact name={texts.request.toolCalls}>{r.tool_calls && formatNumber(r.tool_calls)}</Fact>
 		</Facts>
 	);
 }
@@ -76,27 +75,24 @@ function Bodies({ id, isDone }: { id: string; isDone: boolean }) {
 	if (whole.error instanceof ApiError && whole.error.code === "inspection_off") {
 		return (
 			<Note>
-				<span>
-					To see what clients send and get, write <code>inspect 100</code> among the options of <code>lm</code> in the Caddyfile, and run{" "}
-					<code>lmcaddy reload</code>. The last 100 requests are then kept whole, in memory.
-				</span>
+				<span>{texts.request.seeClientsSendGet(<code>inspect 100</code>, <code>lm</code>, <code>lmcaddy reload</code>)}</span>
 			</Note>
 		);
 	}
 	if (whole.error instanceof ApiError && whole.error.code === "request_not_found")
-		return <p class="muted">It isn't among the requests that are kept whole.</p>;
+		return <p class="muted">{texts.request.amongRequestsKeptWhole}</p>;
 	if (whole.error) return <Failure error={whole.error} retry={whole.reload} />;
 	if (!whole.data) return <Loading />;
 	return (
 		<>
-			<Part name="Request of the client" message={whole.data.request} />
+			<Part name={texts.request.requestOfTheClient} message={whole.data.request} />
 			{whole.data.upstream.map((u, i) => (
 				<div key={i}>
-					<Part name={`Request to the engine, ${u.path}`} message={u.request} />
-					<Part name={`Answer of the engine${u.status ? `, ${u.status}` : ""}`} message={u.response} />
+					<Part name={texts.request.requestToTheEngine(u.path)} message={u.request} />
+					<Part name={texts.request.answerOfTheEngine(u.status ? `, ${u.status}` : "")} message={u.response} />
 				</div>
 			))}
-			<Part name="Response to the client" message={whole.data.response} />
+			<Part name={texts.request.responseToTheClient} message={whole.data.response} />
 		</>
 	);
 }
@@ -107,14 +103,14 @@ function Part({ name, message }: { name: string; message: Message }) {
 	return (
 		<details class="body-part">
 			<summary>
-				{name} <span class="muted">{formatNumber(message.body_bytes)} bytes</span>
+				{name} <span class="muted">{texts.request.bytesBodyBytes(formatNumber(message.body_bytes))}</span>
 			</summary>
-			{headers.length > 0 && <Plain text={headers.join("\n")} class="call-text" label={`Header: ${name}`} />}
+			{headers.length > 0 && <Plain text={headers.join("\n")} class="call-text" label={texts.request.headerName(name)} />}
 			<div class="body-text">
 				<Plain text={pretty(message.body)} class="call-text" label={name} />
-				<Copy text={message.body} label={`Copy: ${name}`} />
+				<Copy text={message.body} label={texts.request.copyName(name)} />
 			</div>
-			{shown < message.body_bytes && <p class="muted">Only the beginning is kept.</p>}
+			{shown < message.body_bytes && <p class="muted">{texts.request.onlyBeginningKept}</p>}
 		</details>
 	);
 }

@@ -5,22 +5,23 @@ import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Failure } from "../ui/states";
+import { texts } from "../texts";
 
 const scopes: readonly { name: Scope; hint: string }[] = [
-	{ name: "models.read", hint: "list models, follow downloads" },
-	{ name: "models.manage", hint: "load, unload, download and delete models" },
-	{ name: "inference", hint: "ask models; its own conversations" },
-	{ name: "mcp.plugin", hint: "let models use the tools of mcp.json" },
-	{ name: "mcp.ephemeral", hint: "let models use tools of servers that the request names" },
-	{ name: "admin", hint: "everything, also tokens, logs and everybody's usage" },
+	{ name: "models.read", hint: texts.tokenForm.listModelsFollowDownloads },
+	{ name: "models.manage", hint: texts.tokenForm.loadUnloadDownloadDelete },
+	{ name: "inference", hint: texts.tokenForm.askModelsOwnConversations },
+	{ name: "mcp.plugin", hint: texts.tokenForm.letModelsUseTools },
+	{ name: "mcp.ephemeral", hint: texts.tokenForm.letModelsUseToolsServers },
+	{ name: "admin", hint: texts.tokenForm.everythingAlsoTokensLogs },
 ];
 
 const usual: Scope[] = ["models.read", "models.manage", "inference", "mcp.plugin", "mcp.ephemeral"];
 
 const limits = [
-	{ name: "requests_per_minute", label: "Requests per minute" },
-	{ name: "tokens_per_day", label: "Tokens per day" },
-	{ name: "concurrent_requests", label: "Requests at a time" },
+	{ name: "requests_per_minute", label: texts.tokenForm.requestsPerMinute },
+	{ name: "tokens_per_day", label: texts.tokenForm.tokensPerDay },
+	{ name: "concurrent_requests", label: texts.common.requestsAtATime },
 ] as const;
 
 type Limit = (typeof limits)[number]["name"];
@@ -52,14 +53,14 @@ function formOf(token: Token | null): Form {
 
 function expiryChoices(token: Token | null) {
 	return [
-		...(token ? [{ value: "keep", text: token.expires_at ? "As it is: " + new Date(token.expires_at).toLocaleString() : "As it is: never" }] : []),
-		{ value: "never", text: "Never" },
-		{ value: "1", text: "In a day" },
-		{ value: "7", text: "In a week" },
-		{ value: "30", text: "In 30 days" },
-		{ value: "90", text: "In 90 days" },
-		{ value: "365", text: "In a year" },
-		{ value: "date", text: "At a date" },
+		...(token ? [{ value: "keep", text: token.expires_at ? texts.tokenForm.asItIs(new Date(token.expires_at).toLocaleString()) : texts.tokenForm.asItIsNever }] : []),
+		{ value: "never", text: texts.common.never },
+		{ value: "1", text: texts.tokenForm.inADay },
+		{ value: "7", text: texts.tokenForm.inAWeek },
+		{ value: "30", text: texts.tokenForm.in30Days },
+		{ value: "90", text: texts.tokenForm.in90Days },
+		{ value: "365", text: texts.tokenForm.inAYear },
+		{ value: "date", text: texts.tokenForm.atADate },
 	];
 }
 
@@ -81,14 +82,14 @@ function bodyOf(form: Form): Record<string, unknown> {
 }
 
 function wrong(form: Form): string | null {
-	if (form.name.trim() === "") return "Give it a name.";
-	if (form.scopes.length === 0) return "Choose at least one scope.";
-	if (limits.some(({ name }) => limitError(form.limits[name]))) return "Correct the limits.";
-	if (form.expiry === "date" && Number.isNaN(Date.parse(form.date))) return "Choose a date.";
+	if (form.name.trim() === "") return texts.tokenForm.giveItAName;
+	if (form.scopes.length === 0) return texts.tokenForm.chooseLeastOneScope;
+	if (limits.some(({ name }) => limitError(form.limits[name]))) return texts.tokenForm.correctTheLimits;
+	if (form.expiry === "date" && Number.isNaN(Date.parse(form.date))) return texts.tokenForm.chooseADate;
 	return null;
 }
 
-const limitError = (typed: string): string | null => (/^\d{0,12}$/.test(typed.trim()) ? null : "Enter a whole number.");
+const limitError = (typed: string): string | null => (/^\d{0,12}$/.test(typed.trim()) ? null : texts.common.enterAWholeNumber);
 
 interface Props {
 	token: Token | null; // null: a new one
@@ -117,23 +118,23 @@ export function TokenForm({ token, onClose, onSaved }: Props) {
 	};
 	return (
 		<Dialog
-			title={token ? `Edit ${token.name || token.id}` : "Create token"}
+			title={token ? texts.common.editName(token.name || token.id) : texts.common.createToken}
 			wide
 			onClose={onClose}
 			onSubmit={() => void submit()}
 			actions={
 				<>
-					<Button onClick={onClose}>Cancel</Button>
+					<Button onClick={onClose}>{texts.common.cancel}</Button>
 					<Button kind="primary" type="submit" disabledFor={problem}>
-						{token ? "Save" : "Create"}
+						{token ? texts.common.save : texts.tokenForm.create}
 					</Button>
 				</>
 			}
 		>
 			{error && <Failure error={error} />}
-			<TextField label="Name" hint="Who or what uses it, such as laptop." value={form.name} maxLength={200} onInput={(name) => change({ name })} />
+			<TextField label={texts.common.name} hint={texts.tokenForm.whoUsesSuchLaptop} value={form.name} maxLength={200} onInput={(name) => change({ name })} />
 			<fieldset class="choices">
-				<legend>Scopes</legend>
+				<legend>{texts.tokenForm.scopes}</legend>
 				{scopes.map((s) => (
 					<Checkbox
 						key={s.name}
@@ -145,8 +146,8 @@ export function TokenForm({ token, onClose, onSaved }: Props) {
 				))}
 			</fieldset>
 			<TextArea
-				label="Models"
-				hint="Keys, one a line; * matches any characters but a slash. Empty: all models."
+				label={texts.common.models}
+				hint={texts.tokenForm.keysOneLineMatches}
 				rows={2}
 				value={form.models}
 				onInput={(models) => change({ models })}
@@ -156,7 +157,7 @@ export function TokenForm({ token, onClose, onSaved }: Props) {
 					<TextField
 						key={name}
 						label={label}
-						hint="Empty: unlimited"
+						hint={texts.tokenForm.emptyUnlimited}
 						inputMode="numeric"
 						value={form.limits[name]}
 						error={limitError(form.limits[name])}
@@ -165,8 +166,8 @@ export function TokenForm({ token, onClose, onSaved }: Props) {
 				))}
 			</div>
 			<div class="fields">
-				<Select label="Expires" value={form.expiry} onChange={(expiry) => change({ expiry })} choices={expiryChoices(token)} />
-				{form.expiry === "date" && <TextField label="Date" type="datetime-local" value={form.date} onInput={(date) => change({ date })} />}
+				<Select label={texts.common.expires} value={form.expiry} onChange={(expiry) => change({ expiry })} choices={expiryChoices(token)} />
+				{form.expiry === "date" && <TextField label={texts.tokenForm.date} type="datetime-local" value={form.date} onInput={(date) => change({ date })} />}
 			</div>
 		</Dialog>
 	);

@@ -1,5 +1,7 @@
 // Usage as it is plotted: a row for each span of time and name.
 
+import { texts } from "../texts";
+
 export interface UsageRow {
 	/** A day or an hour, in UTC. */
 	time: string;
@@ -28,8 +30,6 @@ export interface Plotted {
 /** How many names have a colour of their own; the others are shown as one. */
 export const mostSeries = 5;
 
-export const others = "others";
-
 const hour = 3600;
 const day = 24 * hour;
 
@@ -52,7 +52,7 @@ export function plotted(rows: readonly UsageRow[], metric: Metric, from: number,
 	if (sorted.length <= mostSeries + 1) return { times, series: sorted };
 	const rest = sorted.slice(mostSeries);
 	const together: Series = {
-		name: `${rest.length} ${others}`,
+		name: texts.usage.others(rest.length),
 		values: times.map((_, i) => rest.reduce((sum, s) => sum + (s.values[i] ?? 0), 0)),
 		total: rest.reduce((sum, s) => sum + s.total, 0),
 	};

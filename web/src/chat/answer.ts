@@ -1,6 +1,7 @@
 // An answer of native chat, as its events tell it: docs/api/native.md. Pure functions; nothing here knows of the page.
 
 import type { ServerEvent } from "../core/sse";
+import { texts } from "../texts";
 
 export interface Failure {
 	type?: string;
@@ -83,7 +84,7 @@ export function isRunning(a: Answer): boolean {
 export function step(a: Answer, event: ServerEvent): Answer {
 	if (!isRunning(a)) return a; // nothing follows chat.end
 	const data = parse(event.data);
-	if (!data) return event.event === "error" ? failed(a, { message: "The server sent an error that can't be read." }) : a;
+	if (!data) return event.event === "error" ? failed(a, { message: texts.answer.serverSentErrorRead }) : a;
 	switch (event.event) {
 		case "chat.start":
 			return { ...a, instance: text(data.model_instance_id), responseId: text(data.response_id) };
@@ -125,7 +126,7 @@ export function step(a: Answer, event: ServerEvent): Answer {
 }
 
 /** Returns the answer after its stream ended without chat.end. */
-export function cut(a: Answer, isStopped: boolean, message = "The connection was lost before the answer was complete."): Answer {
+export function cut(a: Answer, isStopped: boolean, message = texts.answer.connectionLostBeforeAnswer): Answer {
 	if (!isRunning(a)) return a;
 	if (isStopped) return { ...a, phase: "stopped", parts: settled(a.parts, "stopped") };
 	return failed(a, { message });
@@ -266,7 +267,7 @@ function serverOf(provider: unknown): string {
 
 export function failureOf(error: unknown): Failure {
 	const e = object(error) ?? {};
-	const failure: Failure = { message: text(e.message) || "The server reported an error without a message." };
+	const failure: Failure = { message: text(e.message) || texts.answer.serverReportedErrorWithout };
 	for (const name of ["type", "code", "param"] as const) if (text(e[name])) failure[name] = text(e[name]);
 	return failure;
 }

@@ -8,6 +8,7 @@ import { isRunning } from "./answer";
 import type { Answer, CallPart, TextPart } from "./answer";
 import { decide } from "./approval";
 import { Markdown, Plain } from "./markdown";
+import { texts } from "../texts";
 
 /** An answer as far as there is one. */
 export function AnswerView({ answer }: { answer: Answer }) {
@@ -20,10 +21,10 @@ export function AnswerView({ answer }: { answer: Answer }) {
 				return <Markdown key={i} text={p.text} done={p.done} />;
 			})}
 			{isGoing && <Waiting answer={answer} />}
-			{answer.phase === "done" && answer.parts.length === 0 && <p class="muted">The model answered with nothing.</p>}
-			{answer.phase === "failed" && answer.failures.length === 0 && <p class="muted">The answer failed before it was complete.</p>}
-			{answer.phase === "stopped" && <p class="muted">Stopped{answer.status === "cancelled" ? " by the server" : ""}.</p>}
-			{answer.phase === "done" && answer.status === "incomplete" && <p class="muted">Cut short by the limit of tokens.</p>}
+			{answer.phase === "done" && answer.parts.length === 0 && <p class="muted">{texts.answer.modelAnsweredNothing}</p>}
+			{answer.phase === "failed" && answer.failures.length === 0 && <p class="muted">{texts.answer.answerFailedBeforeComplete}</p>}
+			{answer.phase === "stopped" && <p class="muted">{answer.status === "cancelled" ? texts.answer.stoppedByServer : texts.answer.stopped}</p>}
+			{answer.phase === "done" && answer.status === "incomplete" && <p class="muted">{texts.answer.cutShortLimitTokens}</p>}
 		</div>
 	);
 }
@@ -32,13 +33,13 @@ export function AnswerView({ answer }: { answer: Answer }) {
 function Waiting({ answer }: { answer: Answer }) {
 	switch (answer.phase) {
 		case "loading":
-			return <Stage text={`Loading ${answer.instance}`} value={answer.progress} />;
+			return <Stage text={texts.answer.loadingInstance(answer.instance)} value={answer.progress} />;
 		case "prompt":
-			return <Stage text="Reading the prompt" value={answer.progress} />;
+			return <Stage text={texts.answer.readingThePrompt} value={answer.progress} />;
 		case "waiting":
-			return <p class="stage muted">Waiting for the model…</p>;
+			return <p class="stage muted">{texts.answer.waitingForTheModel}</p>;
 		default:
-			return answer.parts.length === 0 ? <p class="stage muted">Writing…</p> : null;
+			return answer.parts.length === 0 ? <p class="stage muted">{texts.answer.writing}</p> : null;
 	}
 }
 
@@ -63,15 +64,15 @@ function Thinking({ part, isLast }: { part: TextPart; isLast: boolean }) {
 					setChosen(!isOpen);
 				}}
 			>
-				{part.done ? "Thoughts" : "Thinking…"}
+				{part.done ? texts.answer.thoughts : texts.answer.thinking}
 			</summary>
-			{isOpen && <Plain text={part.text} label="Thoughts" />}
+			{isOpen && <Plain text={part.text} label={texts.answer.thoughts} />}
 		</details>
 	);
 }
 
 const tones = { writing: "busy", waiting: "warning", running: "busy", done: "good", failed: "bad" } as const;
-const states = { writing: "being written", waiting: "waits for you", running: "running", done: "done", failed: "failed" } as const;
+const states = { writing: texts.answer.beingWritten, waiting: texts.answer.waitsForYou, running: texts.requests.lowerRunning, done: texts.markdown.done, failed: texts.answer.lowerFailed } as const;
 
 /** A call of a tool. It is open while it waits for its approval. */
 function Call({ call, answer }: { call: CallPart; answer: Answer }) {
@@ -82,34 +83,28 @@ function Call({ call, answer }: { call: CallPart; answer: Answer }) {
 		<>
 			<details class="call" open={isWaiting || undefined}>
 				<summary>
-					<span class="call-name">{call.tool || "unknown tool"}</span>
+					<span class="call-name">{call.tool || texts.answer.unknownTool}</span>
 					{call.server && <span class="muted">{call.server}</span>}
 					<span class="call-arguments mono muted">{args.length > 120 ? args.slice(0, 120) + "…" : args}</span>
 					<Badge tone={tones[call.status]}>{states[call.status]}</Badge>
 				</summary>
 				<dl>
-					{args && <Detail name="Arguments" text={JSON.stringify(call.arguments, null, 2)} />}
-					{call.output !== undefined && <Detail name="Result" text={textOfResult(call.output)} />}
-					{call.reason && <Detail name="Why it failed" text={call.reason} />}
+					{args && <Detail name={texts.common.arguments} text={JSON.stringify(call.arguments, null, 2)} />}
+					{call.output !== undefined && <Detail name={texts.answer.result} text={textOfResult(call.output)} />}
+					{call.reason && <Detail name={texts.answer.whyItFailed} text={call.reason} />}
 				</dl>
 			</details>
 			{isWaiting && (
-				<div class="actions" role="group" aria-label={`May the model call ${call.tool}?`}>
-					<Button small kind="primary" icon="check" onClick={() => decide(answer, call, true)}>
-						Allow once
-					</Button>
-					<Button small onClick={() => decide(answer, call, true, true)}>
-						Always allow {call.tool}
-					</Button>
-					<Button small icon="close" onClick={() => decide(answer, call, false)}>
-						Refuse
-					</Button>
+				<div class="actions" role="group" aria-label={texts.answer.mayTheModelCall(call.tool)}>
+					<Button small kind="primary" icon="check" onClick={() => decide(answer, call, true)}>{texts.answer.allowOnce}</Button>
+					<Button small onClick={() => decide(answer, call, true, true)}>{texts.answer.alwaysAllowTool(call.tool)}</Button>
+					<Button small icon="close" onClick={() => decide(answer, call, false)}>{texts.answer.refuse}</Button>
 				</div>
 			)}
 			{images.length > 0 && (
 				<div class="images">
 					{images.map((url, i) => (
-						<img key={i} src={url} alt={`Image ${i + 1} of ${call.tool}`} />
+						<img key={i} src={url} alt={texts.answer.imageOf(i + 1, call.tool)} />
 					))}
 				</div>
 			)}
@@ -148,7 +143,7 @@ function textOfResult(output: string): string {
 	if (!content) return output;
 	const known = content.every((c) => typeof c?.text === "string" || c?.type === "image");
 	if (!known) return JSON.stringify(content, null, 2);
-	return content.map((c) => c.text ?? `[${c.mimeType ?? "image"}, shown below]`).join("\n");
+	return content.map((c) => c.text ?? texts.answer.shownBelowMimeType(c.mimeType ?? texts.markdown.image)).join("\n");
 }
 
 /** Returns the content of a result, which is JSON; null: it is something else. */
@@ -166,30 +161,28 @@ export function Figures({ answer }: { answer: Answer }) {
 	const { stats, cachedTokens, queueSeconds } = answer;
 	if (!stats) return null;
 	const facts: string[] = [];
-	if (stats.tokens_per_second > 0) facts.push(`${formatRate(stats.tokens_per_second)} tokens/s`);
-	if (stats.time_to_first_token_seconds > 0) facts.push(`first token after ${formatDuration(stats.time_to_first_token_seconds)}`);
-	const cached = cachedTokens ? ` (${formatNumber(cachedTokens)} cached)` : "";
-	facts.push(`${formatNumber(stats.input_tokens)} tokens in${cached}`);
-	const thoughts = stats.reasoning_output_tokens ? ` (${formatNumber(stats.reasoning_output_tokens)} thoughts)` : "";
-	facts.push(`${formatNumber(stats.total_output_tokens)} out${thoughts}`);
-	if (stats.model_load_time_seconds) facts.push(`loaded in ${formatDuration(stats.model_load_time_seconds)}`);
-	if (queueSeconds && queueSeconds >= 0.05) facts.push(`queued for ${formatDuration(queueSeconds)}`);
+	if (stats.tokens_per_second > 0) facts.push(texts.answer.speed(formatRate(stats.tokens_per_second)));
+	if (stats.time_to_first_token_seconds > 0) facts.push(texts.answer.firstTokenAfter(formatDuration(stats.time_to_first_token_seconds)));
+	facts.push(texts.answer.tokensIn(formatNumber(stats.input_tokens), cachedTokens ? formatNumber(cachedTokens) : ""));
+	facts.push(texts.answer.tokensOut(formatNumber(stats.total_output_tokens), stats.reasoning_output_tokens ? formatNumber(stats.reasoning_output_tokens) : ""));
+	if (stats.model_load_time_seconds) facts.push(texts.answer.loadedInModelLoad(formatDuration(stats.model_load_time_seconds)));
+	if (queueSeconds && queueSeconds >= 0.05) facts.push(texts.answer.queuedForQueueSeconds(formatDuration(queueSeconds)));
 	return (
 		<p class="figures">
 			{facts.map((f) => (
 				<span key={f}>{f}</span>
 			))}
 			{stats.context_length ? <ContextUsed used={Math.min(stats.input_tokens + stats.total_output_tokens, stats.context_length)} length={stats.context_length} /> : null}
-			{answer.requestId && <a href={href("requests", "", { id: answer.requestId })}>Request</a>}
+			{answer.requestId && <a href={href("requests", "", { id: answer.requestId })}>{texts.common.request}</a>}
 		</p>
 	);
 }
 
 function ContextUsed({ used, length }: { used: number; length: number }) {
-	const text = `${formatNumber(used)} of ${formatNumber(length)} tokens of context`;
+	const text = texts.answer.ofTokensOfContext(formatNumber(used), formatNumber(length));
 	return (
 		<span class="context-used" title={text}>
-			<progress aria-label={text} max={length} value={used} /> {used > 0 && used < length / 100 ? "<1 %" : formatPercent(used / length)} of context
+			<progress aria-label={text} max={length} value={used} /> {texts.answer.ofContext(used > 0 && used < length / 100 ? "<1 %" : formatPercent(used / length))}
 		</span>
 	);
 }

@@ -17,6 +17,7 @@ import { changeOptions, fieldsOf, options, resetOptions } from "./options";
 import { giveTitle } from "./titles";
 import { branches, choose, continues, emptyTree, inputOf, path, treeOf, withAnswer, without, withTurn } from "./tree";
 import type { Question, StoredResponse, Tree, Turn } from "./tree";
+import { texts } from "../texts";
 
 export interface Chat {
 	tree: Tree;
@@ -76,8 +77,8 @@ export async function openConversation(id: string, owner: string | null, signal?
 	edit.set(null);
 	const tree = treeOf(stored.responses ?? []);
 	let isReadOnly = "";
-	if (owner !== null) isReadOnly = "This is another owner's conversation. You can read it here.";
-	else if (stored.dialect !== "native") isReadOnly = "This conversation was held with /v1/responses, which alone can continue it.";
+	if (owner !== null) isReadOnly = texts.chat.anotherOwnersConversationYou;
+	else if (stored.dialect !== "native") isReadOnly = texts.chat.conversationHeldV1Responses;
 	chat.set({ ...empty, tree, conversation: stored.id, isReadOnly, model: chat.value.model || stored.model, opened: chat.value.opened + 1 });
 	if (isReadOnly) return;
 	const last = path(tree).at(-1);
@@ -205,9 +206,9 @@ async function makeAnswer({ id, answer }: Turn, isStored: boolean, make: (l: Liv
 	change({ running: "" });
 	show(chat.value.tree);
 	const said = made.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
-	if (made.phase === "done") announce("The answer is complete. " + said.slice(0, 2000));
-	else if (made.phase === "stopped") announce("The answer was stopped.");
-	else announce("The answer failed. " + (made.failures.at(-1)?.message ?? ""));
+	if (made.phase === "done") announce(texts.chat.answerIsComplete(said.slice(0, 2000)));
+	else if (made.phase === "stopped") announce(texts.chat.theAnswerWasStopped);
+	else announce(texts.chat.answerFailed(made.failures.at(-1)?.message ?? ""));
 	return made;
 }
 
@@ -235,8 +236,8 @@ export const lostConversation = "previous_response_not_found";
 
 export function whyLost(): string {
 	return session.value.settings?.authentication
-		? "This conversation can't be continued: it was deleted, or it belongs to another token than the one you use now."
-		: "This conversation can't be continued: it was deleted.";
+		? texts.chat.conversationContinuedDeletedBelongs
+		: texts.chat.conversationContinuedDeleted;
 }
 
 const between = 250; // milliseconds

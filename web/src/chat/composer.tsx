@@ -1,5 +1,4 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatNumber, plural } from "../core/format";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
 import type { IconName } from "../ui/icons";
@@ -9,6 +8,7 @@ import { draft, isEmpty } from "./draft";
 import { mostFiles, readText, tokensOf } from "./files";
 import { filesIn, mostImages, readImage } from "./images";
 import type { Question } from "./tree";
+import { texts } from "../texts";
 
 interface Props {
 	isRunning: boolean;
@@ -32,8 +32,8 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 		for (const file of files) {
 			const isImage = file.type.startsWith("image/") && file.type !== "image/svg+xml";
 			if (isImage && refusesImages) return toast(refusesImages, "error");
-			if (isImage && draft.value.images.length >= mostImages) return toast(`A question can have ${mostImages} images.`, "error");
-			if (!isImage && (draft.value.files?.length ?? 0) >= mostFiles) return toast(`A question can have ${mostFiles} files.`, "error");
+			if (isImage && draft.value.images.length >= mostImages) return toast(texts.composer.questionCanImages(mostImages), "error");
+			if (!isImage && (draft.value.files?.length ?? 0) >= mostFiles) return toast(texts.composer.questionCanFiles(mostFiles), "error");
 			try {
 				if (isImage) {
 					const url = await readImage(file);
@@ -47,14 +47,14 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 			}
 		}
 	};
-	const why = refuses ?? (isEmpty(question) ? "Type a question first." : null);
+	const why = refuses ?? (isEmpty(question) ? texts.composer.typeAQuestionFirst : null);
 	const ask = () => {
 		if (!why && !isRunning) askDraft();
 	};
 	return (
 		<form
 			class={isOver ? "composer over" : "composer"}
-			aria-label="Ask"
+			aria-label={texts.composer.ask}
 			onSubmit={(e) => {
 				e.preventDefault();
 				ask();
@@ -75,9 +75,9 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 			<Size question={question} context={context} />
 			<textarea
 				ref={area}
-				aria-label="Question"
+				aria-label={texts.common.question}
 				data-next
-				placeholder={isRunning ? "Write the next question…" : "Ask something…"}
+				placeholder={isRunning ? texts.composer.writeTheNextQuestion : texts.composer.askSomething}
 				rows={1}
 				value={question.text}
 				onInput={(e) => draft.set({ ...draft.value, text: e.currentTarget.value })}
@@ -94,8 +94,8 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 				}}
 			/>
 			<div class="composer-bar">
-				<Attach label="Add files or images" icon="plus" onFiles={add} />
-				{!refusesImages && hasCamera() && <Attach label="Take a picture" icon="camera" camera onFiles={add} />}
+				<Attach label={texts.composer.addFilesOrImages} icon="plus" onFiles={add} />
+				{!refusesImages && hasCamera() && <Attach label={texts.composer.takeAPicture} icon="camera" camera onFiles={add} />}
 				<span class="chips">
 					{chips.map((c) => (
 						<span key={c} class="badge neutral">
@@ -104,13 +104,9 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 					))}
 				</span>
 				{isRunning ? (
-					<Button icon="stop" onClick={stop}>
-						Stop
-					</Button>
+					<Button icon="stop" onClick={stop}>{texts.composer.stop}</Button>
 				) : (
-					<Button type="submit" kind="primary" icon="send" disabledFor={why}>
-						Send
-					</Button>
+					<Button type="submit" kind="primary" icon="send" disabledFor={why}>{texts.common.send}</Button>
 				)}
 			</div>
 		</form>
@@ -127,14 +123,14 @@ function Images() {
 	const { images } = useStore(draft);
 	if (images.length === 0) return null;
 	return (
-		<ul class="images" aria-label="Images of the question">
+		<ul class="images" aria-label={texts.composer.imagesOfTheQuestion}>
 			{images.map((url, i) => (
 				<li key={i}>
-					<img src={url} alt={`Image ${i + 1}`} />
+					<img src={url} alt={texts.composer.image(i + 1)} />
 					<Button
 						small
 						icon="close"
-						label={`Remove image ${i + 1}`}
+						label={texts.composer.removeImage(i + 1)}
 						onClick={() => draft.set({ ...draft.value, images: draft.value.images.filter((_, at) => at !== i) })}
 					/>
 				</li>
@@ -147,12 +143,12 @@ function Files() {
 	const { files = [] } = useStore(draft);
 	if (files.length === 0) return null;
 	return (
-		<ul class="files" aria-label="Files of the question">
+		<ul class="files" aria-label={texts.composer.filesOfTheQuestion}>
 			{files.map((f, i) => (
 				<li key={i}>
 					<span class="file-name">{f.name}</span>
-					<span class="muted nowrap">about {plural(tokensOf(f.text), "token")}</span>
-					<Button kind="quiet" small icon="close" label={`Remove ${f.name}`} onClick={() => draft.set({ ...draft.value, files: files.filter((_, at) => at !== i) })} />
+					<span class="muted nowrap">{texts.composer.about(tokensOf(f.text))}</span>
+					<Button kind="quiet" small icon="close" label={texts.composer.removeName(f.name)} onClick={() => draft.set({ ...draft.value, files: files.filter((_, at) => at !== i) })} />
 				</li>
 			))}
 		</ul>
@@ -169,9 +165,8 @@ function Size({ question, context: { length, used } }: { question: Question; con
 	const isTooMuch = tokens + used >= length;
 	return (
 		<p class={isTooMuch ? "size error-text" : "size hint"} role={isTooMuch ? "status" : undefined}>
-			About {plural(tokens, "token")}
-			{used > 0 && `, with ${formatNumber(used)} of the conversation`}, of {formatNumber(length)} of context.
-			{isTooMuch && " That is too much: the model can't take it all. Remove something, or load the model with more context."}
+			{texts.composer.size(tokens, used, length)}
+			{isTooMuch && " " + texts.composer.tooMuchModelTake}
 		</p>
 	);
 }
@@ -190,7 +185,7 @@ function Attach({ label, icon, camera = false, onFiles }: { label: string; icon:
 				multiple={!camera}
 				{...(camera && { accept: "image/*", capture: "environment" })}
 				hidden
-				aria-label={camera ? "Picture" : "Files"}
+				aria-label={camera ? texts.composer.picture : texts.common.files}
 				onChange={(e) => {
 					onFiles([...(e.currentTarget.files ?? [])]);
 					e.currentTarget.value = "";

@@ -4,15 +4,16 @@ import { outputOf } from "./answer";
 import type { Stats } from "./answer";
 import { inputOf, path } from "./tree";
 import type { Tree, Turn } from "./tree";
+import { texts } from "../texts";
 
 /** Returns the turns that are shown, as Markdown. */
 export function asMarkdown(tree: Tree): string {
 	const parts: string[] = [];
 	for (const turn of path(tree)) {
-		if (turn.systemPrompt) parts.push("## System prompt", turn.systemPrompt);
-		parts.push("## Question", turn.question.text || "(an image)");
-		if (turn.question.text && turn.question.images.length > 0) parts.push(`(with ${turn.question.images.length === 1 ? "an image" : "images"})`);
-		parts.push(`## Answer (${turn.answer.instance || turn.model})`, ...answerParts(turn));
+		if (turn.systemPrompt) parts.push("## " + texts.common.systemPrompt, turn.systemPrompt);
+		parts.push("## " + texts.common.question, turn.question.text || texts.exported.anImage);
+		if (turn.question.text && turn.question.images.length > 0) parts.push(turn.question.images.length === 1 ? texts.exported.withImage : texts.exported.withImages);
+		parts.push("## " + texts.exported.answer(turn.answer.instance || turn.model), ...answerParts(turn));
 	}
 	return parts.join("\n\n") + "\n";
 }
@@ -20,11 +21,11 @@ export function asMarkdown(tree: Tree): string {
 function answerParts(turn: Turn): string[] {
 	const parts = turn.answer.parts.map((p) => {
 		if (p.kind !== "call") return p.kind === "message" ? p.text : p.text.trim().replace(/^/gm, "> ");
-		const result = p.output ?? `failed: ${p.reason ?? ""}`;
+		const result = p.output ?? texts.exported.failed(p.reason ?? "");
 		return fenced("json", `${p.tool}(${JSON.stringify(p.arguments ?? {})})\n${result}`);
 	});
-	if (turn.answer.phase === "stopped") parts.push("(The answer was stopped.)");
-	if (turn.answer.phase === "failed") parts.push(`(The answer failed: ${turn.answer.failures.at(-1)?.message ?? ""})`);
+	if (turn.answer.phase === "stopped") parts.push(texts.exported.theAnswerWasStopped);
+	if (turn.answer.phase === "failed") parts.push(texts.exported.theAnswerFailed(turn.answer.failures.at(-1)?.message ?? ""));
 	return parts;
 }
 

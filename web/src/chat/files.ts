@@ -1,6 +1,7 @@
 // Text files of a question: they are sent as a part of its text, each between tags with its name, which the page folds.
 
 import { load } from "../core/parts";
+import { texts } from "../texts";
 
 export interface TextFile {
 	name: string;
@@ -16,9 +17,9 @@ export async function readText(file: File): Promise<TextFile> {
 	const name = (file.name || "file").replace(/["\n<>]/g, "_").slice(0, 120);
 	const isPDF = file.type === "application/pdf" || /\.pdf$/i.test(name);
 	const most = isPDF ? largestPDF : largestFile;
-	if (file.size > most) throw new Error(`${name} is larger than ${most >> 20} MiB. Take the part of it that matters.`);
+	if (file.size > most) throw new Error(texts.files.largerMibTakePart(name, most >> 20));
 	const text = isPDF ? await pdfText(name, file) : await plainText(name, file);
-	if (text.length > largestFile) throw new Error(`${name} has more than ${largestFile >> 20} MiB of text. Take the part of it that matters.`);
+	if (text.length > largestFile) throw new Error(texts.files.moreMibTextTake(name, largestFile >> 20));
 	return { name, text };
 }
 
@@ -29,14 +30,14 @@ async function plainText(name: string, file: File): Promise<string> {
 	} catch {
 		// shown below
 	}
-	throw new Error(`${name} isn't a text that this page can read.`);
+	throw new Error(texts.files.textPageCanRead(name));
 }
 
 async function pdfText(name: string, file: File): Promise<string> {
 	const part = await load("pdf");
 	const text = await part.textOf(await file.arrayBuffer()).catch(() => null);
-	if (text === null) throw new Error(`${name} isn't a PDF that this page can read: it may be damaged, or locked by a password.`);
-	if (text === "") throw new Error(`${name} has no text, but perhaps pictures of it. Add them as images to a question to a model with vision.`);
+	if (text === null) throw new Error(texts.files.pdfPageCanRead(name));
+	if (text === "") throw new Error(texts.files.noTextButPerhaps(name));
 	return text;
 }
 

@@ -14,6 +14,7 @@ import { Badge, Failure } from "../ui/states";
 import { Jobs } from "../views/jobs";
 import { setModel } from "./chat";
 import { suggestionsFor } from "./suggestions";
+import { texts } from "../texts";
 
 /** What is missing before one can chat: an engine, and a model, each to be had by one click. */
 export function FirstSteps({ hasModels }: { hasModels: boolean }) {
@@ -33,7 +34,7 @@ function GetEngine({ disabledFor, onDone }: { disabledFor: string | null; onDone
 	const [error, setError] = useState<Error | null>(null);
 	const install = async () => {
 		setError(null);
-		setState({ doing: "Asking for the newest release", share: 0 });
+		setState({ doing: texts.firstSteps.askingNewestRelease, share: 0 });
 		try {
 			await stream((doing, share) => setState({ doing, share }));
 			onDone();
@@ -43,9 +44,9 @@ function GetEngine({ disabledFor, onDone }: { disabledFor: string | null; onDone
 		setState(null);
 	};
 	return (
-		<section class="card stack" aria-label="Engine">
-			<h2>Get the engine</h2>
-			<p class="muted">llama.cpp runs the models. It is fetched from its project's release for this machine, and checked.</p>
+		<section class="card stack" aria-label={texts.common.engine}>
+			<h2>{texts.firstSteps.getTheEngine}</h2>
+			<p class="muted">{texts.firstSteps.llamaCppRunsModels}</p>
 			{error && <Failure error={error} />}
 			{state ? (
 				<>
@@ -54,9 +55,7 @@ function GetEngine({ disabledFor, onDone }: { disabledFor: string | null; onDone
 				</>
 			) : (
 				<div>
-					<Button kind="primary" icon="downloads" disabledFor={disabledFor} onClick={() => void install()}>
-						Get llama.cpp
-					</Button>
+					<Button kind="primary" icon="downloads" disabledFor={disabledFor} onClick={() => void install()}>{texts.firstSteps.getLlamaCpp}</Button>
 				</div>
 			)}
 		</section>
@@ -72,7 +71,7 @@ async function stream(onProgress: (doing: string, share: number) => void): Promi
 		if (event === "runtime.end") return;
 		if (d.error) throw new ApiError(200, d.error.message, d.error.code);
 	}
-	throw new ApiError(0, "The connection was lost before the engine was installed. Try again.");
+	throw new ApiError(0, texts.firstSteps.connectionLostBeforeEngine);
 }
 
 function GetModel({ disabledFor }: { disabledFor: string | null }) {
@@ -83,11 +82,9 @@ function GetModel({ disabledFor }: { disabledFor: string | null }) {
 		if (model.split("@")[0] === wanted) setModel(model);
 	});
 	return (
-		<section class="card stack" aria-label="Model">
-			<h2>Get a model</h2>
-			<p class="muted">
-				These fit this machine. There are more under <a href={href("downloads")}>Downloads</a>; or put a GGUF file into the models folder.
-			</p>
+		<section class="card stack" aria-label={texts.common.model}>
+			<h2>{texts.firstSteps.getAModel}</h2>
+			<p class="muted">{texts.firstSteps.fitMachineMoreUnder(<a href={href("downloads")}>{texts.common.downloads}</a>)}</p>
 			{overview.error && <Failure error={overview.error} retry={overview.reload} />}
 			<ul class="list">
 				{overview.data &&
@@ -127,15 +124,13 @@ function Suggested({ of: { model, about, size }, disabledFor, onGet }: Suggested
 					<Key of={model} />
 				</strong>
 				<span class="muted hint">
-					{best ? `${formatBytes(best.size_bytes)}, ${best.quantization}` : `about ${size} GiB`}; {about}
+					{best ? `${formatBytes(best.size_bytes)}, ${best.quantization}` : texts.firstSteps.aboutGibSize(size)}; {about}
 				</span>
 				{trouble && <span class="error-text">{trouble}</span>}
 			</span>
 			<span class="row">
-				{best && (best.fits_memory ? <Badge tone="good">Fits</Badge> : <Badge tone="warning">Tight</Badge>)}
-				<Button kind="primary" small icon="downloads" disabledFor={disabledFor} onClick={download} aria-label={`Get and chat with ${model}`}>
-					Get and chat
-				</Button>
+				{best && (best.fits_memory ? <Badge tone="good">{texts.common.fits}</Badge> : <Badge tone="warning">{texts.firstSteps.tight}</Badge>)}
+				<Button kind="primary" small icon="downloads" disabledFor={disabledFor} onClick={download} aria-label={texts.firstSteps.getAndChatWith(model)}>{texts.firstSteps.getAndChat}</Button>
 			</span>
 		</li>
 	);

@@ -1,5 +1,7 @@
 // Images for models: read, and made smaller where they are larger than a model or the server needs.
 
+import { texts } from "../texts";
+
 export const mostImages = 16; // in a question
 const longestSide = 2048; // pixels; models see less
 const largestFile = 4 << 20; // bytes
@@ -11,7 +13,7 @@ export async function readImage(file: File): Promise<string> {
 	try {
 		bitmap = await createImageBitmap(file); // turned as the camera was held: the server doesn't look at that
 	} catch {
-		throw new Error(`${file.name || "The file"} isn't an image that this browser can read.`);
+		throw new Error(texts.files.imageBrowserCanRead(file.name || texts.files.theFile));
 	}
 	try {
 		const scale = Math.min(1, longestSide / Math.max(bitmap.width, bitmap.height));
@@ -25,7 +27,7 @@ export async function readImage(file: File): Promise<string> {
 async function redrawn(bitmap: ImageBitmap, scale: number, kind: string): Promise<string> {
 	const canvas = new OffscreenCanvas(Math.max(1, Math.round(bitmap.width * scale)), Math.max(1, Math.round(bitmap.height * scale)));
 	const context = canvas.getContext("2d");
-	if (!context) throw new Error("The browser can't make the image smaller.");
+	if (!context) throw new Error(texts.files.browserMakeImageSmaller);
 	context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
 	const isPhoto = kind === "image/jpeg";
 	let blob = await canvas.convertToBlob(isPhoto ? { type: "image/jpeg", quality: 0.92 } : { type: "image/png" });
@@ -43,7 +45,7 @@ function dataURL(blob: Blob): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const reader = new FileReader();
 		reader.onload = () => resolve(String(reader.result));
-		reader.onerror = () => reject(new Error("The file can't be read."));
+		reader.onerror = () => reject(new Error(texts.files.fileRead));
 		reader.readAsDataURL(blob);
 	});
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
+import { texts } from "../texts";
 
 /** What the keys of the chat do. Each returns whether there was something to do. */
 export interface Actions {
@@ -10,16 +11,16 @@ export interface Actions {
 	help: () => boolean;
 }
 
-const control = /Mac|iP/.test(navigator.platform) ? "⌘" : "Ctrl";
+const control = /Mac|iP/.test(navigator.platform) ? "⌘" : texts.keys.ctrl;
 
 const keys: readonly [string, string][] = [
-	[`${control} K`, "Search conversations"],
-	[`${control} Shift O`, "New chat"],
-	["↑", "Edit the last question, from an empty composer"],
-	["Enter", "Send"],
-	["Shift Enter", "Begin a new line"],
-	["Escape", "Stop the answer, or leave a question as it was"],
-	["?", "Show these keys"],
+	[`${control} K`, texts.common.searchConversations],
+	[`${control} ${texts.keys.shift} O`, texts.common.newChat],
+	["↑", texts.keys.editLastQuestionEmpty],
+	[texts.keys.enter, texts.common.send],
+	[`${texts.keys.shift} ${texts.keys.enter}`, texts.keys.beginANewLine],
+	[texts.keys.escape, texts.keys.stopAnswerLeaveQuestion],
+	["?", texts.keys.showTheseKeys],
 ];
 
 function isField(e: EventTarget | null): e is HTMLElement {
@@ -52,7 +53,7 @@ export function useKeys(actions: Actions): void {
 
 export function KeyHelp({ onClose }: { onClose: () => void }) {
 	return (
-		<Dialog title="Keys" onClose={onClose} onSubmit={onClose} actions={<Button kind="primary" type="submit">Close</Button>}>
+		<Dialog title={texts.keys.keys} onClose={onClose} onSubmit={onClose} actions={<Button kind="primary" type="submit">{texts.common.close}</Button>}>
 			<dl class="keys">
 				{keys.map(([key, what]) => (
 					<div key={key}>

@@ -7,6 +7,7 @@ import { cut, failed, isRunning, newAnswer, step } from "./answer";
 import type { Answer } from "./answer";
 import { answerOf } from "./tree";
 import type { StoredResponse } from "./tree";
+import { texts } from "../texts";
 
 const shortestWait = 300; // milliseconds
 const longestWait = 5_000;
@@ -97,7 +98,7 @@ export class Live {
 				if (this.#ending.signal.aborted || !(error instanceof ApiError)) throw error;
 				if (error.status === 400 || error.status === 404) {
 					const stored = await storedResponse(id);
-					if (stored?.status !== "in_progress") return this.#change(stored ? answerOf(stored) : failed(this.answer, { message: "The answer was deleted." }));
+					if (stored?.status !== "in_progress") return this.#change(stored ? answerOf(stored) : failed(this.answer, { message: texts.answer.theAnswerWasDeleted }));
 					since = Date.now();
 				} else if (error.status !== 0) throw error;
 			}
@@ -141,7 +142,7 @@ async function storedResponse(id: string): Promise<StoredResponse | null> {
 
 function failureOf(error: unknown) {
 	if (!(error instanceof ApiError))
-		return { message: error instanceof TypeError ? "The connection was lost before the answer was complete." : messageOf(error) };
+		return { message: error instanceof TypeError ? texts.answer.connectionLostBeforeAnswer : messageOf(error) };
 	const { message, code, param, status } = error;
 	return { message, code, param, status };
 }

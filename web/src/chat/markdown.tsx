@@ -13,6 +13,7 @@ import { Icon } from "../ui/icons";
 import { Blocks } from "./blocks";
 import type { Block } from "./blocks";
 import { safeLink, textOf, visible } from "./text";
+import { texts } from "../texts";
 
 /** An answer's text. While it grows, only its last block is parsed anew. */
 export function Markdown({ text, done }: { text: string; done: boolean }) {
@@ -82,7 +83,7 @@ function Pieces({ text }: { text: string }) {
 			{pieces.map((p, i) => (
 				<Piece key={i} text={p} />
 			))}
-			{text.length > mostShown && <span class="piece">… The rest isn't shown. Copy has all of it.</span>}
+			{text.length > mostShown && <span class="piece">{texts.markdown.restShownCopy}</span>}
 		</>
 	);
 }
@@ -100,10 +101,10 @@ function Code({ lang, text, isOpen = false }: { lang: string; text: string; isOp
 	return (
 		<div class="md-code">
 			<div class="code-bar">
-				<span>{name || "text"}</span>
-				<Copy text={text} label="Copy code" />
+				<span>{name || texts.markdown.text}</span>
+				<Copy text={text} label={texts.markdown.copyCode} />
 			</div>
-			<pre tabIndex={0} role="group" aria-label={name ? `Code, ${name}` : "Code"}>
+			<pre tabIndex={0} role="group" aria-label={name ? texts.markdown.codeName(name) : texts.markdown.code}>
 				<code dir="ltr">
 					{pieces ? pieces.map(coloured) : <Pieces text={text} />}
 				</code>
@@ -183,7 +184,7 @@ function node(token: Token): ComponentChildren {
 		case "image":
 			return (
 				<Link href={t.href}>
-					<Icon name="image" /> {visible(textOf(t.text)) || "image"}
+					<Icon name="image" /> {visible(textOf(t.text)) || texts.markdown.image}
 				</Link>
 			);
 		case "formula":
@@ -212,7 +213,7 @@ function list(t: Tokens.List) {
 	const items = t.items.map((item) => (
 		<li class={item.task ? "task" : undefined}>
 			{item.task && (
-				<span role="img" aria-label={item.checked ? "done" : "to do"}>
+				<span role="img" aria-label={item.checked ? texts.markdown.done : texts.markdown.toDo}>
 					{item.checked ? "☑ " : "☐ "}
 				</span>
 			)}
@@ -224,7 +225,7 @@ function list(t: Tokens.List) {
 
 function table(t: Tokens.Table) {
 	return (
-		<div class="md-table" tabIndex={0} role="group" aria-label="Table">
+		<div class="md-table" tabIndex={0} role="group" aria-label={texts.markdown.table}>
 			<table>
 				<thead>
 					<tr>
@@ -256,7 +257,7 @@ function Formula({ text, isDisplayed }: { text: string; isDisplayed: boolean }) 
 	}, [part, text, isDisplayed]);
 	const name = isDisplayed ? "formula displayed" : "formula";
 	if (!part) return <code class={name}>{visible(text)}</code>;
-	return <span class={name} ref={at} {...(isDisplayed && { tabIndex: 0, role: "group", "aria-label": "Formula" })} />;
+	return <span class={name} ref={at} {...(isDisplayed && { tabIndex: 0, role: "group", "aria-label": texts.markdown.formula })} />;
 }
 
 /** A link to a web page or a mail address. Any other is shown as its text and its target. */

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { formatBytes, formatNumber, plural } from "../core/format";
+import { formatBytes, formatNumber } from "../core/format";
 import type { Model } from "../core/types";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
@@ -8,6 +8,7 @@ import { Icon } from "../ui/icons";
 import { Key } from "../ui/Key";
 import { Badge } from "../ui/states";
 import { useFits, type Fit } from "./fits";
+import { texts } from "../texts";
 
 const mostShown = 60;
 const mostAsked = 16; // models of which the server is asked whether they fit
@@ -17,11 +18,11 @@ export function ModelPicker({ models, value, onChoose }: { models: readonly Mode
 	const [isOpen, setOpen] = useState(false);
 	return (
 		<>
-			<button type="button" class="button model-picker" value={value} aria-haspopup="dialog" aria-label={`Model: ${value || "Choose a model"}`} title={value} onClick={() => setOpen(true)}>
-				<span>{value || "Choose a model"}</span>
+			<button type="button" class="button model-picker" value={value} aria-haspopup="dialog" aria-label={texts.modelPicker.model(value || texts.modelPicker.chooseAModel)} title={value} onClick={() => setOpen(true)}>
+				<span>{value || texts.modelPicker.chooseAModel}</span>
 				<Icon name="down" />
 			</button>
-			{isOpen && <ModelChoice title="Choose a model" models={models} value={value} onChoose={onChoose} onClose={() => setOpen(false)} />}
+			{isOpen && <ModelChoice title={texts.modelPicker.chooseAModel} models={models} value={value} onChoose={onChoose} onClose={() => setOpen(false)} />}
 		</>
 	);
 }
@@ -47,8 +48,8 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 	const fits = useFits(fitting.filter((m) => m.loaded_instances.length === 0 && !m.places).slice(0, mostAsked).map((m) => m.key));
 	return (
 		<Dialog title={title} wide onClose={onClose} onSubmit={() => (fitting[0] || typed) && choose(fitting[0]?.key ?? typed)}>
-			<TextField label="Search" type="search" placeholder="Name, quantization, vision, tools, thinking" value={query} onInput={setQuery} hint="Enter takes the first one" />
-			<ul class="model-choices" aria-label="Models">
+			<TextField label={texts.common.search} type="search" placeholder={texts.modelPicker.nameQuantizationVisionTools} value={query} onInput={setQuery} hint={texts.modelPicker.enterTakesFirstOne} />
+			<ul class="model-choices" aria-label={texts.common.models}>
 				{fitting.slice(0, mostShown).map((m) => (
 					<li key={m.key}>
 						<button type="button" value={m.key} aria-current={m.key === value ? "true" : undefined} onClick={() => choose(m.key)}>
@@ -56,23 +57,23 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 								<Key of={m.key} />
 							</span>
 							<span class="row tight">
-								{m.loaded_instances.length > 0 ? <Badge tone="good">Loaded</Badge> : <Fitting fit={fits.get(m.key)} />}
-								{m.capabilities?.vision && <Badge>Vision</Badge>}
-								{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
-								{m.capabilities?.reasoning && <Badge>Thinking</Badge>}
+								{m.loaded_instances.length > 0 ? <Badge tone="good">{texts.common.loaded}</Badge> : <Fitting fit={fits.get(m.key)} />}
+								{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+								{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
+								{m.capabilities?.reasoning && <Badge>{texts.common.thinking}</Badge>}
 							</span>
 							<span class="muted tabular">
-								{[m.quantization?.name, m.size_bytes ? formatBytes(m.size_bytes) : "", m.max_context_length ? `${formatNumber(m.max_context_length)} context` : ""].filter(Boolean).join(" · ")}
+								{[m.quantization?.name, m.size_bytes ? formatBytes(m.size_bytes) : "", m.max_context_length ? texts.modelPicker.context(formatNumber(m.max_context_length)) : ""].filter(Boolean).join(" · ")}
 							</span>
 						</button>
 					</li>
 				))}
 			</ul>
-			{fitting.length > mostShown && <p class="muted hint">{plural(fitting.length - mostShown, "more model")}: search for it.</p>}
+			{fitting.length > mostShown && <p class="muted hint">{texts.modelPicker.searchForIt(fitting.length - mostShown)}</p>}
 			{fitting.length === 0 && (
 				<p class="row">
-					<span class="muted">No model on the list matches.</span>
-					{typed && <Button onClick={() => choose(typed)}>Ask {typed}</Button>}
+					<span class="muted">{texts.modelPicker.noModelListMatches}</span>
+					{typed && <Button onClick={() => choose(typed)}>{texts.modelPicker.askTyped(typed)}</Button>}
 				</p>
 			)}
 		</Dialog>
@@ -80,7 +81,7 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 }
 
 const fitTones = { fits: "good", "makes room": "warning", "too large": "bad" } as const;
-const fitWords = { fits: "Fits", "makes room": "Fits after making room", "too large": "Too large" } as const;
+const fitWords = { fits: texts.common.fits, "makes room": texts.common.fitsAfterMakingRoom, "too large": texts.common.tooLarge } as const;
 
 function Fitting({ fit }: { fit: Fit | undefined }) {
 	return fit ? <Badge tone={fitTones[fit]}>{fitWords[fit]}</Badge> : null;
@@ -90,7 +91,7 @@ const rank = (m: Model): number => (m.loaded_instances.length > 0 ? 0 : 1);
 
 function textOf(m: Model): string {
 	const { vision, trained_for_tool_use: tools, reasoning } = m.capabilities ?? {};
-	return [m.key, m.display_name, m.architecture, m.quantization?.name, m.params_string, ...(m.aliases ?? []), vision && "vision", tools && "tools", reasoning && "thinking"]
+	return [m.key, m.display_name, m.architecture, m.quantization?.name, m.params_string, ...(m.aliases ?? []), vision && texts.common.vision, tools && texts.common.tools, reasoning && texts.common.thinking]
 		.join(" ")
 		.toLowerCase();
 }

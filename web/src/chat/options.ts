@@ -2,6 +2,7 @@
 
 import { inBrowser } from "../core/keep";
 import { Store } from "../core/store";
+import { texts } from "../texts";
 
 export interface Options {
 	systemPrompt: string;
@@ -33,17 +34,17 @@ export interface NumberField {
 }
 
 export const numberFields = {
-	temperature: { label: "Temperature", hint: "0 to 1; 0 always takes the likeliest token", min: 0, max: 1 },
-	max_output_tokens: { label: "Longest answer", hint: "in tokens", min: 1, isWhole: true },
-	top_p: { label: "Top P", hint: "0 to 1", min: 0, max: 1 },
-	top_k: { label: "Top K", hint: "0: all tokens", min: -1, isWhole: true },
-	min_p: { label: "Min P", hint: "0 to 1", min: 0, max: 1 },
-	repeat_penalty: { label: "Repeat penalty", hint: "1: none", min: 0, isAbove: true },
-	presence_penalty: { label: "Presence penalty", hint: "-100 to 100", min: -100, max: 100 },
-	frequency_penalty: { label: "Frequency penalty", hint: "-100 to 100", min: -100, max: 100 },
-	seed: { label: "Seed", hint: "the same seed gives the same answer", isWhole: true },
-	context_length: { label: "Context length", hint: "in tokens, if this loads the model", min: 1, isWhole: true },
-	ttl: { label: "Unload after", hint: "seconds without a request, if this loads the model; -1: never", min: -1, isWhole: true },
+	temperature: { label: texts.parameters.temperature, hint: texts.parameters.zeroToOne, min: 0, max: 1 },
+	max_output_tokens: { label: texts.parameters.longestAnswer, hint: texts.parameters.inTokens, min: 1, isWhole: true },
+	top_p: { label: texts.parameters.topP, hint: texts.parameters.share, min: 0, max: 1 },
+	top_k: { label: texts.parameters.topK, hint: texts.parameters.zeroAllTokens, min: -1, isWhole: true },
+	min_p: { label: texts.parameters.minP, hint: texts.parameters.share, min: 0, max: 1 },
+	repeat_penalty: { label: texts.parameters.repeatPenalty, hint: texts.parameters.oneNone, min: 0, isAbove: true },
+	presence_penalty: { label: texts.parameters.presencePenalty, hint: texts.parameters.hundreds, min: -100, max: 100 },
+	frequency_penalty: { label: texts.parameters.frequencyPenalty, hint: texts.parameters.hundreds, min: -100, max: 100 },
+	seed: { label: texts.parameters.seed, hint: texts.parameters.sameSeedGivesSame, isWhole: true },
+	context_length: { label: texts.common.contextLength, hint: texts.parameters.tokensIfLoadsModel, min: 1, isWhole: true },
+	ttl: { label: texts.common.unloadAfter, hint: texts.parameters.secondsWithoutRequestIf, min: -1, isWhole: true },
 } satisfies Record<string, NumberField>;
 
 export type NumberName = keyof typeof numberFields;
@@ -73,11 +74,11 @@ export function numberError(name: NumberName, typed: string): string {
 	if (typed.trim() === "") return "";
 	const { min, max, isWhole, isAbove }: NumberField = numberFields[name];
 	const n = Number(typed);
-	if (!Number.isFinite(n)) return "Enter a number.";
-	if (isWhole && !Number.isInteger(n)) return "Enter a whole number.";
-	if (isAbove && min !== undefined && n <= min) return `Enter a number above ${min}.`;
-	if (min !== undefined && n < min) return `Enter ${min} or more.`;
-	if (max !== undefined && n > max) return `Enter ${max} or less.`;
+	if (!Number.isFinite(n)) return texts.parameters.enterANumber;
+	if (isWhole && !Number.isInteger(n)) return texts.common.enterAWholeNumber;
+	if (isAbove && min !== undefined && n <= min) return texts.parameters.enterANumberAbove(min);
+	if (min !== undefined && n < min) return texts.parameters.enterOrMore(min);
+	if (max !== undefined && n > max) return texts.parameters.enterOrLess(max);
 	return "";
 }
 
@@ -87,9 +88,9 @@ export function biasError(typed: string): string {
 	try {
 		const value: unknown = JSON.parse(typed);
 		const isRight = typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((n) => typeof n === "number");
-		return isRight ? "" : "Enter an object with a number for each token.";
+		return isRight ? "" : texts.parameters.enterObjectNumberEach;
 	} catch {
-		return 'Enter JSON, such as {"1234": -100}.';
+		return texts.parameters.enterJson;
 	}
 }
 

@@ -7,6 +7,7 @@ import { Select, TextField } from "../ui/Field";
 import { toast } from "../ui/toast";
 import { chat, setModel } from "./chat";
 import { options, type Options } from "./options";
+import { texts } from "../texts";
 
 /** The settings of a chat under a name, in this browser. */
 type Saved = Record<string, { model: string; options: Options }>;
@@ -43,7 +44,7 @@ export function SavedSettings() {
 		saved.set({ ...all, [key]: { model: chat.value.model, options: options.value } });
 		setChosen(key);
 		setName("");
-		toast(`Saved as ${key}, in this browser.`);
+		toast(texts.chatSettings.savedBrowserKey(key));
 	};
 	const remove = () => {
 		const { [chosen]: _, ...others } = all;
@@ -52,19 +53,15 @@ export function SavedSettings() {
 	};
 	return (
 		<fieldset class="bare saved-settings">
-			<legend class="visually-hidden">Saved settings</legend>
+			<legend class="visually-hidden">{texts.chatSettings.savedSettings}</legend>
 			{names.length > 0 && (
-				<Select label="Saved settings" value={chosen} onChange={use} choices={[{ value: "", text: "None" }, ...names]} />
+				<Select label={texts.chatSettings.savedSettings} value={chosen} onChange={use} choices={[{ value: "", text: texts.common.none }, ...names]} />
 			)}
 			{chosen && (
-				<Button icon="trash" onClick={remove}>
-					Forget {chosen}
-				</Button>
+				<Button icon="trash" onClick={remove}>{texts.chatSettings.forgetChosen(chosen)}</Button>
 			)}
-			<TextField label="Save all of this as" value={name} onInput={setName} maxLength={60} placeholder="A name" />
-			<Button disabledFor={name.trim() ? null : "Type a name first."} onClick={save}>
-				Save
-			</Button>
+			<TextField label={texts.chatSettings.saveAllOfThis} value={name} onInput={setName} maxLength={60} placeholder={texts.chatSettings.aName} />
+			<Button disabledFor={name.trim() ? null : texts.chatSettings.typeANameFirst} onClick={save}>{texts.common.save}</Button>
 		</fieldset>
 	);
 }

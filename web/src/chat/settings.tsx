@@ -1,5 +1,4 @@
 import { useState } from "preact/hooks";
-import { plural } from "../core/format";
 import { useResource } from "../core/resource";
 import { lacks, session, useCan } from "../core/session";
 import { useStore } from "../core/store";
@@ -11,31 +10,30 @@ import { Checkbox, Select, TextArea, TextField } from "../ui/Field";
 import { Failure, Loading } from "../ui/states";
 import { SavedSettings } from "./presets";
 import { biasError, changeOptions, numberError, numberFields, numberNames, options, resetOptions } from "./options";
+import { texts } from "../texts";
 
 /** What the chat asks with. Changes apply to the next question. */
 export function ChatSettings({ model, onClose }: { model: Model | undefined; onClose: () => void }) {
 	const o = useStore(options);
 	return (
 		<Dialog
-			title="Chat settings"
+			title={texts.chatSettings.chatSettings}
 			wide
 			onClose={onClose}
 			onSubmit={onClose}
 			actions={
 				<>
-					<Button onClick={resetOptions}>Reset all</Button>
-					<Button kind="primary" type="submit">
-						Done
-					</Button>
+					<Button onClick={resetOptions}>{texts.chatSettings.resetAll}</Button>
+					<Button kind="primary" type="submit">{texts.common.done}</Button>
 				</>
 			}
 		>
-			<p class="muted">Changes apply from the next question on. Empty fields mean the server's defaults.</p>
+			<p class="muted">{texts.chatSettings.changesApplyNextQuestion}</p>
 			<SavedSettings />
 			<Presets />
 			<TextArea
-				label="System prompt"
-				hint="Applies to the conversation from the next question on."
+				label={texts.common.systemPrompt}
+				hint={texts.chatSettings.appliesConversationNextQuestion}
 				rows={4}
 				value={o.systemPrompt}
 				onInput={(systemPrompt) => changeOptions({ systemPrompt })}
@@ -43,31 +41,31 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 			<Reasoning model={model} />
 			<Numbers />
 			<TextArea
-				label="Stop strings"
-				hint="One a line. The answer ends before any of them."
+				label={texts.chatSettings.stopStrings}
+				hint={texts.chatSettings.oneLineAnswerEnds}
 				rows={2}
 				value={o.stop}
 				onInput={(stop) => changeOptions({ stop })}
 			/>
 			<div class="fields">
-				<TextField label="Draft model" hint="guesses tokens for the model, if this loads it" value={o.draftModel} onInput={(draftModel) => changeOptions({ draftModel })} />
+				<TextField label={texts.common.draftModel} hint={texts.chatSettings.guessesTokensModelIf} value={o.draftModel} onInput={(draftModel) => changeOptions({ draftModel })} />
 				<TextField
-					label="Logit bias"
-					hint={'JSON: token ids and how much likelier they are, such as {"1234": -100}'}
+					label={texts.chatSettings.logitBias}
+					hint={texts.chatSettings.biasHint}
 					value={o.bias}
 					error={biasError(o.bias)}
 					onInput={(bias) => changeOptions({ bias })}
 				/>
 			</div>
 			<Checkbox
-				label="Store the conversation on the server"
-				hint="Without it, later questions don't know of the answer."
+				label={texts.chatSettings.storeConversationServer}
+				hint={texts.chatSettings.withoutLaterQuestionsDont}
 				checked={o.isStored}
 				onChange={(isStored) => changeOptions({ isStored })}
 			/>
 			<Checkbox
-				label="Titles by the model"
-				hint="After the first answer, if the model is idle and has room for another prompt."
+				label={texts.chatSettings.titlesByTheModel}
+				hint={texts.chatSettings.afterFirstAnswerIf}
 				checked={o.hasTitles}
 				onChange={(hasTitles) => changeOptions({ hasTitles })}
 			/>
@@ -85,11 +83,11 @@ function Presets() {
 	const fields = Object.entries(chosen?.fields ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
 	return (
 		<Select
-			label="Preset"
-			hint={fields.length > 0 ? fields.join("; ") : "Fills the fields that are empty here."}
+			label={texts.chatSettings.preset}
+			hint={fields.length > 0 ? fields.join("; ") : texts.chatSettings.fillsFieldsEmptyHere}
 			value={o.preset}
 			onChange={(preset) => changeOptions({ preset })}
-			choices={[{ value: "", text: "None" }, ...presets.map((p) => p.name), ...(o.preset && !chosen ? [o.preset] : [])]}
+			choices={[{ value: "", text: texts.common.none }, ...presets.map((p) => p.name), ...(o.preset && !chosen ? [o.preset] : [])]}
 		/>
 	);
 }
@@ -100,10 +98,10 @@ function Reasoning({ model }: { model: Model | undefined }) {
 	if (!reasoning) return null;
 	return (
 		<Select
-			label="Thinking"
+			label={texts.common.thinking}
 			value={o.reasoning}
 			onChange={(chosen) => changeOptions({ reasoning: chosen })}
-			choices={[{ value: "", text: reasoning.default ? `Default (${reasoning.default})` : "Default" }, ...reasoning.allowed_options]}
+			choices={[{ value: "", text: reasoning.default ? texts.chatSettings.default(reasoning.default) : texts.common.default }, ...reasoning.allowed_options]}
 		/>
 	);
 }
@@ -150,23 +148,19 @@ function Servers() {
 	let content;
 	if (!isOpen) {
 		content = (
-			<p class="muted">
-				The server's configuration doesn't allow MCP tools: <code>allow plugin_mcp</code> among its options does.
-			</p>
+			<p class="muted">{texts.chatSettings.serversConfigurationAllowMcp(<code>allow plugin_mcp</code>)}</p>
 		);
 	} else if (!may) content = <p class="muted">{lacks("mcp.plugin")}</p>;
 	else if (list.error) content = <Failure error={list.error} retry={list.reload} />;
 	else if (!list.data) content = <Loading />;
 	else if (list.data.servers.length === 0) {
 		content = (
-			<p class="muted">
-				No server is configured. <code>mcp.json</code> in the server's home lists them.
-			</p>
+			<p class="muted">{texts.chatSettings.noServerConfiguredServers(<code>mcp.json</code>)}</p>
 		);
 	} else content = list.data.servers.map((s) => <ServerChoice key={s.label} server={s} />);
 	return (
 		<fieldset class="servers">
-			<legend>Tools of MCP servers</legend>
+			<legend>{texts.chatSettings.toolsOfMcpServers}</legend>
 			{content}
 			{may && isOpen && <Approval />}
 		</fieldset>
@@ -179,18 +173,16 @@ function Approval() {
 	return (
 		<div class="approval">
 			<Checkbox
-				label="Ask before each call"
-				hint={isStored ? "You allow a call once, always for its tool, or not at all." : "Only in conversations that are stored."}
+				label={texts.chatSettings.askBeforeEachCall}
+				hint={isStored ? texts.chatSettings.youAllowCallOnce : texts.chatSettings.onlyConversationsStored}
 				disabled={!isStored}
 				checked={isAsked}
 				onChange={(yes) => changeOptions({ isAsked: yes })}
 			/>
 			{isAsked && approved.length > 0 && (
 				<p class="row hint">
-					Always allowed: {approved.map((name) => name.split(" ").at(-1)).join(", ")}
-					<Button small kind="quiet" onClick={() => changeOptions({ approved: [] })}>
-						Ask again
-					</Button>
+					{texts.chatSettings.alwaysAllowed(approved.map((name) => name.split(" ").at(-1)).join(", "))}
+					<Button small kind="quiet" onClick={() => changeOptions({ approved: [] })}>{texts.common.askAgain}</Button>
 				</p>
 			)}
 		</div>
@@ -211,7 +203,7 @@ function ServerChoice({ server }: { server: ServerEntry }) {
 				<Checkbox label={server.label} checked={isChosen} onChange={choose} />
 				{isChosen && (
 					<Button small kind="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-						{servers[server.label] ? plural(servers[server.label]?.length ?? 0, "tool") : "All tools"}
+						{servers[server.label] ? texts.common.toolCount(servers[server.label]?.length ?? 0) : texts.chatSettings.allTools}
 					</Button>
 				)}
 				{server.error && <span class="error-text">{server.error}</span>}

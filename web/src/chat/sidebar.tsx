@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatAgo, plural } from "../core/format";
+import { formatAgo } from "../core/format";
 import { call, get, isAbort, messageOf, segment } from "../core/http";
 import { href } from "../core/router";
 import { session } from "../core/session";
@@ -17,6 +17,7 @@ import { chat, newChat } from "./chat";
 import { save } from "./export";
 import { named } from "./titles";
 import { allAsMarkdown, allConversations, importFile } from "./transfer";
+import { texts } from "../texts";
 
 const path = "/api/v1/conversations";
 const pageSize = 40;
@@ -57,43 +58,33 @@ export function Sidebar({ onLeave }: { onLeave?: () => void }) {
 	);
 	return (
 		<div class="sidebar">
-			<TextField label="Search conversations" hideLabel type="search" placeholder="Search conversations" value={query} onInput={setQuery} />
+			<TextField label={texts.common.searchConversations} hideLabel type="search" placeholder={texts.common.searchConversations} value={query} onInput={setQuery} />
 			{list.error && <Failure error={list.error} retry={list.reload} />}
 			{list.isLoading && all.length === 0 && <Loading />}
-			{!list.isLoading && !list.error && all.length === 0 && <p class="muted hint">{query ? "No conversation has that." : "There are no conversations yet."}</p>}
+			{!list.isLoading && !list.error && all.length === 0 && <p class="muted hint">{query ? texts.sidebar.noConversationHasThat : texts.sidebar.noConversationsYet}</p>}
 			{list.pinned.length > 0 && (
 				<>
-					<h2>Pinned</h2>
+					<h2>{texts.common.pinned}</h2>
 					<ul>{list.pinned.map(row)}</ul>
-					{list.others.length > 0 && <h2>Others</h2>}
+					{list.others.length > 0 && <h2>{texts.sidebar.others}</h2>}
 				</>
 			)}
 			<ul>{list.others.map(row)}</ul>
 			{list.next && (
-				<Button kind="quiet" small onClick={list.more}>
-					Show more
-				</Button>
+				<Button kind="quiet" small onClick={list.more}>{texts.common.showMore}</Button>
 			)}
 			<div class="sidebar-actions">
 				{chosen ? (
 					<>
-						<Button small kind="danger" icon="trash" disabledFor={chosen.size === 0 ? "Choose conversations first." : null} onClick={remove}>
-							Delete {chosen.size}
-						</Button>
-						<Button small onClick={() => setChosen(null)}>
-							Cancel
-						</Button>
+						<Button small kind="danger" icon="trash" disabledFor={chosen.size === 0 ? texts.sidebar.chooseConversationsFirst : null} onClick={remove}>{texts.sidebar.delete(chosen.size)}</Button>
+						<Button small onClick={() => setChosen(null)}>{texts.common.cancel}</Button>
 					</>
 				) : (
 					<>
 						{all.length > 0 && (
 							<>
-								<Button small kind="quiet" onClick={() => setChosen(new Set())}>
-									Delete several
-								</Button>
-								<Button small kind="quiet" onClick={() => setExporting(true)}>
-									Export all
-								</Button>
+								<Button small kind="quiet" onClick={() => setChosen(new Set())}>{texts.sidebar.deleteSeveral}</Button>
+								<Button small kind="quiet" onClick={() => setExporting(true)}>{texts.sidebar.exportAll}</Button>
 							</>
 						)}
 						<Import onDone={list.reload} />
@@ -151,15 +142,15 @@ interface RowProps {
 
 function Row({ of: c, isCurrent, isChosen, onChoose, onEdit, onLeave }: RowProps) {
 	const now = useNow(60_000);
-	const title = c.title || "Untitled";
+	const title = c.title || texts.common.untitled;
 	return (
 		<li>
-			{isChosen !== null && <input type="checkbox" aria-label={`Choose ${title}`} checked={isChosen} onChange={(e) => onChoose(c.id, e.currentTarget.checked)} />}
+			{isChosen !== null && <input type="checkbox" aria-label={texts.sidebar.chooseTitle(title)} checked={isChosen} onChange={(e) => onChoose(c.id, e.currentTarget.checked)} />}
 			<a href={href("chat", c.id)} aria-current={isCurrent ? "page" : undefined} title={`${title}, ${formatAgo(c.updated_at, now)}`} onClick={onLeave}>
 				{c.pinned && <Icon name="pin" />}
 				<span>{title}</span>
 			</a>
-			<Button kind="quiet" small icon="edit" label={`Change ${title}`} onClick={() => onEdit(c)} />
+			<Button kind="quiet" small icon="edit" label={texts.sidebar.changeTitle(title)} onClick={() => onEdit(c)} />
 		</li>
 	);
 }
@@ -175,7 +166,7 @@ function Edit({ of: c, onClose, onChange }: { of: Conversation; onClose: () => v
 	const submit = () => void change({ title }).catch((error: Error) => toast(error.message, "error"));
 	return (
 		<Dialog
-			title="Conversation"
+			title={texts.common.conversation}
 			onClose={onClose}
 			onSubmit={submit}
 			actions={
@@ -187,20 +178,16 @@ function Edit({ of: c, onClose, onChange }: { of: Conversation; onClose: () => v
 							onChange();
 							onClose();
 						}}
-					>
-						Delete
-					</Button>
+					>{texts.common.delete}</Button>
 					<Button icon="pin" onClick={() => change({ pinned: !c.pinned })}>
-						{c.pinned ? "Unpin" : "Pin"}
+						{c.pinned ? texts.common.unpin : texts.common.pin}
 					</Button>
-					<Button kind="primary" type="submit">
-						Save
-					</Button>
+					<Button kind="primary" type="submit">{texts.common.save}</Button>
 				</>
 			}
 		>
-			<TextField label="Title" value={title} onInput={setTitle} maxLength={80} hint="Empty: the beginning of the first question" />
-			<p class="muted hint">{plural(c.turns, "question")} to {c.model}</p>
+			<TextField label={texts.common.title} value={title} onInput={setTitle} maxLength={80} hint={texts.sidebar.emptyBeginningFirstQuestion} />
+			<p class="muted hint">{texts.sidebar.to(c.turns, c.model)}</p>
 		</Dialog>
 	);
 }
@@ -208,9 +195,9 @@ function Edit({ of: c, onClose, onChange }: { of: Conversation; onClose: () => v
 /** Deletes conversations, if that is wanted, and reports whether it was. */
 async function deleted(ids: string[]): Promise<boolean> {
 	const isSure = await confirm({
-		title: ids.length === 1 ? "Delete this conversation?" : `Delete ${ids.length} conversations?`,
-		text: <p>All branches and saved states are deleted as well. This can't be undone.</p>,
-		action: "Delete",
+		title: ids.length === 1 ? texts.common.deleteThisConversation : texts.sidebar.deleteConversations(ids.length),
+		text: <p>{texts.sidebar.branchesSavedStatesDeleted}</p>,
+		action: texts.common.delete,
 		danger: true,
 	});
 	if (!isSure) return false;
@@ -218,7 +205,7 @@ async function deleted(ids: string[]): Promise<boolean> {
 		await call("DELETE", `${path}/${segment(id)}`);
 		if (id === chat.value.conversation) newChat();
 	}
-	toast(ids.length === 1 ? "The conversation was deleted." : `${plural(ids.length, "conversation")} were deleted.`);
+	toast(ids.length === 1 ? texts.common.theConversationWasDeleted : texts.sidebar.wereDeleted(ids.length));
 	return true;
 }
 
@@ -227,16 +214,16 @@ function ExportAll({ onClose }: { onClose: () => void }) {
 	const saveAs = (ending: string, type: string, write: (all: Conversation[]) => string) => async () => {
 		const all = await allConversations();
 		save("conversations." + ending, type, write(all));
-		toast(`${plural(all.length, "conversation")} saved.`);
+		toast(texts.sidebar.saved(all.length));
 		onClose();
 	};
 	const asJSON = (all: Conversation[]) => JSON.stringify({ conversations: all }, null, "\t") + "\n";
 	return (
-		<Dialog title="Export all conversations" onClose={onClose}>
-			<p>JSON has all branches, and can be imported again. Markdown has the newest branch of each, to be read.</p>
+		<Dialog title={texts.sidebar.exportAllConversations} onClose={onClose}>
+			<p>{texts.sidebar.jsonBranchesCanImported}</p>
 			<div class="row">
-				<Button onClick={saveAs("json", "application/json", asJSON)}>Save JSON</Button>
-				<Button onClick={saveAs("md", "text/markdown", allAsMarkdown)}>Save Markdown</Button>
+				<Button onClick={saveAs("json", "application/json", asJSON)}>{texts.common.saveJson}</Button>
+				<Button onClick={saveAs("md", "text/markdown", allAsMarkdown)}>{texts.common.saveMarkdown}</Button>
 			</div>
 		</Dialog>
 	);
@@ -248,7 +235,7 @@ function Import({ onDone }: { onDone: () => void }) {
 	const bring = async (file: File | undefined) => {
 		if (!file) return;
 		try {
-			toast(`${plural(await importFile(file), "conversation")} imported.`);
+			toast(texts.sidebar.imported(await importFile(file)));
 		} catch (error) {
 			toast(messageOf(error), "error");
 		}
@@ -256,15 +243,13 @@ function Import({ onDone }: { onDone: () => void }) {
 	};
 	return (
 		<>
-			<Button small kind="quiet" onClick={() => input.current?.click()}>
-				Import
-			</Button>
+			<Button small kind="quiet" onClick={() => input.current?.click()}>{texts.sidebar.import}</Button>
 			<input
 				ref={input}
 				type="file"
 				accept=".json,application/json"
 				hidden
-				aria-label="File with conversations"
+				aria-label={texts.sidebar.fileWithConversations}
 				onChange={(e) => {
 					void bring(e.currentTarget.files?.[0]);
 					e.currentTarget.value = "";

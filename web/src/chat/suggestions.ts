@@ -1,6 +1,7 @@
 // Models for a first chat.
 
 import type { Overview } from "../core/types";
+import { texts } from "../texts";
 
 interface Suggestion {
 	/** The name by which the server downloads it. */
@@ -12,13 +13,13 @@ interface Suggestion {
 
 /** From the largest to the smallest: what is known to answer well for its size. */
 const all: readonly Suggestion[] = [
-	{ model: "openai/gpt-oss-120b", about: "thinks, calls tools; for large GPUs", size: 60 },
-	{ model: "qwen/qwen3-30b-a3b-2507", about: "quick for its size, calls tools", size: 18 },
-	{ model: "openai/gpt-oss-20b", about: "thinks, calls tools", size: 12 },
-	{ model: "qwen/qwen3-8b", about: "thinks, calls tools", size: 5 },
-	{ model: "qwen/qwen3-4b-2507", about: "answers at once, calls tools", size: 2.5 },
-	{ model: "qwen/qwen3-1.7b", about: "small; thinks", size: 1.8 },
-	{ model: "qwen/qwen3-0.6b", about: "for trying things out", size: 0.6 },
+	{ model: "openai/gpt-oss-120b", about: texts.suggestions.thinksCallsToolsLarge, size: 60 },
+	{ model: "qwen/qwen3-30b-a3b-2507", about: texts.suggestions.quickSizeCallsTools, size: 18 },
+	{ model: "openai/gpt-oss-20b", about: texts.suggestions.thinksCallsTools, size: 12 },
+	{ model: "qwen/qwen3-8b", about: texts.suggestions.thinksCallsTools, size: 5 },
+	{ model: "qwen/qwen3-4b-2507", about: texts.suggestions.answersOnceCallsTools, size: 2.5 },
+	{ model: "qwen/qwen3-1.7b", about: texts.suggestions.smallThinks, size: 1.8 },
+	{ model: "qwen/qwen3-0.6b", about: texts.suggestions.forTryingThingsOut, size: 0.6 },
 ];
 
 const beside = 1.5; // GiB of context and computing

@@ -5,6 +5,7 @@ import type { Conversation, Conversations } from "../core/types";
 import { asMarkdown } from "./export";
 import { treeOf } from "./tree";
 import type { StoredResponse } from "./tree";
+import { texts } from "../texts";
 
 const path = "/api/v1/conversations";
 
@@ -21,7 +22,7 @@ export async function allConversations(): Promise<Conversation[]> {
 
 /** Returns conversations as Markdown, each with its newest branch. */
 export function allAsMarkdown(all: Conversation[]): string {
-	return all.map((c) => `# ${c.title || "Untitled"}\n\n${asMarkdown(treeOf((c.responses ?? []) as StoredResponse[]))}`).join("\n");
+	return all.map((c) => `# ${c.title || texts.common.untitled}\n\n${asMarkdown(treeOf((c.responses ?? []) as StoredResponse[]))}`).join("\n");
 }
 
 /** Stores the conversations of a file that was exported as JSON, and returns how many. The error says what is wrong with it. */
@@ -43,11 +44,11 @@ export function conversationsIn(text: string): Imported[] {
 	try {
 		content = JSON.parse(text) as typeof content;
 	} catch {
-		throw new Error("The file isn't JSON. Choose one that this page has exported as JSON.");
+		throw new Error(texts.files.fileJsonChooseOne);
 	}
 	const all = (Array.isArray(content?.conversations) ? content.conversations : [content]) as Imported[];
 	const filled = all.filter((c) => Array.isArray(c?.responses) && c.responses.length > 0);
-	if (filled.length === 0) throw new Error("The file has no conversations. Choose one that this page has exported as JSON.");
+	if (filled.length === 0) throw new Error(texts.files.fileNoConversationsChoose);
 	return filled.map(({ title, pinned, responses }) => {
 		const first = responses[0]?.response_id;
 		const known = new Set<string | undefined>();

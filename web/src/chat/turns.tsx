@@ -7,6 +7,7 @@ import { FirstSteps } from "./firststeps";
 import { branches, path } from "./tree";
 import type { Turn } from "./tree";
 import { TurnView } from "./turnview";
+import { texts } from "../texts";
 
 const gap = 28; // pixels between turns
 const nearEnd = 48; // pixels
@@ -20,8 +21,8 @@ export function Turns({ state, hasModels }: { state: Chat; hasModels: boolean })
 			<div class="beginning">
 				<FirstSteps hasModels={hasModels} />
 				{hasModels && (
-					<Empty icon="chat" title="Ask a model">
-						<p>The server stores the conversation; you find it again under Conversations.</p>
+					<Empty icon="chat" title={texts.turn.askAModel}>
+						<p>{texts.turn.serverStoresConversationYou}</p>
 					</Empty>
 				)}
 			</div>
@@ -38,7 +39,7 @@ function List({ state, shown }: { state: Chat; shown: Turn[] }) {
 	const pieces = useWindow(list, shown.map((t) => "after " + t.parent), gap, (i) => estimate(shown[i]));
 	return (
 		<>
-			<ol class="turns" aria-label="Conversation" ref={list}>
+			<ol class="turns" aria-label={texts.common.conversation} ref={list}>
 				{pieces.map((p) => {
 					const turn = "index" in p ? shown[p.index] : undefined;
 					if (!turn || !("index" in p)) return <li key={p.key} class="room" aria-hidden="true" style={{ height: "height" in p ? p.height : 0 }} />;
@@ -58,7 +59,7 @@ function List({ state, shown }: { state: Chat; shown: Turn[] }) {
 			</ol>
 			{!end.isThere && (
 				<div class="to-end">
-					<Button icon="down" label="To the end" onClick={end.go} />
+					<Button icon="down" label={texts.turn.toTheEnd} onClick={end.go} />
 				</div>
 			)}
 		</>

@@ -15,6 +15,7 @@ import { edit, otherModelFor } from "./draft";
 import { splitFiles } from "./files";
 import { Plain } from "./markdown";
 import type { Turn } from "./tree";
+import { texts } from "../texts";
 
 interface Props {
 	turn: Turn;
@@ -30,14 +31,14 @@ interface Props {
 export const TurnView = memo(function TurnView({ turn, place, position, size, siblings, isReadOnly, isBusy }: Props) {
 	const editing = useStore(edit);
 	const edited = editing?.turn === turn.id ? editing.of : null;
-	const wait = isBusy ? "Wait until the answer is complete, or stop it." : null;
+	const wait = isBusy ? texts.turn.waitUntilAnswerComplete : null;
 	return (
 		<li class="turn" data-key={place} aria-posinset={position} aria-setsize={size}>
-			<article class="question" aria-label="Question">
+			<article class="question" aria-label={texts.common.question}>
 				{turn.question.images.length > 0 && (
 					<div class="images">
 						{turn.question.images.map((url, i) => (
-							<img key={i} src={url.startsWith("data:image/") ? url : ""} alt={`Image ${i + 1} of the question`} />
+							<img key={i} src={url.startsWith("data:image/") ? url : ""} alt={texts.turn.imageOfTheQuestion(i + 1)} />
 						))}
 					</div>
 				)}
@@ -45,14 +46,14 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 				{edited !== "question" && (
 					<div class="turn-actions">
 						<Branches turn={turn} siblings={siblings.split(" ")} />
-						<Copy text={turn.question.text} label="Copy question" />
+						<Copy text={turn.question.text} label={texts.turn.copyQuestion} />
 						{!isReadOnly && (
 							<Button
 								kind="quiet"
 								small
 								icon="edit"
 								class="edit-question"
-								label="Edit question"
+								label={texts.turn.editQuestion}
 								disabledFor={wait}
 								onClick={() => edit.set({ turn: turn.id, of: "question", text: turn.question.text })}
 							/>
@@ -60,7 +61,7 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 					</div>
 				)}
 			</article>
-			<article key={turn.id} class="reply" aria-label={`Answer of ${turn.answer.instance || turn.model}`}>
+			<article key={turn.id} class="reply" aria-label={texts.turn.answerOfInstance(turn.answer.instance || turn.model)}>
 				<p class="reply-model muted">{turn.answer.instance || turn.model}</p>
 				{edited === "answer" ? <Editor turn={turn} wait={wait} /> : <AnswerView answer={turn.answer} />}
 				{turn.answer.failures.map((f, i) => (
@@ -77,10 +78,10 @@ function Actions({ turn, wait, isReadOnly }: { turn: Turn; wait: string | null; 
 	const text = textOf(turn);
 	return (
 		<>
-			{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don't know of it.</p>}
+			{isForgotten(turn.answer) && <p class="muted hint">{texts.turn.notStoredLaterQuestions}</p>}
 			<div class="turn-actions">
 				<Figures answer={turn.answer} />
-				{text && <Copy text={() => textOf(turn)} label="Copy answer" />}
+				{text && <Copy text={() => textOf(turn)} label={texts.turn.copyAnswer} />}
 				{!isReadOnly && (
 					<>
 						{text && turn.answer.responseId && (
@@ -89,17 +90,15 @@ function Actions({ turn, wait, isReadOnly }: { turn: Turn; wait: string | null; 
 								small
 								icon="edit"
 								class="edit-answer"
-								label="Edit answer"
+								label={texts.turn.editAnswer}
 								disabledFor={wait}
 								onClick={() => edit.set({ turn: turn.id, of: "answer", text })}
 							/>
 						)}
-						<Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />
-						<Button kind="quiet" small icon="models" label="Ask another model" disabledFor={wait} onClick={() => otherModelFor.set(turn)} />
+						<Button kind="quiet" small icon="refresh" label={texts.common.askAgain} disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />
+						<Button kind="quiet" small icon="models" label={texts.common.askAnotherModel} disabledFor={wait} onClick={() => otherModelFor.set(turn)} />
 						{cutText(turn.answer) && turn.answer.responseId && (
-							<Button small icon="play" disabledFor={wait} onClick={() => (focusMain(), void goOn(turn))}>
-								Continue
-							</Button>
+							<Button small icon="play" disabledFor={wait} onClick={() => (focusMain(), void goOn(turn))}>{texts.common.continue}</Button>
 						)}
 					</>
 				)}
@@ -144,13 +143,13 @@ function Branches({ turn, siblings }: { turn: Turn; siblings: string[] }) {
 		if (other) showBranch(other);
 	};
 	return (
-		<span class="branches" role="group" aria-label="Branches">
+		<span class="branches" role="group" aria-label={texts.turn.branches}>
 			<Button
 				kind="quiet"
 				small
 				icon="left"
-				label="Previous branch"
-				disabledFor={at === 0 ? "This is the first branch." : null}
+				label={texts.turn.previousBranch}
+				disabledFor={at === 0 ? texts.turn.firstBranch : null}
 				onClick={() => show(at - 1)}
 			/>
 			<span class="tabular">
@@ -160,8 +159,8 @@ function Branches({ turn, siblings }: { turn: Turn; siblings: string[] }) {
 				kind="quiet"
 				small
 				icon="right"
-				label="Next branch"
-				disabledFor={at === siblings.length - 1 ? "This is the last branch." : null}
+				label={texts.turn.nextBranch}
+				disabledFor={at === siblings.length - 1 ? texts.turn.lastBranch : null}
 				onClick={() => show(at + 1)}
 			/>
 		</span>
@@ -184,7 +183,7 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 		requestAnimationFrame(() => item?.querySelector<HTMLElement>(".edit-" + of)?.focus());
 	};
 	const isEmpty = text.trim() === "" && (of === "answer" || turn.question.images.length === 0);
-	const refusal = wait ?? (isEmpty ? `Type ${of === "answer" ? "an answer" : "a question"} first.` : null);
+	const refusal = wait ?? (isEmpty ? of === "answer" ? texts.turn.typeAnswerFirst : texts.composer.typeAQuestionFirst : null);
 	const leave = (then: () => unknown) => {
 		if (refusal) return;
 		edit.set(null);
@@ -202,7 +201,7 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 		>
 			<textarea
 				ref={area}
-				aria-label={`Edit the ${of}`}
+				aria-label={of === "answer" ? texts.turn.editTheAnswer : texts.turn.editTheQuestion}
 				value={text}
 				rows={of === "answer" ? 8 : 3}
 				onInput={(e) => edit.set({ turn: turn.id, of, text: e.currentTarget.value })}
@@ -217,16 +216,12 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 				}}
 			/>
 			<div class="actions">
-				<Button small onClick={cancel}>
-					Cancel
-				</Button>
+				<Button small onClick={cancel}>{texts.common.cancel}</Button>
 				{of === "answer" && (
-					<Button small icon="play" disabledFor={refusal} onClick={() => leave(() => askAgain(turn, { prefill: text }))}>
-						Have the model go on
-					</Button>
+					<Button small icon="play" disabledFor={refusal} onClick={() => leave(() => askAgain(turn, { prefill: text }))}>{texts.turn.modelGo}</Button>
 				)}
 				<Button small kind="primary" type="submit" disabledFor={refusal}>
-					{of === "answer" ? "Save in a new branch" : "Ask in a new branch"}
+					{of === "answer" ? texts.turn.saveNewBranch : texts.turn.askNewBranch}
 				</Button>
 			</div>
 		</form>
@@ -243,19 +238,13 @@ function FailureNote({ failure, turn, isReadOnly }: { failure: Failure; turn: Tu
 			</span>
 			<span class="actions">
 				{turn.answer.requestId && (
-					<a class="button small" href={href("logs", "", { request: turn.answer.requestId, level: "debug" })}>
-						Log
-					</a>
+					<a class="button small" href={href("logs", "", { request: turn.answer.requestId, level: "debug" })}>{texts.turn.log}</a>
 				)}
 				{isFinal && !isReadOnly && failure.code === lostConversation && (
-					<Button small icon="plus" onClick={() => (focusMain(), askAnew(turn))}>
-						Ask in a new conversation
-					</Button>
+					<Button small icon="plus" onClick={() => (focusMain(), askAnew(turn))}>{texts.turn.askNewConversation}</Button>
 				)}
 				{isFinal && !isReadOnly && failure.code !== lostConversation && (
-					<Button small icon="refresh" onClick={() => (focusMain(), askAgain(turn))}>
-						Retry
-					</Button>
+					<Button small icon="refresh" onClick={() => (focusMain(), askAgain(turn))}>{texts.turn.retry}</Button>
 				)}
 			</span>
 		</div>

@@ -1,4 +1,5 @@
 import { options } from "./options";
+import { texts } from "../texts";
 
 /** The lines of a Caddyfile that set an option, within its global options. */
 export function lines(name: string): string {
@@ -15,10 +16,10 @@ export interface Gate {
 }
 
 export const gates: readonly Gate[] = [
-	{ name: "plugin_mcp", title: "MCP servers of mcp.json", about: "Chats may use the tools of these servers, with a token of the scope mcp.plugin." },
-	{ name: "ephemeral_mcp", title: "MCP servers of requests", about: "Chats may use servers that the request names." },
-	{ name: "remote_mcp", title: "MCP in Responses", about: "POST /v1/responses may use MCP servers." },
-	{ name: "raw_grammar", title: "Grammars", about: "Requests may contain a grammar, with which a client can keep an engine busy." },
+	{ name: "plugin_mcp", title: texts.gates.mcpServersMcpJson, about: texts.gates.chatsMayUseTools },
+	{ name: "ephemeral_mcp", title: texts.gates.mcpServersOfRequests, about: texts.gates.chatsMayUseServers },
+	{ name: "remote_mcp", title: texts.gates.mcpInResponses, about: texts.gates.responsesMayUseServers },
+	{ name: "raw_grammar", title: texts.gates.grammars, about: texts.gates.requestsMayContainGrammar },
 ];
 
 export const gateLines = (name: Gate["name"]): string => `{\n\tlm {\n\t\tallow ${name}\n\t}\n}`;

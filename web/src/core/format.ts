@@ -1,3 +1,5 @@
+import { language, texts } from "../texts";
+
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** A size, such as "4.1 GiB". */
@@ -16,13 +18,14 @@ export function formatBytes(bytes: number | null | undefined): string {
 /** A duration, such as "1.2 s" or "3 min 5 s". */
 export function formatDuration(seconds: number | null | undefined): string {
 	if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
-	if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
-	if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+	const unit = texts.format;
+	if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ${unit.ms}`;
+	if (seconds < 9.95) return `${seconds.toFixed(1)} ${unit.s}`;
 	const whole = Math.round(seconds);
-	if (whole < 60) return `${whole} s`;
-	if (whole < 3600) return two(Math.floor(whole / 60), "min", whole % 60, "s");
-	if (whole < 86_400) return two(Math.floor(whole / 3600), "h", Math.round((whole % 3600) / 60), "min");
-	return two(Math.floor(whole / 86_400), "d", Math.round((whole % 86_400) / 3600), "h");
+	if (whole < 60) return `${whole} ${unit.s}`;
+	if (whole < 3600) return two(Math.floor(whole / 60), unit.min, whole % 60, unit.s);
+	if (whole < 86_400) return two(Math.floor(whole / 3600), unit.h, Math.round((whole % 3600) / 60), unit.min);
+	return two(Math.floor(whole / 86_400), unit.d, Math.round((whole % 86_400) / 3600), unit.h);
 }
 
 function two(n: number, unit: string, rest: number, smaller: string): string {
@@ -35,7 +38,7 @@ function lazy<T>(make: () => T): () => T {
 	return () => (made ??= make());
 }
 
-const numbers = lazy(() => new Intl.NumberFormat("en"));
+const numbers = lazy(() => new Intl.NumberFormat(language));
 
 /** A number, such as "32,768". */
 export const formatNumber = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : numbers().format(n));
@@ -43,7 +46,7 @@ export const formatNumber = (n: number | null | undefined): string => (n === nul
 /** A number for each second, such as "7.4" or "2,913". */
 export const formatRate = (n: number | null | undefined): string => (!n ? "–" : n < 10 ? n.toFixed(1) : numbers().format(Math.round(n)));
 
-const compact = lazy(() => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }));
+const compact = lazy(() => new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }));
 
 /** A large number, such as "1.2M". */
 export const formatCompact = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : compact().format(n));
@@ -68,25 +71,26 @@ export function formatDay(at: string | number | Date | null | undefined): string
 /** How long ago something was, such as "5 min ago". */
 export function formatAgo(at: string | number | Date | null | undefined, now = Date.now()): string {
 	const date = toDate(at);
-	if (!date) return "never";
+	if (!date) return texts.common.lowerNever;
 	const seconds = (now - date.getTime()) / 1000;
-	if (seconds < 5) return "just now";
-	return `${coarse(seconds)} ago`;
+	if (seconds < 5) return texts.format.justNow;
+	return texts.format.ago(coarse(seconds));
 }
 
 /** When something will be, such as "in 5 min". */
 export function formatUntil(at: string | number | Date | null | undefined, now = Date.now()): string {
 	const date = toDate(at);
-	if (!date) return "never";
+	if (!date) return texts.common.lowerNever;
 	const seconds = (date.getTime() - now) / 1000;
-	return seconds <= 0 ? "now" : `in ${coarse(seconds)}`;
+	return seconds <= 0 ? texts.format.now : texts.format.until(coarse(seconds));
 }
 
 function coarse(seconds: number): string {
-	if (seconds < 60) return `${Math.round(seconds)} s`;
-	if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
-	if (seconds < 86_400) return `${Math.round(seconds / 3600)} h`;
-	return `${Math.round(seconds / 86_400)} d`;
+	const unit = texts.format;
+	if (seconds < 60) return `${Math.round(seconds)} ${unit.s}`;
+	if (seconds < 3600) return `${Math.round(seconds / 60)} ${unit.min}`;
+	if (seconds < 86_400) return `${Math.round(seconds / 3600)} ${unit.h}`;
+	return `${Math.round(seconds / 86_400)} ${unit.d}`;
 }
 
 function toDate(at: string | number | Date | null | undefined): Date | null {
@@ -94,6 +98,3 @@ function toDate(at: string | number | Date | null | undefined): Date | null {
 	const date = new Date(at);
 	return Number.isNaN(date.getTime()) ? null : date;
 }
-
-/** "1 model", "2 models". */
-export const plural = (n: number, one: string, many = one + "s"): string => `${formatNumber(n)} ${n === 1 ? one : many}`;

@@ -1,4 +1,5 @@
 import { requireToken, session } from "./session";
+import { texts } from "../texts";
 
 /** An error that the server answered with, or that kept a request from reaching it. */
 export class ApiError extends Error {
@@ -61,7 +62,7 @@ async function attempt(method: string, path: string, { query, body, headers, sig
 	}
 	const init: RequestInit = { method, headers: { ...headers }, signal: signal ?? null, cache: "no-store", credentials: "same-origin" };
 	const sent = init.headers as Record<string, string>;
-	if (token) sent["Authorization"] = "Bearer " + token;
+	if (token) sent["Authorization"] = texts.errors.bearer + token;
 	if (body !== undefined) {
 		sent["Content-Type"] = "application/json";
 		init.body = JSON.stringify(body);
@@ -70,7 +71,7 @@ async function attempt(method: string, path: string, { query, body, headers, sig
 		return await fetch(url, init);
 	} catch (cause) {
 		if (signal?.aborted) throw cause;
-		throw new ApiError(0, "The server can't be reached. Check that it is running.", "unreachable");
+		throw new ApiError(0, texts.errors.serverReachedCheckRunning, "unreachable");
 	}
 }
 
@@ -82,7 +83,7 @@ async function errorOf(response: Response): Promise<ApiError> {
 	} catch {
 		// not JSON: something between the page and the server has answered
 	}
-	return new ApiError(response.status, `The server answered with ${response.status} ${response.statusText}.`.trim());
+	return new ApiError(response.status, texts.errors.serverAnswered(`${response.status} ${response.statusText}`.trim()));
 }
 
 function abortable(promise: Promise<void>, signal?: AbortSignal): Promise<void> {

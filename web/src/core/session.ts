@@ -1,6 +1,7 @@
 import { inTab } from "./keep";
 import { Store, useStore } from "./store";
 import type { Identity, Scope, Settings } from "./types";
+import { texts } from "../texts";
 
 /** Who uses the page, as the server sees it. */
 export interface Session {
@@ -78,5 +79,5 @@ export function useCan(scope: Scope): boolean {
 
 /** Why something can't be done without a scope. */
 export function lacks(scope: Scope): string {
-	return session.value.settings?.identity ? `This token lacks the scope ${scope}.` : `This needs a token with the scope ${scope}.`;
+	return session.value.settings?.identity ? texts.session.tokenLacksScope(scope) : texts.session.needsTokenScope(scope);
 }

@@ -1,6 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Button } from "./Button";
 import { announce, toast } from "./toast";
+import { texts } from "../texts";
 
 /** Copies a text to the clipboard. Without TLS, browsers allow that only on this machine, so there is an older way as well. */
 export async function copyText(text: string): Promise<boolean> {
@@ -20,12 +21,12 @@ export async function copyText(text: string): Promise<boolean> {
 	}
 }
 
-export function Copy({ text, label = "Copy", small = true, children }: { text: string | (() => string); label?: string; small?: boolean; children?: string }) {
+export function Copy({ text, label = texts.copying.copy, small = true, children }: { text: string | (() => string); label?: string; small?: boolean; children?: string }) {
 	const [isDone, setDone] = useState(false);
 	const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 	const copy = async () => {
-		if (!(await copyText(typeof text === "string" ? text : text()))) return toast("The browser doesn't allow copying. Select the text instead.", "error");
-		announce("Copied");
+		if (!(await copyText(typeof text === "string" ? text : text()))) return toast(texts.copying.browserAllowCopyingSelect, "error");
+		announce(texts.copying.copied);
 		setDone(true);
 		clearTimeout(timer.current);
 		timer.current = setTimeout(() => setDone(false), 1500);
@@ -44,7 +45,7 @@ export function Code({ text, label, block = false }: { text: string; label: stri
 			<pre tabIndex={0} role="group" aria-label={label}>
 				<code>{text}</code>
 			</pre>
-			<Copy text={text} label={"Copy " + label} />
+			<Copy text={text} label={texts.copying.copyOf(label)} />
 		</div>
 	);
 }

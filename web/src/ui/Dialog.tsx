@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Button } from "./Button";
 import { focusMainLater } from "./focus";
+import { texts } from "../texts";
 
 export interface DialogProps {
 	title: string;
@@ -52,7 +53,7 @@ export function Dialog({ title, onClose, wide, children, actions, onSubmit }: Di
 			>
 				<header>
 					<h2 id={id}>{title}</h2>
-					{onClose && <Button kind="quiet" icon="close" label="Close" onClick={onClose} />}
+					{onClose && <Button kind="quiet" icon="close" label={texts.common.close} onClick={onClose} />}
 				</header>
 				<div class="body">{children}</div>
 				{actions && <footer>{actions}</footer>}

@@ -1,4 +1,5 @@
 import { formatPercent } from "../core/format";
+import { texts } from "../texts";
 
 export interface Part {
 	name: string;
@@ -12,7 +13,7 @@ export function Bar({ label, parts, total, format }: { label: string; parts: rea
 	const whole = Math.max(total, parts.reduce((sum, p) => sum + p.amount, 0), 1);
 	const text = parts.map((p) => `${p.name}: ${format(p.amount)}`).join("; ");
 	return (
-		<div class="bar" role="img" aria-label={`${label}. ${text || "Nothing is used"}. In all ${format(total)}.`}>
+		<div class="bar" role="img" aria-label={texts.tables.inAllLabel(label, text || texts.tables.nothingIsUsed, format(total))}>
 			{parts.map((p, i) => (
 				<span key={p.name} class={`part shade-${(p.shade ?? i) % 6}`} style={{ width: `${(100 * p.amount) / whole}%` }} title={`${p.name}: ${format(p.amount)}`} />
 			))}

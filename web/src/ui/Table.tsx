@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatNumber } from "../core/format";
 import { Button } from "./Button";
+import { texts } from "../texts";
 
 export interface Column<T> {
 	title: string;
@@ -82,9 +83,7 @@ function More({ rest, onMore }: { rest: number; onMore: () => void }) {
 	}, [rest]);
 	return (
 		<div class="more" ref={at}>
-			<Button kind="quiet" onClick={onMore}>
-				{formatNumber(rest)} more
-			</Button>
+			<Button kind="quiet" onClick={onMore}>{texts.tables.moreRest(formatNumber(rest))}</Button>
 		</div>
 	);
 }

@@ -4,6 +4,7 @@ import { Store, useStore } from "../core/store";
 import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 import { TextField } from "./Field";
+import { texts } from "../texts";
 
 interface Question {
 	title: string;
@@ -30,7 +31,7 @@ export function Confirmation() {
 	return question && <Asking key={question.title} {...question} />;
 }
 
-function Asking({ title, text, action, refusal = "Cancel", danger, typed, answer }: Question & { answer: (yes: boolean) => void }) {
+function Asking({ title, text, action, refusal = texts.common.cancel, danger, typed, answer }: Question & { answer: (yes: boolean) => void }) {
 	const [input, setInput] = useState("");
 	const isReady = !typed || input.trim() === typed;
 	return (
@@ -41,14 +42,14 @@ function Asking({ title, text, action, refusal = "Cancel", danger, typed, answer
 			actions={
 				<>
 					<Button onClick={() => answer(false)}>{refusal}</Button>
-					<Button type="submit" kind={danger ? "danger" : "primary"} disabledFor={isReady ? null : `Type ${typed} first.`}>
+					<Button type="submit" kind={danger ? "danger" : "primary"} disabledFor={isReady ? null : texts.dialogs.typeFirstTyped(typed)}>
 						{action}
 					</Button>
 				</>
 			}
 		>
 			<div class="prose">{text}</div>
-			{typed && <TextField label={`Type ${typed} to confirm`} value={input} onInput={setInput} />}
+			{typed && <TextField label={texts.dialogs.typeToConfirm(typed)} value={input} onInput={setInput} />}
 		</Dialog>
 	);
 }

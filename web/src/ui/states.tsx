@@ -6,6 +6,7 @@ import type { Scope } from "../core/types";
 import { Button } from "./Button";
 import { Icon, type IconName } from "./icons";
 import { View } from "./View";
+import { texts } from "../texts";
 
 /** What a view shows when there is nothing to show: why, and what to do next. */
 export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ComponentChildren }) {
@@ -23,8 +24,8 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
 	return (
 		<div class="note error" role="alert">
 			<span>{messageOf(error)}</span>
-			{wantsToken && <Button onClick={() => offerToken("Enter a token that may do this.")}>Use another token</Button>}
-			{retry && !wantsToken && <Button icon="refresh" onClick={retry}>Try again</Button>}
+			{wantsToken && <Button onClick={() => offerToken(texts.states.enterTokenMayDo)}>{texts.states.useAnotherToken}</Button>}
+			{retry && !wantsToken && <Button icon="refresh" onClick={retry}>{texts.common.tryAgain}</Button>}
 		</div>
 	);
 }
@@ -46,7 +47,7 @@ export function Fetched<T>({ from, children }: { from: Resource<T>; children: (d
 export function Loading() {
 	return (
 		<div class="loading" role="status">
-			<span class="visually-hidden">Loading</span>
+			<span class="visually-hidden">{texts.common.loading}</span>
 		</div>
 	);
 }
@@ -57,11 +58,9 @@ export function Needs({ scope, title, children }: { scope: Scope; title: string;
 	return (
 		<View title={title}>
 		<Empty icon="tokens" title={lacks(scope)}>
+			<p>{texts.states.serversMachineMakesOne(<code>lmcaddy token create --name page --scopes {scope}</code>)}</p>
 			<p>
-				On the server's machine, <code>lmcaddy token create --name page --scopes {scope}</code> makes one.
-			</p>
-			<p>
-				<Button onClick={() => offerToken()}>{session.value.token ? "Use another token" : "Enter a token"}</Button>
+				<Button onClick={() => offerToken()}>{session.value.token ? texts.states.useAnotherToken : texts.common.enterAToken}</Button>
 			</p>
 		</Empty>
 		</View>

@@ -1,5 +1,6 @@
 import { Store, useStore } from "../core/store";
 import { Button } from "./Button";
+import { texts } from "../texts";
 
 interface Toast {
 	id: number;
@@ -49,7 +50,7 @@ function one({ id, text, kind }: Toast) {
 	return (
 		<div key={id} class={"toast " + kind}>
 			<span>{text}</span>
-			<Button kind="quiet" small icon="close" label="Dismiss" onClick={() => dismiss(id)} />
+			<Button kind="quiet" small icon="close" label={texts.dialogs.dismiss} onClick={() => dismiss(id)} />
 		</div>
 	);
 }

@@ -21,6 +21,7 @@ import { Dialog } from "../ui/Dialog";
 import { focusMain, focusMainLater } from "../ui/focus";
 import { Failure, Loading, Note } from "../ui/states";
 import { useMedia } from "../ui/useMedia";
+import { texts } from "../texts";
 
 export function ChatView({ rest }: { rest: string }) {
 	const state = useStore(chat);
@@ -59,25 +60,23 @@ export function ChatView({ rest }: { rest: string }) {
 	return (
 		<div class="chat-layout">
 			{isWide && (
-				<aside aria-label="Conversations">
+				<aside aria-label={texts.common.conversations}>
 					<Sidebar />
 				</aside>
 			)}
 			<div class="chat">
 				<header class="chat-header">
-					<h1 tabIndex={-1} class="visually-hidden">
-						Chat
-					</h1>
-					{!isWide && <Button icon="conversations" label="Show conversations" onClick={() => setListing(true)} />}
+					<h1 tabIndex={-1} class="visually-hidden">{texts.common.chat}</h1>
+					{!isWide && <Button icon="conversations" label={texts.chat.showConversations} onClick={() => setListing(true)} />}
 					<ModelPicker models={all} value={state.model} onChoose={setModel} />
 					<span class="spring" />
 					{shownTurns.length > 0 && <Export state={state} />}
 					<Button icon="settings" onClick={() => setSettingUp(true)}>
-						<span class="wide-only">Settings</span>
+						<span class="wide-only">{texts.common.settings}</span>
 					</Button>
 					{shownTurns.length > 0 && (
 						<Button icon="plus" onClick={begin}>
-							<span class="wide-only">New chat</span>
+							<span class="wide-only">{texts.common.newChat}</span>
 						</Button>
 					)}
 				</header>
@@ -89,8 +88,8 @@ export function ChatView({ rest }: { rest: string }) {
 				) : (
 					<Composer
 						isRunning={state.running !== ""}
-						refuses={opening.isLoading ? "Wait until the conversation is shown." : refusal(models.data !== null, all.length, state.model)}
-						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can't see images. Choose a model with vision.` : null}
+						refuses={opening.isLoading ? texts.chat.waitUntilConversationShown : refusal(models.data !== null, all.length, state.model)}
+						refusesImages={model && !model.capabilities?.vision ? texts.chat.seeImagesChooseModel(model.display_name) : null}
 						chips={chipsOf(o)}
 						context={contextOf(model, shownTurns)}
 					/>
@@ -98,9 +97,9 @@ export function ChatView({ rest }: { rest: string }) {
 			</div>
 			{isSettingUp && <ChatSettings model={model} onClose={() => setSettingUp(false)} />}
 			{isHelping && <KeyHelp onClose={() => setHelping(false)} />}
-			{other && <ModelChoice title="Ask another model" models={all} value={other.model} onChoose={(name) => askAgain(other, { model: name })} onClose={() => otherModelFor.set(null)} />}
+			{other && <ModelChoice title={texts.common.askAnotherModel} models={all} value={other.model} onChoose={(name) => askAgain(other, { model: name })} onClose={() => otherModelFor.set(null)} />}
 			{isListing && !isWide && (
-				<Dialog title="Conversations" onClose={() => setListing(false)}>
+				<Dialog title={texts.common.conversations} onClose={() => setListing(false)}>
 					<Sidebar onLeave={() => setListing(false)} />
 				</Dialog>
 			)}
@@ -111,8 +110,8 @@ export function ChatView({ rest }: { rest: string }) {
 const isCalled = (m: Model, name: string): boolean => m.key === name || m.loaded_instances.some((i) => i.id === name);
 
 function refusal(isKnown: boolean, number: number, model: string): string | null {
-	if (isKnown && number === 0) return "There is no model to ask. Download one first.";
-	return model ? null : "Choose a model first.";
+	if (isKnown && number === 0) return texts.chat.noModelAskDownload;
+	return model ? null : texts.chat.chooseAModelFirst;
 }
 
 /** How much context the model has, and how much of it the conversation takes. */
@@ -130,12 +129,12 @@ function begin(): void {
 /** Says in short what differs from the defaults. */
 function chipsOf(o: Options): string[] {
 	const chips: string[] = [];
-	if (!o.isStored) chips.push("Not stored");
+	if (!o.isStored) chips.push(texts.chat.notStored);
 	if (o.preset) chips.push(o.preset);
-	if (o.systemPrompt) chips.push("System prompt");
-	if (o.reasoning) chips.push("Thinking " + o.reasoning);
+	if (o.systemPrompt) chips.push(texts.common.systemPrompt);
+	if (o.reasoning) chips.push(texts.chat.thinkingOf(o.reasoning));
 	const set = numberNames.filter((n) => o.numbers[n]?.trim()).length + [o.stop, o.draftModel, o.bias].filter((t) => t.trim()).length;
-	if (set > 0) chips.push(set === 1 ? "1 parameter" : `${set} parameters`);
+	if (set > 0) chips.push(texts.chat.parameters(set));
 	return [...chips, ...Object.keys(o.servers)];
 }
 
@@ -204,14 +203,14 @@ function Export({ state }: { state: Chat }) {
 	return (
 		<>
 			<Button icon="downloads" onClick={() => setOpen(true)}>
-				<span class="wide-only">Export</span>
+				<span class="wide-only">{texts.chat.export}</span>
 			</Button>
 			{isOpen && (
-				<Dialog title="Export the conversation" onClose={() => setOpen(false)}>
-					<p>Markdown has the branch that is shown. JSON has all branches, with figures and images.</p>
+				<Dialog title={texts.chat.exportTheConversation} onClose={() => setOpen(false)}>
+					<p>{texts.chat.markdownBranchShownJson}</p>
 					<div class="row">
-						<Button onClick={() => saveAs("md", "text/markdown", asMarkdown(state.tree))}>Save Markdown</Button>
-						<Button onClick={() => saveAs("json", "application/json", asJSON(state.tree, state.conversation))}>Save JSON</Button>
+						<Button onClick={() => saveAs("md", "text/markdown", asMarkdown(state.tree))}>{texts.common.saveMarkdown}</Button>
+						<Button onClick={() => saveAs("json", "application/json", asJSON(state.tree, state.conversation))}>{texts.common.saveJson}</Button>
 					</div>
 				</Dialog>
 			)}

@@ -15,6 +15,7 @@ import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { useNow } from "../ui/useNow";
 import { View } from "../ui/View";
+import { texts } from "../texts";
 
 interface Conversation {
 	id: string;
@@ -43,28 +44,26 @@ export function Conversations() {
 	const [isCleaning, setCleaning] = useState(false);
 	const remove = async (c: Conversation) => {
 		const isSure = await confirm({
-			title: "Delete this conversation?",
-			text: <p>“{c.title || "Untitled"}”, with all of its branches and saved states. This can't be undone.</p>,
-			action: "Delete",
+			title: texts.common.deleteThisConversation,
+			text: <p>{texts.conversations.withBranches(c.title || texts.common.untitled)}</p>,
+			action: texts.common.delete,
 			danger: true,
 		});
 		if (!isSure) return;
 		await call("DELETE", `${path}/${segment(c.id)}`, { query: owner === null ? {} : { owner } });
-		toast("The conversation was deleted.");
+		toast(texts.common.theConversationWasDeleted);
 		list.reload();
 	};
 	return (
 		<View
-			title="Conversations"
-			lead="What was asked with native chat and /v1/responses, as the server has stored it."
+			title={texts.common.conversations}
+			lead={texts.conversations.lead}
 			actions={
 				<>
 					<Owners owner={owner} />
-					<Button icon="refresh" label="Refresh" onClick={list.reload} />
+					<Button icon="refresh" label={texts.conversations.refresh} onClick={list.reload} />
 					{list.all.length > 0 && (
-						<Button icon="trash" onClick={() => setCleaning(true)}>
-							Delete old ones
-						</Button>
+						<Button icon="trash" onClick={() => setCleaning(true)}>{texts.conversations.deleteOldOnes}</Button>
 					)}
 				</>
 			}
@@ -73,7 +72,7 @@ export function Conversations() {
 			{list.isLoading && list.all.length === 0 ? <Loading /> : <List all={list.all} owner={owner} onRemove={remove} />}
 			{list.next && (
 				<p class="more">
-					<Button onClick={list.more}>Show more</Button>
+					<Button onClick={list.more}>{texts.common.showMore}</Button>
 				</p>
 			)}
 			{isCleaning && <Cleaning owner={owner} onClose={() => setCleaning(false)} onDone={list.reload} />}
@@ -120,12 +119,12 @@ function Owners({ owner }: { owner: string | null }) {
 	const tokens = useResource<{ tokens: Token[] }>(isAdmin ? "/api/v1/tokens" : null);
 	if (!isAdmin || !settings?.authentication || !tokens.data) return null;
 	const choices = [
-		{ value: "mine", text: "Your own" },
-		{ value: "", text: "Without a token" },
+		{ value: "mine", text: texts.conversations.yourOwn },
+		{ value: "", text: texts.conversations.withoutAToken },
 		...tokens.data.tokens.map((t) => ({ value: t.id, text: t.name || t.id })),
 	];
 	if (owner !== null && !choices.some((c) => c.value === owner)) choices.push({ value: owner, text: owner });
-	return <Select label="Whose" hideLabel value={owner ?? "mine"} onChange={(value) => setOwner(value)} choices={choices} />;
+	return <Select label={texts.conversations.whose} hideLabel value={owner ?? "mine"} onChange={(value) => setOwner(value)} choices={choices} />;
 }
 
 function setOwner(value: string): void {
@@ -140,36 +139,34 @@ function List({ all, owner, onRemove }: { all: Conversation[]; owner: string | n
 	const now = useNow(30_000);
 	return (
 		<Table
-			label="Conversations"
+			label={texts.common.conversations}
 			rows={all}
 			rowKey={(c) => c.id}
 			empty={
-				<Empty icon="conversations" title="No conversations are stored">
-					<p>
-						<a href={href("chat")}>Ask a model something</a>. Requests with <code>"store": false</code> aren't stored.
-					</p>
+				<Empty icon="conversations" title={texts.conversations.noConversationsAreStored}>
+					<p>{texts.conversations.requestsWithArentStored(<a href={href("chat")}>{texts.common.askAModelSomething}</a>, <code>"store": false</code>)}</p>
 				</Empty>
 			}
 			columns={[
 				{
-					title: "Title",
+					title: texts.common.title,
 					render: (c) => (
 						<a class="title-link" href={href("chat", c.id) + (owner === null ? "" : "?owner=" + encodeURIComponent(owner))}>
-							{c.title || "Untitled"}
+							{c.title || texts.common.untitled}
 						</a>
 					),
 				},
-				{ title: "Model", minor: true, render: (c) => c.model },
-				{ title: "API", minor: true, render: (c) => (c.dialect === "native" ? "native" : "/v1/responses") },
-				{ title: "Turns", numeric: true, minor: true, render: (c) => formatNumber(c.turns) },
-				{ title: "Status", minor: true, render: (c) => <Badge tone={tones[c.status] ?? "neutral"}>{c.status.replace("_", " ")}</Badge> },
-				{ title: "Updated", render: (c) => <time title={formatTime(c.updated_at)}>{formatAgo(c.updated_at, now)}</time> },
+				{ title: texts.common.model, minor: true, render: (c) => c.model },
+				{ title: texts.common.api, minor: true, render: (c) => (c.dialect === "native" ? texts.conversations.native : texts.conversations.v1Responses) },
+				{ title: texts.conversations.turns, numeric: true, minor: true, render: (c) => formatNumber(c.turns) },
+				{ title: texts.common.status, minor: true, render: (c) => <Badge tone={tones[c.status] ?? "neutral"}>{c.status.replace("_", " ")}</Badge> },
+				{ title: texts.common.updated, render: (c) => <time title={formatTime(c.updated_at)}>{formatAgo(c.updated_at, now)}</time> },
 				{
-					title: "Actions",
+					title: texts.common.actions,
 					hideTitle: true,
 					render: (c) => (
 						<div class="actions">
-							<Button kind="quiet" small icon="trash" label={`Delete ${c.title || "Untitled"}`} onClick={() => onRemove(c)} />
+							<Button kind="quiet" small icon="trash" label={texts.conversations.deleteTitle(c.title || texts.common.untitled)} onClick={() => onRemove(c)} />
 						</div>
 					),
 				},
@@ -179,12 +176,12 @@ function List({ all, owner, onRemove }: { all: Conversation[]; owner: string | n
 }
 
 const ages = [
-	{ value: "1", text: "a day" },
-	{ value: "7", text: "a week" },
-	{ value: "30", text: "a month" },
-	{ value: "90", text: "three months" },
-	{ value: "365", text: "a year" },
-	{ value: "0", text: "no time: all of them" },
+	{ value: "1", text: texts.conversations.aDay },
+	{ value: "7", text: texts.conversations.aWeek },
+	{ value: "30", text: texts.conversations.aMonth },
+	{ value: "90", text: texts.conversations.threeMonths },
+	{ value: "365", text: texts.conversations.aYear },
+	{ value: "0", text: texts.conversations.noTime },
 ];
 
 /** Deletes the conversations that haven't been continued for some time. */
@@ -195,7 +192,7 @@ function Cleaning({ owner, onClose, onDone }: { owner: string | null; onClose: (
 		const before = new Date(Date.now() - Number(days) * 86_400_000).toISOString();
 		try {
 			const { deleted } = await call<{ deleted: number }>("DELETE", path, { query: { updated_before: before, ...(owner !== null && { owner }) } });
-			toast(deleted === 1 ? "1 conversation was deleted." : `${formatNumber(deleted)} conversations were deleted.`);
+			toast(deleted === 1 ? texts.conversations.conversationWasDeleted : texts.conversations.conversationsWereDeleted(formatNumber(deleted)));
 			onDone();
 			onClose();
 		} catch (e) {
@@ -204,20 +201,18 @@ function Cleaning({ owner, onClose, onDone }: { owner: string | null; onClose: (
 	};
 	return (
 		<Dialog
-			title="Delete old conversations"
+			title={texts.conversations.deleteOldConversations}
 			onClose={onClose}
 			onSubmit={() => void remove()}
 			actions={
 				<>
-					<Button onClick={onClose}>Cancel</Button>
-					<Button kind="danger" type="submit">
-						Delete
-					</Button>
+					<Button onClick={onClose}>{texts.common.cancel}</Button>
+					<Button kind="danger" type="submit">{texts.common.delete}</Button>
 				</>
 			}
 		>
-			<Select label="Not continued for" value={days} onChange={setDays} choices={ages} />
-			<p class="muted">Their branches and saved states are deleted as well. This can't be undone.</p>
+			<Select label={texts.conversations.notContinuedFor} value={days} onChange={setDays} choices={ages} />
+			<p class="muted">{texts.conversations.theirBranchesSavedStates}</p>
 			{error && <Failure error={error} />}
 		</Dialog>
 	);

@@ -6,6 +6,7 @@ import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Badge, Failure, Loading, Note } from "../ui/states";
 import { toast } from "../ui/toast";
+import { texts } from "../texts";
 
 interface State<T> {
 	data: T | null;
@@ -43,19 +44,19 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 	const start = async () => {
 		if (reason) return;
 		const started = await post<{ status: string }>("/api/v1/models/download", body);
-		toast(started.status === "already_downloaded" ? "It is downloaded already." : `${p?.model ?? model} is being downloaded.`);
+		toast(started.status === "already_downloaded" ? texts.downloadDialog.itIsDownloadedAlready : texts.downloadDialog.isBeingDownloaded(p?.model ?? model));
 		onClose();
 	};
 	return (
 		<Dialog
-			title={`Download ${model}`}
+			title={texts.common.downloadModel(model)}
 			wide
 			onClose={onClose}
 			actions={
 				<>
-					<Button onClick={onClose}>Cancel</Button>
+					<Button onClick={onClose}>{texts.common.cancel}</Button>
 					<Button kind="primary" disabledFor={reason} onClick={start}>
-						{p?.status === "paused" ? "Resume" : "Download"}
+						{p?.status === "paused" ? texts.common.resume : texts.downloadDialog.download}
 					</Button>
 				</>
 			}
@@ -77,16 +78,16 @@ function withQuantization(model: string, quantization: string): { model: string;
 
 /** Why a download can't be begun; null: it can. */
 function reasonAgainst(p: DownloadPreview | null): string | null {
-	if (!p) return "What it takes isn't known yet.";
-	if (p.status === "already_downloaded") return "It is downloaded already.";
-	if (p.status === "downloading") return "It is being downloaded.";
-	return p.fits_disk ? null : "There isn't enough room on the disk.";
+	if (!p) return texts.downloadDialog.takesKnownYet;
+	if (p.status === "already_downloaded") return texts.downloadDialog.itIsDownloadedAlready;
+	if (p.status === "downloading") return texts.downloadDialog.itIsBeingDownloaded;
+	return p.fits_disk ? null : texts.downloadDialog.enoughRoomDisk;
 }
 
 function Choices({ all, chosen, onChoose }: { all: readonly Variant[]; chosen: string; onChoose: (quantization: string) => void }) {
 	return (
 		<fieldset class="bare">
-			<legend class="visually-hidden">Quantization</legend>
+			<legend class="visually-hidden">{texts.common.quantization}</legend>
 			<ul class="variants">
 				{all.map((v) => (
 					<li key={v.format + v.quantization}>
@@ -95,11 +96,11 @@ function Choices({ all, chosen, onChoose }: { all: readonly Variant[]; chosen: s
 							<span class="name">{v.quantization}</span>
 							<span class="tabular">{formatBytes(v.size_bytes)}</span>
 							<span class="row tight">
-								{v.recommended && <Badge tone="busy">Recommended</Badge>}
-								{v.fits_memory === false && <Badge tone="bad">Too large for the memory</Badge>}
-								{v.fits_disk === false && <Badge tone="bad">No room on the disk</Badge>}
-								{v.fits_memory && v.fits_disk !== false && <Badge tone="good">Fits</Badge>}
-								{v.downloaded && <Badge>Downloaded</Badge>}
+								{v.recommended && <Badge tone="busy">{texts.common.recommended}</Badge>}
+								{v.fits_memory === false && <Badge tone="bad">{texts.downloadDialog.tooLargeMemory}</Badge>}
+								{v.fits_disk === false && <Badge tone="bad">{texts.downloadDialog.noRoomDisk}</Badge>}
+								{v.fits_memory && v.fits_disk !== false && <Badge tone="good">{texts.common.fits}</Badge>}
+								{v.downloaded && <Badge>{texts.common.downloaded}</Badge>}
 								{v.format !== "gguf" && <Badge>{v.format.toUpperCase()}</Badge>}
 							</span>
 						</label>
@@ -115,20 +116,18 @@ function Preview({ of: p }: { of: DownloadPreview }) {
 		<div class="stack">
 			<p>
 				{p.status === "already_downloaded" ? (
-					<>
-						<strong>{p.model}</strong> is downloaded already.
-					</>
+					<>{texts.downloadDialog.isDownloadedAlready(<strong>{p.model}</strong>)}</>
 				) : (
 					<>
-						It becomes <strong>{p.model}</strong>: {formatBytes(p.left_bytes)} to download
-						{p.left_bytes < p.total_size_bytes && ` of ${formatBytes(p.total_size_bytes)}`}
-						{p.disk_free_bytes !== null && `, ${formatBytes(p.disk_free_bytes)} free on the disk`}.
+						{texts.downloadDialog.becomes(<strong>{p.model}</strong>, formatBytes(p.left_bytes))}
+						{p.left_bytes < p.total_size_bytes && texts.downloadDialog.ofTotal(formatBytes(p.total_size_bytes))}
+						{p.disk_free_bytes !== null && texts.downloadDialog.freeOnTheDisk(formatBytes(p.disk_free_bytes))}.
 					</>
 				)}
 			</p>
-			{!p.fits_disk && <Note kind="error">There isn't enough room on the disk. Delete models that you don't need, or choose a smaller quantization.</Note>}
+			{!p.fits_disk && <Note kind="error">{texts.downloadDialog.enoughRoomDiskDelete}</Note>}
 			<details>
-				<summary>{p.files.length === 1 ? "1 file" : `${p.files.length} files`}</summary>
+				<summary>{p.files.length === 1 ? texts.downloadDialog.oneFile : texts.downloadDialog.files(p.files.length)}</summary>
 				<ul>
 					{p.files.map((f) => (
 						<li key={f.path} class="row between">

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatBytes, formatCompact, formatDay, plural } from "../core/format";
+import { formatBytes, formatCompact, formatDay } from "../core/format";
 import { get, isAbort } from "../core/http";
 import { setQuery, useRoute } from "../core/router";
 import { lacks, useCan } from "../core/session";
@@ -12,13 +12,14 @@ import { announce } from "../ui/toast";
 import { Section, View } from "../ui/View";
 import { DownloadDialog } from "./downloaddialog";
 import { Jobs } from "./jobs";
+import { texts } from "../texts";
 
 export function Downloads() {
 	const disabledFor = useCan("models.manage") ? null : lacks("models.manage");
 	return (
-		<View title="Downloads" lead="Find models on the configured hubs, and download what fits this machine.">
+		<View title={texts.common.downloads} lead={texts.downloads.findModelsConfiguredHubs}>
 			<Jobs disabledFor={disabledFor} />
-			<Section title="Find a model">{disabledFor ? <Empty icon="tokens" title={disabledFor} /> : <Search />}</Section>
+			<Section title={texts.downloads.findAModel}>{disabledFor ? <Empty icon="tokens" title={disabledFor} /> : <Search />}</Section>
 		</View>
 	);
 }
@@ -46,14 +47,10 @@ function Search() {
 					else setQuery({ q: input.trim() });
 				}}
 			>
-				<TextField label="Search or name" type="search" placeholder="qwen3 4b" value={input} onInput={setInput} hint="The name of a repository, publisher/repository, or its URL can be downloaded directly" />
+				<TextField label={texts.downloads.searchOrName} type="search" placeholder={texts.downloads.searchExample} value={input} onInput={setInput} hint={texts.downloads.nameRepositoryPublisherRepository} />
 				<div class="actions with-hint">
-					<Button type="submit" kind="primary" icon="search">
-						Search
-					</Button>
-					<Button disabledFor={isName(input) ? null : "Enter publisher/repository or the URL of a repository first."} onClick={() => setChosen(input.trim())}>
-						Download this…
-					</Button>
+					<Button type="submit" kind="primary" icon="search">{texts.common.search}</Button>
+					<Button disabledFor={isName(input) ? null : texts.downloads.enterPublisherRepositoryUrl} onClick={() => setChosen(input.trim())}>{texts.downloads.downloadThis}</Button>
 				</div>
 			</form>
 			{answer.error && <Failure error={answer.error} retry={ask} />}
@@ -80,7 +77,7 @@ function useSearch(query: string): [Answer, () => void] {
 		get<FoundModels>("/api/v1/models/search", { query: { query, limit: 30 }, signal: now.signal }).then(
 			({ models }) => {
 				setAnswer({ ...nothing, models });
-				announce(`${plural(models.length, "model")} found`);
+				announce(texts.downloads.found(models.length));
 			},
 			(error: Error) => !isAbort(error) && setAnswer({ ...nothing, error }),
 		);
@@ -92,12 +89,12 @@ function useSearch(query: string): [Answer, () => void] {
 function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: FoundModel) => void }) {
 	return (
 		<Table
-			label="Found models"
+			label={texts.downloads.foundModels}
 			rows={models}
 			rowKey={(m) => m.url + m.model}
 			columns={[
 				{
-					title: "Model",
+					title: texts.common.model,
 					name: true,
 					render: (m) => (
 						<div class="name-cell">
@@ -105,33 +102,31 @@ function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: Fou
 								{m.model}
 							</a>
 							<span class="row tight">
-								{m.well_known && <Badge tone="busy">Recommended</Badge>}
-								{m.gated && <Badge tone="warning">Gated</Badge>}
-								{m.downloaded && <Badge tone="good">Downloaded</Badge>}
+								{m.well_known && <Badge tone="busy">{texts.common.recommended}</Badge>}
+								{m.gated && <Badge tone="warning">{texts.downloads.gated}</Badge>}
+								{m.downloaded && <Badge tone="good">{texts.common.downloaded}</Badge>}
 							</span>
 						</div>
 					),
 				},
-				{ title: "Best quantization here", minor: true, render: (m) => m.quantization || "–" },
-				{ title: "Size", numeric: true, minor: "phone", render: (m) => formatBytes(m.size_bytes) },
-				{ title: "Memory", render: (m) => <Fits fits={m.fits_memory} /> },
-				{ title: "Downloads", numeric: true, minor: true, render: (m) => formatCompact(m.downloads) },
-				{ title: "Updated", minor: true, render: (m) => formatDay(m.updated_at) },
+				{ title: texts.downloads.bestQuantizationHere, minor: true, render: (m) => m.quantization || "–" },
+				{ title: texts.common.size, numeric: true, minor: "phone", render: (m) => formatBytes(m.size_bytes) },
+				{ title: texts.common.memory, render: (m) => <Fits fits={m.fits_memory} /> },
+				{ title: texts.common.downloads, numeric: true, minor: true, render: (m) => formatCompact(m.downloads) },
+				{ title: texts.common.updated, minor: true, render: (m) => formatDay(m.updated_at) },
 				{
-					title: "Actions",
+					title: texts.common.actions,
 					hideTitle: true,
 					render: (m) => (
 						<span class="actions">
-							<Button small onClick={() => onChoose(m)} aria-label={`Download ${m.model}`}>
-								Download…
-							</Button>
+							<Button small onClick={() => onChoose(m)} aria-label={texts.common.downloadModel(m.model)}>{texts.downloads.download}</Button>
 						</span>
 					),
 				},
 			]}
 			empty={
-				<Empty icon="search" title="No model was found">
-					<p>All words must be in the model's name. Try fewer, or only the name of the family.</p>
+				<Empty icon="search" title={texts.downloads.noModelWasFound}>
+					<p>{texts.downloads.wordsMustModelsName}</p>
 				</Empty>
 			}
 		/>
@@ -140,7 +135,7 @@ function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: Fou
 
 /** Whether something fits into this machine's memory. */
 export function Fits({ fits }: { fits: boolean | null }) {
-	if (fits === null) return <span class="muted">Unknown</span>;
-	return fits ? <Badge tone="good">Fits</Badge> : <Badge tone="bad">Too large</Badge>;
+	if (fits === null) return <span class="muted">{texts.downloads.unknown}</span>;
+	return fits ? <Badge tone="good">{texts.common.fits}</Badge> : <Badge tone="bad">{texts.common.tooLarge}</Badge>;
 }
 

@@ -2,31 +2,30 @@ import { formatBytes, formatNumber } from "../core/format";
 import type { LoadEstimate } from "../core/types";
 import { Bar } from "../ui/Meter";
 import { Badge, Note } from "../ui/states";
+import { texts } from "../texts";
 
 /** The parts of the estimate, with their colours. */
 const parts = [
-	["weights_bytes", "Weights", 0],
-	["kv_cache_bytes", "Context (KV cache)", 1],
-	["prompt_cache_bytes", "Prompt cache", 2],
-	["compute_bytes", "Compute", 3],
-	["projector_bytes", "Projector", 4],
-	["draft_model_bytes", "Draft model", 4],
-	["engine_bytes", "Engine", 5],
+	["weights_bytes", texts.estimate.weights, 0],
+	["kv_cache_bytes", texts.estimate.contextKvCache, 1],
+	["prompt_cache_bytes", texts.estimate.promptCache, 2],
+	["compute_bytes", texts.estimate.compute, 3],
+	["projector_bytes", texts.common.projector, 4],
+	["draft_model_bytes", texts.common.draftModel, 4],
+	["engine_bytes", texts.common.engine, 5],
 ] as const;
 
 /** What a load would take, and what it would do to other models. */
 export function Estimate({ of: e }: { of: LoadEstimate }) {
 	const shown = parts.map(([field, name, shade]) => ({ name, amount: e.memory[field], shade })).filter((p) => p.amount > 0);
-	const confidence = { measured: "as an earlier load took", high: "estimated", low: "roughly estimated: the file lacks figures" }[e.memory.confidence];
+	const confidence = { measured: texts.estimate.earlierLoadTook, high: texts.estimate.estimated, low: texts.estimate.roughlyEstimatedFileLacks }[e.memory.confidence];
 	return (
 		<div class="estimate stack">
 			<div class="row between">
-				<strong>
-					<span class="tabular">{formatBytes(e.memory.total_bytes)}</span> of memory
-				</strong>
+				<strong>{texts.estimate.ofMemoryPart(<span class="tabular">{formatBytes(e.memory.total_bytes)}</span>)}</strong>
 				<Verdict of={e} />
 			</div>
-			<Bar label="Memory of the load" parts={shown} total={e.memory.total_bytes} format={formatBytes} />
+			<Bar label={texts.estimate.memoryOfTheLoad} parts={shown} total={e.memory.total_bytes} format={formatBytes} />
 			<ul class="legend">
 				{shown.map((p) => (
 					<li key={p.name}>
@@ -36,40 +35,40 @@ export function Estimate({ of: e }: { of: LoadEstimate }) {
 				))}
 			</ul>
 			<p class="hint">
-				{confidence[0]?.toUpperCase() + confidence.slice(1)}. Context of {formatNumber(e.load_config.context_length)} tokens, {formatNumber(e.parallel)} at a time.
-				{e.free_bytes !== null && e.memory_budget_bytes !== null && ` ${formatBytes(e.free_bytes)} of the budget of ${formatBytes(e.memory_budget_bytes)} are free.`}
+				{confidence} {texts.estimate.contextAtATime(formatNumber(e.load_config.context_length), formatNumber(e.parallel))}
+				{e.free_bytes !== null && e.memory_budget_bytes !== null && " " + texts.estimate.budgetFree(formatBytes(e.free_bytes), formatBytes(e.memory_budget_bytes))}
 			</p>
 			{e.devices.length > 1 && (
 				<ul class="legend">
 					{e.devices.map((d) => (
 						<li key={d.name}>
-							<strong>{d.name}</strong> {formatBytes(d.needed_bytes)} <span class="tabular muted">{d.budget_bytes > 0 && `of ${formatBytes(d.budget_bytes)}, `}{formatBytes(d.taken_bytes)} taken by models</span>
+							<strong>{d.name}</strong> {formatBytes(d.needed_bytes)} <span class="tabular muted">{texts.estimate.taken(formatBytes(d.taken_bytes), d.budget_bytes > 0 ? formatBytes(d.budget_bytes) : "")}</span>
 						</li>
 					))}
 				</ul>
 			)}
-			{e.placement && <p class="hint">It would be on: {e.placement}.</p>}
+			{e.placement && <p class="hint">{texts.estimate.itWouldBeOn(e.placement)}</p>}
 			<Effects of={e} />
 		</div>
 	);
 }
 
 function Verdict({ of: e }: { of: LoadEstimate }) {
-	if (!e.fits) return <Badge tone="bad">Doesn't fit</Badge>;
-	if (e.would_unload.length > 0 || e.would_shrink.length > 0 || e.would_unload_others) return <Badge tone="warning">Fits after making room</Badge>;
-	if (e.would_wait) return <Badge tone="warning">Fits after waiting</Badge>;
-	if (e.smaller) return <Badge tone="warning">Fits in a smaller size</Badge>;
-	return <Badge tone="good">Fits</Badge>;
+	if (!e.fits) return <Badge tone="bad">{texts.estimate.doesntFit}</Badge>;
+	if (e.would_unload.length > 0 || e.would_shrink.length > 0 || e.would_unload_others) return <Badge tone="warning">{texts.common.fitsAfterMakingRoom}</Badge>;
+	if (e.would_wait) return <Badge tone="warning">{texts.estimate.fitsAfterWaiting}</Badge>;
+	if (e.smaller) return <Badge tone="warning">{texts.estimate.fitsSmallerSize}</Badge>;
+	return <Badge tone="good">{texts.common.fits}</Badge>;
 }
 
 function Effects({ of: e }: { of: LoadEstimate }) {
 	const effects = [
 		!e.fits && e.reason,
-		e.would_unload.length > 0 && `Unloads ${e.would_unload.join(", ")}.`,
-		e.would_unload_others && `Unloads ${e.would_unload_others} of others' models.`,
-		e.would_shrink.length > 0 && `Restarts ${e.would_shrink.join(", ")} with less memory.`,
-		e.smaller && `Is loaded with ${e.smaller.parallel} requests at a time and ${formatBytes(e.smaller.total_bytes)}, since models in use leave no more room.`,
-		e.would_wait && "Waits until requests in progress have ended.",
+		e.would_unload.length > 0 && texts.estimate.unloads(e.would_unload.join(", ")),
+		e.would_unload_others && texts.estimate.unloadsOfOthersModels(e.would_unload_others),
+		e.would_shrink.length > 0 && texts.estimate.restartsWithLessMemory(e.would_shrink.join(", ")),
+		e.smaller && texts.estimate.loadedRequestsTimeSince(e.smaller.parallel, formatBytes(e.smaller.total_bytes)),
+		e.would_wait && texts.estimate.waitsUntilRequestsProgress,
 	].filter((text): text is string => Boolean(text));
 	if (effects.length === 0) return null;
 	return (

@@ -11,6 +11,7 @@ import { Progress } from "../ui/Meter";
 import { Badge, Fetched } from "../ui/states";
 import { announce } from "../ui/toast";
 import { Section } from "../ui/View";
+import { texts } from "../texts";
 
 /** The downloads, with their progress as it happens. */
 export function Jobs({ disabledFor }: { disabledFor: string | null }) {
@@ -20,15 +21,15 @@ export function Jobs({ disabledFor }: { disabledFor: string | null }) {
 		const j = job as DownloadJob | undefined;
 		if (!j) return;
 		setNewer((all) => ({ ...all, [j.job_id]: j }));
-		if (type === "download.completed") announce(`${j.model} is downloaded`);
-		if (type === "download.failed") announce(`The download of ${j.model} has failed`);
+		if (type === "download.completed") announce(texts.jobs.isDownloadedModel(j.model));
+		if (type === "download.failed") announce(texts.jobs.downloadFailedModel(j.model));
 	});
 	useEffect(() => setNewer({}), [jobs.data]);
 	return (
 		<Fetched from={{ ...jobs, isLoading: false }}>
 			{({ jobs: all }) =>
 				all.length > 0 && (
-					<Section title="Current and recent">
+					<Section title={texts.jobs.currentAndRecent}>
 						<ul class="list">
 							{all.map((j) => (
 								<Job key={j.job_id} job={newer[j.job_id] ?? j} disabledFor={disabledFor} onDone={jobs.reload} />
@@ -48,7 +49,7 @@ function Job({ job: j, disabledFor, onDone }: { job: DownloadJob; disabledFor: s
 		onDone();
 	};
 	const cancel = async () => {
-		const isSure = await confirm({ title: "Cancel this download?", text: <p>What was downloaded of {j.model} is deleted.</p>, action: "Cancel the download", refusal: "Keep downloading", danger: true });
+		const isSure = await confirm({ title: texts.jobs.cancelThisDownload, text: <p>{texts.jobs.downloadedDeletedModel(j.model)}</p>, action: texts.jobs.cancelTheDownload, refusal: texts.jobs.keepDownloading, danger: true });
 		if (isSure) await act("cancel")();
 	};
 	const isCancelled = j.status === "failed" && j.error?.code === "cancelled";
@@ -61,24 +62,20 @@ function Job({ job: j, disabledFor, onDone }: { job: DownloadJob; disabledFor: s
 				</span>
 				<span class="actions">
 					{j.status === "downloading" && (
-						<Button small icon="pause" disabledFor={disabledFor} onClick={act("pause")} aria-label={`Pause ${j.model}`}>
-							Pause
-						</Button>
+						<Button small icon="pause" disabledFor={disabledFor} onClick={act("pause")} aria-label={texts.jobs.pauseModel(j.model)}>{texts.common.pause}</Button>
 					)}
 					{(j.status === "paused" || (j.status === "failed" && !isCancelled)) && (
-						<Button small icon="play" disabledFor={disabledFor} onClick={act("resume")} aria-label={`${j.status === "failed" ? "Try again" : "Resume"} ${j.model}`}>
-							{j.status === "failed" ? "Try again" : "Resume"}
+						<Button small icon="play" disabledFor={disabledFor} onClick={act("resume")} aria-label={`${j.status === "failed" ? texts.common.tryAgain : texts.common.resume} ${j.model}`}>
+							{j.status === "failed" ? texts.common.tryAgain : texts.common.resume}
 						</Button>
 					)}
 					{j.status !== "completed" && !isCancelled && (
-						<Button small disabledFor={disabledFor} onClick={cancel} aria-label={`Cancel ${j.model}`}>
-							Cancel…
-						</Button>
+						<Button small disabledFor={disabledFor} onClick={cancel} aria-label={texts.jobs.cancelModel(j.model)}>{texts.jobs.cancel}</Button>
 					)}
 				</span>
 			</div>
-			{(j.status === "downloading" || j.status === "paused") && <Progress label={`Download of ${j.model}`} value={share} />}
-			<p class="hint tabular">{j.node ? `On ${j.node}: ${explain(j)}` : explain(j)}</p>
+			{(j.status === "downloading" || j.status === "paused") && <Progress label={texts.jobs.downloadOfModel(j.model)} value={share} />}
+			<p class="hint tabular">{j.node ? texts.jobs.onNode(j.node, explain(j)) : explain(j)}</p>
 			{j.trouble && <p class="error-text">{j.trouble}</p>}
 			{j.error && !isCancelled && <p class="error-text">{j.error.message}</p>}
 		</li>
@@ -86,23 +83,23 @@ function Job({ job: j, disabledFor, onDone }: { job: DownloadJob; disabledFor: s
 }
 
 function State({ of: j, isCancelled }: { of: DownloadJob; isCancelled: boolean }) {
-	if (isCancelled) return <Badge>Cancelled</Badge>;
+	if (isCancelled) return <Badge>{texts.jobs.cancelled}</Badge>;
 	switch (j.status) {
 		case "downloading":
-			return <Badge tone="busy">Downloading</Badge>;
+			return <Badge tone="busy">{texts.jobs.downloading}</Badge>;
 		case "paused":
-			return <Badge tone="warning">Paused</Badge>;
+			return <Badge tone="warning">{texts.common.paused}</Badge>;
 		case "completed":
-			return <Badge tone="good">Completed</Badge>;
+			return <Badge tone="good">{texts.jobs.completed}</Badge>;
 		case "failed":
-			return <Badge tone="bad">Failed</Badge>;
+			return <Badge tone="bad">{texts.common.failed}</Badge>;
 	}
 }
 
 function explain(j: DownloadJob): string {
-	const size = `${formatBytes(j.downloaded_bytes)} of ${formatBytes(j.total_size_bytes)}`;
+	const size = texts.common.of(formatBytes(j.downloaded_bytes), formatBytes(j.total_size_bytes));
 	if (j.status === "completed") return `${formatBytes(j.total_size_bytes)}, ${formatAgo(j.completed_at)}`;
 	if (j.status !== "downloading" || !j.bytes_per_second) return size;
 	const left = j.estimated_completion ? (new Date(j.estimated_completion).getTime() - Date.now()) / 1000 : null;
-	return `${size}, ${formatBytes(j.bytes_per_second)}/s${left !== null && left > 0 ? `, ${formatDuration(left)} left` : ""}`;
+	return `${size}, ${formatBytes(j.bytes_per_second)}/s${left !== null && left > 0 ? texts.jobs.left(formatDuration(left)) : ""}`;
 }

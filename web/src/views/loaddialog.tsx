@@ -10,6 +10,7 @@ import { Progress } from "../ui/Meter";
 import { Failure, Loading, Note } from "../ui/states";
 import { announce, toast } from "../ui/toast";
 import { Estimate } from "./estimate";
+import { texts } from "../texts";
 
 const usual = 32_768; // tokens: what the server chooses at most
 
@@ -30,8 +31,8 @@ function read(model: Model, input: Input, pinned: boolean) {
 		const text = input[name].trim();
 		if (!text) continue;
 		const least = name === "ttl" ? -1 : 1;
-		if (!/^-?\d+$/.test(text) || Number(text) < least) wrong[name] = `Enter a whole number of at least ${least}.`;
-		else if (Number(text) > most) wrong[name] = `Enter at most ${formatNumber(most)}.`;
+		if (!/^-?\d+$/.test(text) || Number(text) < least) wrong[name] = texts.loadDialog.enterWholeNumberLeast(least);
+		else if (Number(text) > most) wrong[name] = texts.loadDialog.enterAtMost(formatNumber(most));
 		else body[name] = Number(text);
 	}
 	if (input.flash_attention) body["flash_attention"] = input.flash_attention === "on";
@@ -42,9 +43,9 @@ function read(model: Model, input: Input, pinned: boolean) {
 }
 
 const onOff = [
-	{ value: "", text: "Engine's choice" },
-	{ value: "on", text: "On" },
-	{ value: "off", text: "Off" },
+	{ value: "", text: texts.loadDialog.enginesChoice },
+	{ value: "on", text: texts.common.on },
+	{ value: "off", text: texts.common.off },
 ];
 
 export function LoadDialog({ model, onClose }: { model: Model; onClose: () => void }) {
@@ -66,7 +67,7 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 		setError(null);
 		try {
 			const loaded = await stream(body, setProgress);
-			toast(`${loaded.instance_id} is loaded, after ${formatDuration(loaded.load_time_seconds)}${loaded.placement ? `, and not wholly on the GPU: ${loaded.placement}` : ""}.`);
+			toast(texts.loadDialog.isLoadedAfter(loaded.instance_id, formatDuration(loaded.load_time_seconds), loaded.placement ?? ""));
 			onClose();
 		} catch (failure) {
 			if (isAbort(failure)) return;
@@ -77,32 +78,30 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 	const isLoading = progress !== undefined;
 	return (
 		<Dialog
-			title={`Load ${model.key}`}
+			title={texts.common.loadKey(model.key)}
 			wide
 			onClose={onClose}
 			onSubmit={() => void load()}
 			actions={
 				<>
-					<Button onClick={onClose}>{isLoading ? "Continue in the background" : "Cancel"}</Button>
-					<Button type="submit" kind="primary" disabledFor={isLoading ? "It is being loaded." : isValid ? null : "Correct the fields first."}>
-						Load
-					</Button>
+					<Button onClick={onClose}>{isLoading ? texts.loadDialog.continueInTheBackground : texts.common.cancel}</Button>
+					<Button type="submit" kind="primary" disabledFor={isLoading ? texts.loadDialog.itIsBeingLoaded : isValid ? null : texts.loadDialog.correctTheFieldsFirst}>{texts.common.load}</Button>
 				</>
 			}
 		>
-			{isLoading ? <Progress label={`Loading ${model.key}`} value={progress ?? null} /> : <EstimateOf state={estimate} />}
+			{isLoading ? <Progress label={texts.loadDialog.loadingKey(model.key)} value={progress ?? null} /> : <EstimateOf state={estimate} />}
 			{error && !(error.param in input) && <Failure error={error} />}
 			<fieldset class="bare fields" disabled={isLoading}>
-				<legend class="visually-hidden">Settings of the load</legend>
-				<TextField label="Context length" inputMode="numeric" placeholder={`Longest that fits, up to ${formatNumber(Math.min(model.max_context_length || usual, usual))}`} hint={`Tokens for one request${model.max_context_length > 0 ? `; at most ${formatNumber(model.max_context_length)}` : ""}`} {...field("context_length")} />
-				<TextField label="Requests at a time" inputMode="numeric" placeholder="Chosen by memory" hint="Each has a context of its own" {...field("parallel")} />
-				<TextField label="Unload after" inputMode="numeric" placeholder="Never" hint="Seconds without a request; 0 or -1: never" {...field("ttl")} />
-				<TextField label="Identifier" placeholder={model.key} hint="The id for requests, if you load it more than once" {...field("identifier")} />
-				<Select label="Flash attention" value={input.flash_attention} onChange={set("flash_attention")} choices={onOff} />
-				<Select label="KV cache on the GPU" value={input.offload} onChange={set("offload")} choices={onOff} />
-				<TextField label="Batch size" inputMode="numeric" placeholder="Engine's choice" hint="Prompt tokens evaluated at a time" {...field("eval_batch_size")} />
-				<TextField label="Active experts" inputMode="numeric" placeholder="As trained" hint="Of a mixture of experts" {...field("num_experts")} />
-				<Checkbox label="Pin" hint="Never unload it for another model" checked={pinned} onChange={setPinned} />
+				<legend class="visually-hidden">{texts.loadDialog.settingsOfTheLoad}</legend>
+				<TextField label={texts.common.contextLength} inputMode="numeric" placeholder={texts.loadDialog.longestFitsUp(formatNumber(Math.min(model.max_context_length || usual, usual)))} hint={texts.loadDialog.tokensForOneRequest(model.max_context_length > 0 ? formatNumber(model.max_context_length) : "")} {...field("context_length")} />
+				<TextField label={texts.common.requestsAtATime} inputMode="numeric" placeholder={texts.common.chosenByMemory} hint={texts.loadDialog.eachContextOwn} {...field("parallel")} />
+				<TextField label={texts.common.unloadAfter} inputMode="numeric" placeholder={texts.common.never} hint={texts.loadDialog.ttlHint} {...field("ttl")} />
+				<TextField label={texts.loadDialog.identifier} placeholder={model.key} hint={texts.loadDialog.idRequestsIfYou} {...field("identifier")} />
+				<Select label={texts.loadDialog.flashAttention} value={input.flash_attention} onChange={set("flash_attention")} choices={onOff} />
+				<Select label={texts.loadDialog.kvCacheGpu} value={input.offload} onChange={set("offload")} choices={onOff} />
+				<TextField label={texts.loadDialog.batchSize} inputMode="numeric" placeholder={texts.loadDialog.enginesChoice} hint={texts.loadDialog.promptTokensEvaluatedTime} {...field("eval_batch_size")} />
+				<TextField label={texts.loadDialog.activeExperts} inputMode="numeric" placeholder={texts.loadDialog.asTrained} hint={texts.loadDialog.mixtureExperts} {...field("num_experts")} />
+				<Checkbox label={texts.common.pin} hint={texts.loadDialog.neverUnloadAnotherModel} checked={pinned} onChange={setPinned} />
 			</fieldset>
 		</Dialog>
 	);
@@ -117,7 +116,7 @@ async function stream(body: object, onProgress: (share: number) => void): Promis
 		if (event.type === "model_load.end" && event.result) return event.result;
 		if (event.error) throw new ApiError(200, event.error.message, event.error.code, event.error.param ?? "");
 	}
-	throw new ApiError(0, "The connection was lost while the model was loaded. It may be loaded nevertheless.");
+	throw new ApiError(0, texts.loadDialog.connectionLostWhileModel);
 }
 
 interface Estimated {
@@ -139,7 +138,7 @@ function useEstimate(body: Record<string, unknown>, isWanted: boolean): Estimate
 			post<LoadEstimate>("/api/v1/models/load", { ...asked, estimate_only: true }, { signal: ending.signal }).then(
 				(estimate) => {
 					setState({ estimate, error: null });
-					announce(`It would take ${formatBytes(estimate.memory.total_bytes)} of memory${estimate.fits ? "" : ", which doesn't fit"}.`);
+					announce(texts.loadDialog.wouldTakeMemory(formatBytes(estimate.memory.total_bytes), estimate.fits));
 				},
 				(error: Error) => !isAbort(error) && setState((s) => ({ ...s, error })),
 			);

@@ -12,12 +12,13 @@ import { Dialog } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Badge, Fact, Facts, type Tone } from "../ui/states";
 import { View } from "../ui/View";
+import { texts } from "../texts";
 
 const levels = [
-	{ value: "debug", text: "Debug and above" },
-	{ value: "info", text: "Info and above" },
-	{ value: "warn", text: "Warnings and errors" },
-	{ value: "error", text: "Errors" },
+	{ value: "debug", text: texts.logs.debugAndAbove },
+	{ value: "info", text: texts.logs.infoAndAbove },
+	{ value: "warn", text: texts.logs.warningsAndErrors },
+	{ value: "error", text: texts.logs.errors },
 ];
 
 export function Logs() {
@@ -36,13 +37,13 @@ export function Logs() {
 	const found = useMemo(() => (text === "" ? tail.records : tail.records.filter((r) => contains(r, text))), [tail.records, text]);
 	return (
 		<View
-			title="Logs"
-			lead="What the server and its engines say. Prompts, answers and tokens aren't in it."
+			title={texts.common.logs}
+			lead={texts.logs.serverEnginesSayPrompts}
 			actions={
 				<>
 					<State tail={tail} />
 					<Button icon={isPaused ? "play" : "pause"} onClick={() => setPaused(!isPaused)}>
-						{isPaused ? "Resume" : "Pause"}
+						{isPaused ? texts.common.resume : texts.common.pause}
 					</Button>
 				</>
 			}
@@ -50,8 +51,8 @@ export function Logs() {
 			<Filters filter={filter} text={text} onText={setText} />
 			<LogLines records={found} dropped={text === "" ? tail.dropped : 0} onOpen={setOpened} />
 			<p class="hint">
-				{text === "" ? `${formatNumber(found.length)} lines` : `${formatNumber(found.length)} of ${formatNumber(tail.records.length)} lines`}
-				{tail.dropped > 0 && `; the page keeps the newest ${formatNumber(mostRecords)}`}
+				{text === "" ? texts.logs.lines(formatNumber(found.length)) : texts.logs.ofLines(formatNumber(found.length), formatNumber(tail.records.length))}
+				{tail.dropped > 0 && texts.logs.pageKeepsNewest(formatNumber(mostRecords))}
 			</p>
 			{opened && <Record record={opened} onClose={() => setOpened(null)} />}
 		</View>
@@ -59,10 +60,10 @@ export function Logs() {
 }
 
 const states: Record<LogTail["state"], [Tone, string]> = {
-	live: ["good", "Following"],
-	connecting: ["busy", "Connecting"],
-	broken: ["warning", "Reconnecting"],
-	paused: ["neutral", "Paused"],
+	live: ["good", texts.logs.following],
+	connecting: ["busy", texts.common.connecting],
+	broken: ["warning", texts.common.reconnecting],
+	paused: ["neutral", texts.common.paused],
 };
 
 function State({ tail }: { tail: LogTail }) {
@@ -80,34 +81,32 @@ function Filters({ filter, text, onText }: { filter: LogFilter; text: string; on
 	return (
 		<div class="filters">
 			<Select
-				label="Level"
+				label={texts.logs.level}
 				hideLabel
 				value={filter.level}
 				onChange={(level) => setQuery({ level: level === "info" ? null : level })}
 				choices={levels}
 			/>
 			<Select
-				label="Model"
+				label={texts.common.model}
 				hideLabel
 				value={filter.model}
 				onChange={(model) => setQuery({ model })}
-				choices={[{ value: "", text: "All models" }, ...keys]}
+				choices={[{ value: "", text: texts.common.allModels }, ...keys]}
 			/>
-			<TextField label="Text" hideLabel type="search" placeholder="Find in the lines" value={text} onInput={onText} />
+			<TextField label={texts.logs.text} hideLabel type="search" placeholder={texts.logs.findInTheLines} value={text} onInput={onText} />
 			<TextField
-				label="Request id"
+				label={texts.logs.requestId}
 				hideLabel
-				placeholder="Request id"
+				placeholder={texts.logs.requestId}
 				value={filter.request}
 				onInput={(request) => setQuery({ request: request.trim() })}
 			/>
 			{filter.instance && (
-				<Button icon="close" onClick={() => setQuery({ instance: null })}>
-					Instance {filter.instance}
-				</Button>
+				<Button icon="close" onClick={() => setQuery({ instance: null })}>{texts.logs.instance(filter.instance)}</Button>
 			)}
 			<Checkbox
-				label="Output of engines"
+				label={texts.logs.outputOfEngines}
 				checked={filter.engine || filter.level === "debug"}
 				disabled={filter.level === "debug"}
 				onChange={(engine) => setQuery({ engine: engine ? "true" : null })}
@@ -121,27 +120,23 @@ function Record({ record, onClose }: { record: LogRecord; onClose: () => void })
 	const fields = (record.fields ?? {}) as Record<string, unknown>;
 	const request = fields["request_id"] ?? fields["request"];
 	return (
-		<Dialog title="Line of the log" wide onClose={onClose}>
+		<Dialog title={texts.logs.lineOfTheLog} wide onClose={onClose}>
 			<Facts>
-				<Fact name="Time">{formatTime(record.time)}</Fact>
-				<Fact name="Level">{record.level}</Fact>
-				<Fact name="Logger">{record.logger}</Fact>
+				<Fact name={texts.logs.time}>{formatTime(record.time)}</Fact>
+				<Fact name={texts.logs.level}>{record.level}</Fact>
+				<Fact name={texts.logs.logger}>{record.logger}</Fact>
 			</Facts>
-			<Plain text={record.message} class="call-text" label="Message" />
+			<Plain text={record.message} class="call-text" label={texts.logs.message} />
 			{Object.keys(fields).length > 0 && (
 				<div class="body-text">
-					<Plain text={JSON.stringify(fields, null, 2)} class="call-text" label="Fields" />
-					<Copy text={() => JSON.stringify(record, null, 2)} label="Copy the line" />
+					<Plain text={JSON.stringify(fields, null, 2)} class="call-text" label={texts.logs.fields} />
+					<Copy text={() => JSON.stringify(record, null, 2)} label={texts.logs.copyTheLine} />
 				</div>
 			)}
 			{typeof request === "string" && (
 				<p class="actions">
-					<a class="button small" href={href("logs", "", { request, level: "debug" })} onClick={onClose}>
-						Lines of this request
-					</a>
-					<a class="button small" href={href("requests", "", { id: request })} onClick={onClose}>
-						The request
-					</a>
+					<a class="button small" href={href("logs", "", { request, level: "debug" })} onClick={onClose}>{texts.logs.linesOfThisRequest}</a>
+					<a class="button small" href={href("requests", "", { id: request })} onClick={onClose}>{texts.logs.theRequest}</a>
 				</p>
 			)}
 		</Dialog>

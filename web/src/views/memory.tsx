@@ -9,11 +9,12 @@ import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
 import { useNow } from "../ui/useNow";
 import { formatClaim, InstanceActions, InstanceLink, InstanceState } from "./instance";
+import { texts } from "../texts";
 
 export function Memory() {
 	const overview = useOverview();
 	return (
-		<View title="Memory" lead={overview.data && <Lead of={overview.data} />}>
+		<View title={texts.common.memory} lead={overview.data && <Lead of={overview.data} />}>
 			<Fetched from={overview}>
 				{(o) => (
 					<>
@@ -32,8 +33,8 @@ function Lead({ of: o }: { of: Overview }) {
 	const { memory_budget_bytes: budget, max_loaded: most } = o.limits;
 	return (
 		<>
-			{formatBytes(o.memory_bytes)} {budget > 0 ? `of the budget of ${formatBytes(budget)}` : "used, without a budget"}
-			{most > 0 && `, ${o.instances.length} of at most ${most} instances`}
+			{formatBytes(o.memory_bytes)} {budget > 0 ? texts.memory.ofTheBudgetOf(formatBytes(budget)) : texts.memory.usedWithoutABudget}
+			{most > 0 && texts.memory.ofAtMostInstances(o.instances.length, most)}
 		</>
 	);
 }
@@ -51,21 +52,19 @@ function Trouble({ of: o }: { of: Overview }) {
 			{o.failing.map((f) => (
 				<Note key={f.model} kind="error">
 					<span>
-						<a href={href("models", f.model)}>{f.model}</a> has failed {f.failures === 1 ? "once" : `${f.failures} times in a row`}. Next attempt {formatUntil(f.retry_at, now)}. {f.reason}
+						{texts.memory.hasFailed(<a href={href("models", f.model)}>{f.model}</a>, f.failures)} {texts.memory.nextAttempt(formatUntil(f.retry_at, now))} {f.reason}
 					</span>
 				</Note>
 			))}
 			{o.coming.map((c) => (
 				<Note key={c.id} kind="warning">
-					<span>
-						{c.id} is restarted {formatUntil(c.at, now)}. {c.reason}
-					</span>
+					<span>{texts.memory.isRestarted(c.id, formatUntil(c.at, now), c.reason ?? "")}</span>
 				</Note>
 			))}
 			{Object.entries(o.waiting).map(([model, n]) => (
 				<Note key={model}>
 					<span>
-						{n === 1 ? "1 request waits" : `${n} requests wait`} for <a href={href("models", model)}>{model}</a>.
+						{texts.memory.requestsWait(n, <a href={href("models", model)}>{model}</a>)}
 					</span>
 				</Note>
 			))}
@@ -90,8 +89,8 @@ function Budget({ of: o }: { of: Overview }) {
 	const own = (o.devices ?? []).filter(hasOwnMemory);
 	const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: own.reduce((rest, d) => rest - amountOn(i, d.name), i.memory_bytes), shade: shadeOf(o, i.id) }));
 	return (
-		<Section title={own.length > 0 ? "Budget of the machine's memory" : "Budget"}>
-			<Measure name={budget > 0 ? "All models" : "All models, without a budget"} used={o.memory_bytes} total={budget || o.memory_bytes} parts={parts} />
+		<Section title={own.length > 0 ? texts.memory.budgetMachinesMemory : texts.memory.budget}>
+			<Measure name={budget > 0 ? texts.common.allModels : texts.memory.modelsWithoutBudget} used={o.memory_bytes} total={budget || o.memory_bytes} parts={parts} />
 		</Section>
 	);
 }
@@ -101,18 +100,18 @@ export function Devices({ of: o }: { of: Overview }) {
 	const devices = o.devices ?? [];
 	if (devices.length === 0) return null;
 	return (
-		<Section title="Devices">
+		<Section title={texts.memory.devices}>
 			<div class="stack">
 				{devices.map((d) => {
 					const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: amountOn(i, d.name), shade: shadeOf(o, i.id) })).filter((p) => p.amount > 0);
 					const claimed = parts.reduce((sum, p) => sum + p.amount, 0);
 					const others = hasOwnMemory(d) ? (d.held_bytes ?? 0) : d.free_bytes === undefined ? 0 : Math.max(0, d.total_bytes - d.free_bytes - claimed);
-					if (others > 0) parts.push({ name: hasOwnMemory(d) ? "Other programs" : "Everything else", amount: others, shade: free });
+					if (others > 0) parts.push({ name: hasOwnMemory(d) ? texts.memory.otherPrograms : texts.memory.everythingElse, amount: others, shade: free });
 					const used = hasOwnMemory(d) ? claimed + others : d.free_bytes === undefined ? d.claimed_bytes : d.total_bytes - d.free_bytes;
 					const badge = (
 						<>
-							{d.kind === "gpu" ? <Badge>{d.unified ? "GPU, shared memory" : "GPU"}</Badge> : d.name !== "CPU" && <Badge>CPU</Badge>}
-							{d.budget_bytes !== undefined && <span class="hint">at most {formatBytes(d.budget_bytes)} for models</span>}
+							{d.kind === "gpu" ? <Badge>{d.unified ? texts.memory.gpuSharedMemory : texts.memory.gpu}</Badge> : d.name !== "CPU" && <Badge>{texts.memory.cpu}</Badge>}
+							{d.budget_bytes !== undefined && <span class="hint">{texts.memory.atMostForModels(formatBytes(d.budget_bytes))}</span>}
 						</>
 					);
 					return <Measure key={d.name} name={d.name} badge={badge} used={used} total={d.total_bytes} parts={parts} />;
@@ -130,9 +129,7 @@ function Measure({ name, badge, used, total, parts }: { name: string; badge?: Co
 					<strong>{name}</strong>
 					{badge}
 				</span>
-				<span class="tabular muted">
-					{formatBytes(used)} of {formatBytes(total)}
-				</span>
+				<span class="tabular muted">{texts.common.of(formatBytes(used), formatBytes(total))}</span>
 			</div>
 			<Bar label={name} parts={parts} total={total} format={formatBytes} />
 			{parts.length > 0 && (
@@ -152,26 +149,24 @@ function Measure({ name, badge, used, total, parts }: { name: string; badge?: Co
 function Instances({ of: o, onDone }: { of: Overview; onDone: () => void }) {
 	const now = useNow();
 	return (
-		<Section title="Instances">
+		<Section title={texts.common.instances}>
 			<Table<OverviewInstance>
-				label="Instances"
+				label={texts.common.instances}
 				rows={o.instances}
 				rowKey={(i) => i.id}
 				columns={[
-					{ title: "Instance", name: true, render: (i) => <InstanceLink of={i} /> },
-					{ title: "State", render: (i) => <InstanceState of={i} /> },
-					{ title: "Claimed", numeric: true, minor: "phone", render: (i) => formatClaim(i) },
-					{ title: "Resident", numeric: true, minor: true, render: (i) => formatBytes(i.resident_memory_bytes) },
-					{ title: "Requests", numeric: true, minor: true, render: (i) => `${i.in_use} of ${i.slots}` },
-					{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
-					{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at, now) : "never") },
-					{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={onDone} /> },
+					{ title: texts.common.instance, name: true, render: (i) => <InstanceLink of={i} /> },
+					{ title: texts.common.state, render: (i) => <InstanceState of={i} /> },
+					{ title: texts.memory.claimed, numeric: true, minor: "phone", render: (i) => formatClaim(i) },
+					{ title: texts.memory.resident, numeric: true, minor: true, render: (i) => formatBytes(i.resident_memory_bytes) },
+					{ title: texts.common.requests, numeric: true, minor: true, render: (i) => texts.common.of(i.in_use, i.slots) },
+					{ title: texts.common.context, numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+					{ title: texts.common.unloads, minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at, now) : texts.common.lowerNever) },
+					{ title: texts.common.actions, hideTitle: true, render: (i) => <InstanceActions of={i} onDone={onDone} /> },
 				]}
 				empty={
-					<Empty icon="memory" title="No model is loaded">
-						<p>
-							Memory is used once a model is loaded: by its first request, or under <a href={href("models")}>Models</a>.
-						</p>
+					<Empty icon="memory" title={texts.common.noModelIsLoaded}>
+						<p>{texts.memory.memoryUsedOnceModel(<a href={href("models")}>{texts.common.models}</a>)}</p>
 					</Empty>
 				}
 			/>

@@ -19,6 +19,7 @@ import { Estimate } from "./estimate";
 import { formatClaim, InstanceActions, InstanceState } from "./instance";
 import { LoadDialog } from "./loaddialog";
 import { Places } from "./remotes";
+import { texts } from "../texts";
 
 /** Everything that is known of a model. */
 export function ModelDetails({ name }: { name: string }) {
@@ -31,7 +32,7 @@ export function ModelDetails({ name }: { name: string }) {
 			title={key}
 			lead={
 				<span class="row">
-					<a href={href("models")}>Models</a>
+					<a href={href("models")}>{texts.common.models}</a>
 					{model.data && <Badges of={model.data} />}
 				</span>
 			}
@@ -39,17 +40,11 @@ export function ModelDetails({ name }: { name: string }) {
 				model.data && (
 					<>
 						{model.data.type === "llm" && (
-							<a class="button" href={href("chat", "", { model: key })}>
-								Chat
-							</a>
+							<a class="button" href={href("chat", "", { model: key })}>{texts.common.chat}</a>
 						)}
-						<Button kind="primary" disabledFor={disabledFor} onClick={() => setLoading(true)}>
-							Load…
-						</Button>
+						<Button kind="primary" disabledFor={disabledFor} onClick={() => setLoading(true)}>{texts.common.loadDialog}</Button>
 						{model.data.files.length > 0 && (
-							<Button icon="trash" disabledFor={disabledFor} onClick={() => remove(key)}>
-								Delete…
-							</Button>
+							<Button icon="trash" disabledFor={disabledFor} onClick={() => remove(key)}>{texts.common.deleteDialog}</Button>
 						)}
 					</>
 				)
@@ -65,16 +60,16 @@ export function ModelDetails({ name }: { name: string }) {
 						{(m.load || m.load_error) && <NextLoad of={m} />}
 						{m.files.length > 0 && <Files of={m} />}
 						{m.companions && (
-							<Section title="Files beside it, not loaded with it">
+							<Section title={texts.modelDetails.filesBesideNotLoaded}>
 								<Companions of={m.companions} />
 							</Section>
 						)}
 						{m.chat_template && (
 							<details class="section">
 								<summary>
-									<h2>Chat template</h2>
+									<h2>{texts.modelDetails.chatTemplate}</h2>
 								</summary>
-								<Code block text={m.chat_template} label="chat template" />
+								<Code block text={m.chat_template} label={texts.modelDetails.lowerChatTemplate} />
 							</details>
 						)}
 					</>
@@ -87,26 +82,26 @@ export function ModelDetails({ name }: { name: string }) {
 
 async function remove(key: string): Promise<void> {
 	const isSure = await confirm({
-		title: "Delete the model",
-		text: <p>All files of {key} are deleted from the disk. They have to be downloaded again to use it.</p>,
-		action: "Delete",
+		title: texts.modelDetails.deleteTheModel,
+		text: <p>{texts.modelDetails.filesDeletedDiskDownloaded(key)}</p>,
+		action: texts.common.delete,
 		danger: true,
 		typed: key,
 	});
 	if (!isSure) return;
 	await call("DELETE", "/api/v1/models/" + segment(key));
-	toast(`${key} is deleted.`);
+	toast(texts.modelDetails.isDeletedKey(key));
 	navigate("models");
 }
 
 function Badges({ of: m }: { of: Details }) {
 	return (
 		<>
-			<Badge>{m.type === "llm" ? "Language model" : "Embedding model"}</Badge>
-			{m.reranker && <Badge>Reranker</Badge>}
-			{m.capabilities?.vision && <Badge>Vision</Badge>}
-			{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
-			{m.capabilities?.reasoning && <Badge>Thinking: {m.capabilities.reasoning.allowed_options.join(", ")}</Badge>}
+			<Badge>{m.type === "llm" ? texts.modelDetails.languageModel : texts.modelDetails.embeddingModel}</Badge>
+			{m.reranker && <Badge>{texts.modelDetails.reranker}</Badge>}
+			{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+			{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
+			{m.capabilities?.reasoning && <Badge>{texts.modelDetails.thinking(m.capabilities.reasoning.allowed_options.join(", "))}</Badge>}
 		</>
 	);
 }
@@ -117,27 +112,27 @@ function Instances({ of: m, onDone }: { of: Details; onDone: () => void }) {
 	const failing = overview.data?.failing.find((f) => f.model === m.key);
 	return (
 		<>
-			<Section title="Instances">
+			<Section title={texts.common.instances}>
 				{failing && (
 					<Note kind="error">
-						It has failed {failing.failures === 1 ? "once" : `${failing.failures} times in a row`}. Next attempt {formatUntil(failing.retry_at)}. {failing.reason}
+						{texts.memory.hasFailed(texts.modelDetails.it, failing.failures)} {texts.memory.nextAttempt(formatUntil(failing.retry_at))} {failing.reason}
 					</Note>
 				)}
 				<Table<OverviewInstance>
-					label="Instances"
+					label={texts.common.instances}
 					rows={instances}
 					rowKey={(i) => i.id}
 					columns={[
-						{ title: "Instance", name: true, render: (i) => <Key of={i.id} /> },
-						{ title: "State", render: (i) => <InstanceState of={i} /> },
-						{ title: "Requests", numeric: true, minor: true, render: (i) => `${i.in_use} of ${i.slots}` },
-						{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
-						{ title: "Memory", numeric: true, minor: "phone", render: (i) => formatClaim(i) },
-						{ title: "Loaded", minor: true, render: (i) => formatTime(i.loaded_at) },
-						{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at) : "never") },
-						{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={() => (overview.reload(), onDone())} /> },
+						{ title: texts.common.instance, name: true, render: (i) => <Key of={i.id} /> },
+						{ title: texts.common.state, render: (i) => <InstanceState of={i} /> },
+						{ title: texts.common.requests, numeric: true, minor: true, render: (i) => texts.common.of(i.in_use, i.slots) },
+						{ title: texts.common.context, numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+						{ title: texts.common.memory, numeric: true, minor: "phone", render: (i) => formatClaim(i) },
+						{ title: texts.common.loaded, minor: true, render: (i) => formatTime(i.loaded_at) },
+						{ title: texts.common.unloads, minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at) : texts.common.lowerNever) },
+						{ title: texts.common.actions, hideTitle: true, render: (i) => <InstanceActions of={i} onDone={() => (overview.reload(), onDone())} /> },
 					]}
-					empty={<Empty title="It isn't loaded">The first request loads it.</Empty>}
+					empty={<Empty title={texts.modelDetails.itIsntLoaded}>{texts.modelDetails.firstRequestLoads}</Empty>}
 				/>
 			</Section>
 			<Places of={m} instances={instances} />
@@ -147,25 +142,25 @@ function Instances({ of: m, onDone }: { of: Details; onDone: () => void }) {
 
 function About({ of: m }: { of: Details }) {
 	return (
-		<Section title="About">
+		<Section title={texts.modelDetails.about}>
 			<div class="card">
 				<Facts>
-					<Fact name="Architecture">{m.architecture}</Fact>
-					<Fact name="Parameters">{m.parameters ? `${m.params_string ?? ""} (${formatNumber(m.parameters)})` : m.params_string}</Fact>
-					<Fact name="Experts">{m.experts && `${m.experts.total}, ${m.experts.used} used for each token`}</Fact>
-					<Fact name="Quantization">{m.quantization?.name && `${m.quantization.name}${m.quantization.bits_per_weight ? `, ${m.quantization.bits_per_weight} bits` : ""}`}</Fact>
-					<Fact name="Size">{m.size_bytes > 0 && formatBytes(m.size_bytes)}</Fact>
-					<Fact name="Longest context">{m.max_context_length > 0 && `${formatNumber(m.max_context_length)} tokens`}</Fact>
-					<Fact name="Vocabulary">{m.vocabulary_size && formatNumber(m.vocabulary_size)}</Fact>
-					<Fact name="Format">{m.format?.toUpperCase()}</Fact>
-					<Fact name="Engine">{m.engine}</Fact>
-					<Fact name="Aliases">{m.aliases?.join(", ")}</Fact>
-					<Fact name="License">{m.license && (m.license.name ?? m.license.id)}</Fact>
-					<Fact name="Author">{m.author}</Fact>
-					<Fact name="Quantized by">{m.quantized_by}</Fact>
-					<Fact name="Source">{m.source_url && <Outside url={m.source_url} />}</Fact>
-					<Fact name="Base model">{m.base_model_url && <Outside url={m.base_model_url} />}</Fact>
-					<Fact name="Revision">{m.revision && <span class="mono">{m.revision}</span>}</Fact>
+					<Fact name={texts.modelDetails.architecture}>{m.architecture}</Fact>
+					<Fact name={texts.common.parameters}>{m.parameters ? `${m.params_string ?? ""} (${formatNumber(m.parameters)})` : m.params_string}</Fact>
+					<Fact name={texts.modelDetails.experts}>{m.experts && texts.modelDetails.usedForEachToken(m.experts.total, m.experts.used)}</Fact>
+					<Fact name={texts.common.quantization}>{m.quantization?.name && `${m.quantization.name}${m.quantization.bits_per_weight ? texts.modelDetails.bitsBitsPerWeight(m.quantization.bits_per_weight) : ""}`}</Fact>
+					<Fact name={texts.common.size}>{m.size_bytes > 0 && formatBytes(m.size_bytes)}</Fact>
+					<Fact name={texts.modelDetails.longestContext}>{m.max_context_length > 0 && texts.modelDetails.tokensMaxContextLength(formatNumber(m.max_context_length))}</Fact>
+					<Fact name={texts.modelDetails.vocabulary}>{m.vocabulary_size && formatNumber(m.vocabulary_size)}</Fact>
+					<Fact name={texts.modelDetails.format}>{m.format?.toUpperCase()}</Fact>
+					<Fact name={texts.common.engine}>{m.engine}</Fact>
+					<Fact name={texts.modelDetails.aliases}>{m.aliases?.join(", ")}</Fact>
+					<Fact name={texts.modelDetails.license}>{m.license && (m.license.name ?? m.license.id)}</Fact>
+					<Fact name={texts.modelDetails.author}>{m.author}</Fact>
+					<Fact name={texts.modelDetails.quantizedBy}>{m.quantized_by}</Fact>
+					<Fact name={texts.common.source}>{m.source_url && <Outside url={m.source_url} />}</Fact>
+					<Fact name={texts.modelDetails.baseModel}>{m.base_model_url && <Outside url={m.base_model_url} />}</Fact>
+					<Fact name={texts.modelDetails.revision}>{m.revision && <span class="mono">{m.revision}</span>}</Fact>
 				</Facts>
 			</div>
 		</Section>
@@ -174,20 +169,20 @@ function About({ of: m }: { of: Details }) {
 
 function LocalSettings({ of: s }: { of: Details["settings"] }) {
 	return (
-		<Section title="Settings">
+		<Section title={texts.common.settings}>
 			<div class="card">
 				<Facts>
-					<Fact name="Context length">{s.context_length ? `${formatNumber(s.context_length)} tokens` : "Chosen by memory"}</Fact>
-					<Fact name="Requests at a time">{s.parallel ?? "Chosen by memory"}</Fact>
-					<Fact name="Unloaded after">{s.ttl_seconds ? `${formatDuration(s.ttl_seconds)} without requests` : "Never"}</Fact>
-					<Fact name="Draft model">{s.draft_model}</Fact>
-					<Fact name="Preload">{s.preload ? "Yes" : "No"}</Fact>
-					<Fact name="Pinned">{s.pinned ? "Yes" : "No"}</Fact>
-					<Fact name="Warm conversations">{s.warm ? "On" : "Off"}</Fact>
-					<Fact name="Arguments">{s.args && s.args.length > 0 && <span class="mono">{s.args.join(" ")}</span>}</Fact>
+					<Fact name={texts.common.contextLength}>{s.context_length ? texts.modelDetails.tokensContextLength(formatNumber(s.context_length)) : texts.common.chosenByMemory}</Fact>
+					<Fact name={texts.common.requestsAtATime}>{s.parallel ?? texts.common.chosenByMemory}</Fact>
+					<Fact name={texts.modelDetails.unloadedAfter}>{s.ttl_seconds ? texts.modelDetails.withoutRequestsTtlSeconds(formatDuration(s.ttl_seconds)) : texts.common.never}</Fact>
+					<Fact name={texts.common.draftModel}>{s.draft_model}</Fact>
+					<Fact name={texts.modelDetails.preload}>{s.preload ? texts.common.yes : texts.common.no}</Fact>
+					<Fact name={texts.common.pinned}>{s.pinned ? texts.common.yes : texts.common.no}</Fact>
+					<Fact name={texts.modelDetails.warmConversations}>{s.warm ? texts.common.on : texts.common.off}</Fact>
+					<Fact name={texts.common.arguments}>{s.args && s.args.length > 0 && <span class="mono">{s.args.join(" ")}</span>}</Fact>
 				</Facts>
 				<p class="hint gap">
-					{s.configured ? "It has settings of its own in the configuration." : "It has no settings of its own."} <a href={href("settings")}>How to change them</a>
+					{s.configured ? texts.modelDetails.settingsOwnConfiguration : texts.modelDetails.noSettingsOwn} <a href={href("settings")}>{texts.modelDetails.howToChangeThem}</a>
 				</p>
 			</div>
 		</Section>
@@ -206,7 +201,7 @@ function Outside({ url }: { url: string }) {
 
 function NextLoad({ of: m }: { of: Details }) {
 	return (
-		<Section title="Memory of another load">
+		<Section title={texts.modelDetails.memoryOfAnotherLoad}>
 			{m.load_error && <Note kind="error">{m.load_error}</Note>}
 			{m.load && (
 				<div class="card">
@@ -219,15 +214,15 @@ function NextLoad({ of: m }: { of: Details }) {
 
 function Files({ of: m }: { of: Details }) {
 	return (
-		<Section title="Files">
+		<Section title={texts.common.files}>
 			<Table
-				label="Files"
+				label={texts.common.files}
 				rows={m.files}
 				rowKey={(f) => f.path}
 				columns={[
-					{ title: "Path", name: true, render: (f) => <span class="mono">{f.path}</span> },
-					{ title: "Role", minor: true, render: (f) => ({ model: "Model", projector: "Projector" })[f.role] },
-					{ title: "Size", numeric: true, render: (f) => formatBytes(f.size_bytes) },
+					{ title: texts.common.path, name: true, render: (f) => <span class="mono">{f.path}</span> },
+					{ title: texts.common.role, minor: true, render: (f) => ({ model: texts.common.model, projector: texts.common.projector })[f.role] },
+					{ title: texts.common.size, numeric: true, render: (f) => formatBytes(f.size_bytes) },
 				]}
 			/>
 		</Section>

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { formatBytes, formatNumber, plural } from "../core/format";
+import { formatBytes, formatNumber } from "../core/format";
 import { useOverview } from "../core/overview";
 import { useResource } from "../core/resource";
 import { href, setQuery, useRoute } from "../core/router";
@@ -16,6 +16,7 @@ import { Companions } from "./companions";
 import { LoadDialog } from "./loaddialog";
 import { Devices } from "./memory";
 import { ModelDetails } from "./modeldetails";
+import { texts } from "../texts";
 
 type SortKey = "name" | "size" | "context";
 
@@ -32,12 +33,10 @@ function ModelList() {
 	const mayManage = useCan("models.manage");
 	return (
 		<View
-			title="Models"
+			title={texts.common.models}
 			lead={models.data && summary(models.data)}
 			actions={
-				<a class="button primary" href={href("downloads")}>
-					Download a model
-				</a>
+				<a class="button primary" href={href("downloads")}>{texts.models.downloadAModel}</a>
 			}
 		>
 			{overview.data && overview.data.instances.length > 0 && <Devices of={overview.data} />}
@@ -47,18 +46,14 @@ function ModelList() {
 					<>
 						{all.broken?.map((b) => (
 							<Note key={b.path} kind="warning">
-								<span>
-									<strong>{b.key}</strong> can't be used: {b.error} <span class="mono">{b.path}</span>
-								</span>
+								<span>{texts.models.cantBeUsed(<strong>{b.key}</strong>, b.error, <span class="mono">{b.path}</span>)}</span>
 							</Note>
 						))}
 						{all.models.map(
 							(m) =>
 								m.engine_problem && (
 									<Note key={m.key} kind="warning">
-										<span>
-											<strong>{m.key}</strong> can't be loaded: {m.engine_problem}.
-										</span>
+										<span>{texts.models.cantBeLoaded(<strong>{m.key}</strong>, m.engine_problem)}</span>
 									</Note>
 								),
 						)}
@@ -79,7 +74,7 @@ function AllCompanions() {
 	return (
 		<details class="section">
 			<summary>
-				<h2>Files of models</h2>
+				<h2>{texts.common.filesOfModels}</h2>
 			</summary>
 			<Companions of={all.data.companions} />
 		</details>
@@ -89,24 +84,24 @@ function AllCompanions() {
 function summary({ models }: All): string {
 	const size = models.reduce((sum, m) => sum + m.size_bytes, 0);
 	const loaded = models.filter((m) => m.loaded_instances.length > 0).length;
-	return `${plural(models.length, "model")}, ${formatBytes(size)} on disk, ${loaded} loaded`;
+	return texts.models.onDiskLoaded(models.length, formatBytes(size), loaded);
 }
 
 function Filters({ query }: { query: URLSearchParams }) {
 	return (
 		<div class="filters" role="search">
-			<TextField label="Search" type="search" placeholder="Name, architecture or quantization" value={query.get("q") ?? ""} onInput={(q) => setQuery({ q })} />
+			<TextField label={texts.common.search} type="search" placeholder={texts.models.nameArchitectureOrQuantization} value={query.get("q") ?? ""} onInput={(q) => setQuery({ q })} />
 			<Select
-				label="Type"
+				label={texts.models.type}
 				value={query.get("type") ?? ""}
 				onChange={(type) => setQuery({ type })}
 				choices={[
-					{ value: "", text: "All types" },
-					{ value: "llm", text: "Language models" },
-					{ value: "embedding", text: "Embedding models" },
+					{ value: "", text: texts.models.allTypes },
+					{ value: "llm", text: texts.models.languageModels },
+					{ value: "embedding", text: texts.models.embeddingModels },
 				]}
 			/>
-			<Checkbox label="Only loaded" checked={query.get("loaded") === "1"} onChange={(on) => setQuery({ loaded: on ? "1" : null })} />
+			<Checkbox label={texts.models.onlyLoaded} checked={query.get("loaded") === "1"} onChange={(on) => setQuery({ loaded: on ? "1" : null })} />
 		</div>
 	);
 }
@@ -136,20 +131,18 @@ function List({ all, query, overview, onLoad, onUnloaded, disabledFor }: { all: 
 		onSort: () => setQuery({ sort: key === "name" ? null : key, order: by === key && !isBack ? "back" : null }),
 	});
 	const columns: Column<Model>[] = [
-		{ title: "Model", name: true, sort: sort("name", "ascending"), render: (m) => <Name of={m} /> },
-		{ title: "Quantization", minor: true, render: (m) => m.quantization?.name ?? "–" },
-		{ title: "Parameters", minor: true, numeric: true, render: (m) => m.params_string ?? "–" },
-		{ title: "Size", numeric: true, minor: "phone", sort: sort("size", "descending"), render: (m) => formatBytes(m.size_bytes || null) },
-		{ title: "Context", numeric: true, minor: true, sort: sort("context", "descending"), render: (m) => formatNumber(m.max_context_length || null) },
-		{ title: "State", render: (m) => <States of={m} overview={overview} /> },
+		{ title: texts.common.model, name: true, sort: sort("name", "ascending"), render: (m) => <Name of={m} /> },
+		{ title: texts.common.quantization, minor: true, render: (m) => m.quantization?.name ?? "–" },
+		{ title: texts.common.parameters, minor: true, numeric: true, render: (m) => m.params_string ?? "–" },
+		{ title: texts.common.size, numeric: true, minor: "phone", sort: sort("size", "descending"), render: (m) => formatBytes(m.size_bytes || null) },
+		{ title: texts.common.context, numeric: true, minor: true, sort: sort("context", "descending"), render: (m) => formatNumber(m.max_context_length || null) },
+		{ title: texts.common.state, render: (m) => <States of={m} overview={overview} /> },
 		{
-			title: "Actions",
+			title: texts.common.actions,
 			hideTitle: true,
 			render: (m) => (
 				<span class="actions">
-					<Button small disabledFor={disabledFor} onClick={() => onLoad(m)} aria-label={`Load ${m.key}`}>
-						Load…
-					</Button>
+					<Button small disabledFor={disabledFor} onClick={() => onLoad(m)} aria-label={texts.common.loadKey(m.key)}>{texts.common.loadDialog}</Button>
 					{overview?.instances
 						.filter((i) => i.model === m.key && !i.remote)
 						.map((i) => (
@@ -161,20 +154,18 @@ function List({ all, query, overview, onLoad, onUnloaded, disabledFor }: { all: 
 	];
 	return (
 		<Table
-			label="Models"
+			label={texts.common.models}
 			columns={columns}
 			rows={rows}
 			rowKey={(m) => m.key}
 			empty={
 				all.length === 0 ? (
-					<Empty icon="models" title="There are no models yet">
-						<p>
-							<a href={href("downloads")}>Download one</a>, or put GGUF files into the models folder.
-						</p>
+					<Empty icon="models" title={texts.models.noModelsYet}>
+						<p>{texts.models.putGgufFilesInto(<a href={href("downloads")}>{texts.models.downloadOne}</a>)}</p>
 					</Empty>
 				) : (
-					<Empty icon="search" title="No model matches">
-						<p>Change the search, or clear the filters.</p>
+					<Empty icon="search" title={texts.models.noModelMatches}>
+						<p>{texts.models.changeSearchClearFilters}</p>
 					</Empty>
 				)
 			}
@@ -189,10 +180,10 @@ function Name({ of: m }: { of: Model }) {
 				<Key of={m.key} />
 			</a>
 			<span class="row tight">
-				{m.type === "embedding" && <Badge>Embeddings</Badge>}
-				{m.capabilities?.vision && <Badge>Vision</Badge>}
-				{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
-				{m.capabilities?.reasoning && <Badge>Thinking</Badge>}
+				{m.type === "embedding" && <Badge>{texts.models.embeddings}</Badge>}
+				{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+				{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
+				{m.capabilities?.reasoning && <Badge>{texts.common.thinking}</Badge>}
 				{m.format && m.format !== "gguf" && <Badge>{m.format.toUpperCase()}</Badge>}
 			</span>
 		</div>
@@ -201,7 +192,7 @@ function Name({ of: m }: { of: Model }) {
 
 function States({ of: m, overview }: { of: Model; overview: Overview | null }) {
 	const instances = overview?.instances.filter((i) => i.model === m.key) ?? [];
-	if (instances.length === 0) return <span class="muted">{m.loaded_instances.length > 0 ? "Loaded" : "Not loaded"}</span>;
+	if (instances.length === 0) return <span class="muted">{m.loaded_instances.length > 0 ? texts.common.loaded : texts.common.notLoaded}</span>;
 	return (
 		<>
 			{instances.map((i) => (

@@ -3,22 +3,23 @@ import type { ModelDetails, OverviewInstance, OverviewRemote, Place } from "../c
 import { Badge, type Tone } from "../ui/states";
 import { Table } from "../ui/Table";
 import { Section } from "../ui/View";
+import { texts } from "../texts";
 
 const tones: Record<OverviewRemote["status"], Tone> = { connected: "good", connecting: "busy", unreachable: "bad" };
-const words: Record<OverviewRemote["status"], string> = { connected: "Connected", connecting: "Connecting", unreachable: "Unreachable" };
+const words: Record<OverviewRemote["status"], string> = { connected: texts.common.connected, connecting: texts.common.connecting, unreachable: texts.common.unreachable };
 
 /** The servers whose models this one serves, if there are any. */
 export function Remotes({ all }: { all: readonly OverviewRemote[] }) {
 	if (all.length === 0) return null;
 	return (
-		<Section title="Remotes">
+		<Section title={texts.remotes.remotes}>
 			<Table<OverviewRemote>
-				label="Remotes"
+				label={texts.remotes.remotes}
 				rows={all}
 				rowKey={(r) => r.name}
 				columns={[
 					{
-						title: "Remote",
+						title: texts.common.remote,
 						name: true,
 						render: (r) => (
 							<>
@@ -28,7 +29,7 @@ export function Remotes({ all }: { all: readonly OverviewRemote[] }) {
 						),
 					},
 					{
-						title: "State",
+						title: texts.common.state,
 						render: (r) => (
 							<>
 								<Badge tone={tones[r.status]}>{words[r.status]}</Badge>
@@ -36,10 +37,10 @@ export function Remotes({ all }: { all: readonly OverviewRemote[] }) {
 							</>
 						),
 					},
-					{ title: "Since", minor: true, render: (r) => formatTime(r.since) },
-					{ title: "Kind", minor: "phone", render: (r) => [r.kind, r.version].filter(Boolean).join(" ") || "–" },
-					{ title: "Models", numeric: true, render: (r) => formatNumber(r.models) },
-					{ title: "Preference", numeric: true, minor: true, render: (r) => r.prefer },
+					{ title: texts.remotes.since, minor: true, render: (r) => formatTime(r.since) },
+					{ title: texts.remotes.kind, minor: "phone", render: (r) => [r.kind, r.version].filter(Boolean).join(" ") || "–" },
+					{ title: texts.common.models, numeric: true, render: (r) => formatNumber(r.models) },
+					{ title: texts.remotes.preference, numeric: true, minor: true, render: (r) => r.prefer },
 				]}
 			/>
 		</Section>
@@ -51,23 +52,23 @@ export function Places({ of: m, instances }: { of: ModelDetails; instances: read
 	if (!m.places || m.places.length === 0) return null;
 	const local = m.files.length > 0 ? [{ remote: "", instance_id: m.key, loaded: instances.some((i) => !i.remote), reachable: true }] : [];
 	return (
-		<Section title="Places">
+		<Section title={texts.remotes.places}>
 			<Table<Place>
-				label="Places"
+				label={texts.remotes.places}
 				rows={[...local, ...m.places]}
 				rowKey={(p) => p.remote}
 				columns={[
-					{ title: "Place", name: true, render: (p) => p.remote || "This machine" },
-					{ title: "State", render: (p) => <PlaceState of={p} /> },
-					{ title: "Name", minor: "phone", name: true, render: (p) => (p.remote ? <span class="mono">{p.instance_id}</span> : "–") },
+					{ title: texts.remotes.place, name: true, render: (p) => p.remote || texts.remotes.thisMachine },
+					{ title: texts.common.state, render: (p) => <PlaceState of={p} /> },
+					{ title: texts.common.name, minor: "phone", name: true, render: (p) => (p.remote ? <span class="mono">{p.instance_id}</span> : "–") },
 				]}
 			/>
-			<p class="hint gap">A request takes the first place that can serve it; the name of a place asks that one alone.</p>
+			<p class="hint gap">{texts.remotes.requestTakesFirstPlace}</p>
 		</Section>
 	);
 }
 
 function PlaceState({ of: p }: { of: Place }) {
-	if (!p.reachable) return <Badge tone="bad">Unreachable</Badge>;
-	return p.loaded ? <Badge tone="good">Loaded</Badge> : <span class="muted">Not loaded</span>;
+	if (!p.reachable) return <Badge tone="bad">{texts.common.unreachable}</Badge>;
+	return p.loaded ? <Badge tone="good">{texts.common.loaded}</Badge> : <span class="muted">{texts.common.notLoaded}</span>;
 }

@@ -11,12 +11,13 @@ import { Key } from "../ui/Key";
 import { Table } from "../ui/Table";
 import { useNow } from "../ui/useNow";
 import { View } from "../ui/View";
+import { texts } from "../texts";
 
 const pageSize = 100;
 const states = [
-	{ value: "all", text: "All" },
-	{ value: "running", text: "Running" },
-	{ value: "failed", text: "Failed" },
+	{ value: "all", text: texts.common.all },
+	{ value: "running", text: texts.requests.running },
+	{ value: "failed", text: texts.common.failed },
 ] as const;
 
 type State = (typeof states)[number]["value"];
@@ -34,32 +35,32 @@ export function Requests() {
 	const running = all.filter(isRunning).length;
 	return (
 		<View
-			title="Requests"
-			lead={isAdmin ? "Requests to models, the newest first, as they come." : "Your own requests to models, the newest first, as they come."}
-			actions={running > 0 && <Badge tone="busy">{formatNumber(running)} running</Badge>}
+			title={texts.common.requests}
+			lead={isAdmin ? texts.requests.requestsModelsNewestFirst : texts.requests.yourOwnRequestsModels}
+			actions={running > 0 && <Badge tone="busy">{texts.requests.runningOfRunning(formatNumber(running))}</Badge>}
 		>
 			<div class="filters">
-				<Segments label="Which" value={state} onChange={(s) => setQuery({ state: s === "all" ? null : s })} choices={states} />
+				<Segments label={texts.requests.which} value={state} onChange={(s) => setQuery({ state: s === "all" ? null : s })} choices={states} />
 				<Select
-					label="Model"
+					label={texts.common.model}
 					hideLabel
 					value={model}
 					onChange={(m) => setQuery({ model: m })}
-					choices={[{ value: "", text: "All models" }, ...distinct(all, model, (r) => r.model)]}
+					choices={[{ value: "", text: texts.common.allModels }, ...distinct(all, model, (r) => r.model)]}
 				/>
 				<Select
-					label="API"
+					label={texts.common.api}
 					hideLabel
 					value={dialect}
 					onChange={(d) => setQuery({ api: d })}
-					choices={[{ value: "", text: "All APIs" }, ...distinct(all, dialect, (r) => r.dialect)]}
+					choices={[{ value: "", text: texts.requests.allApis }, ...distinct(all, dialect, (r) => r.dialect)]}
 				/>
 			</div>
 			{error && <Failure error={error} retry={reload} />}
 			{isLoading && all.length === 0 ? <Loading /> : <List requests={found.slice(0, number)} isFiltered={found.length < all.length} />}
 			{found.length > number && (
 				<p class="more">
-					<Button onClick={() => setNumber(number + pageSize)}>Show more</Button>
+					<Button onClick={() => setNumber(number + pageSize)}>{texts.common.showMore}</Button>
 				</p>
 			)}
 			{id && <RequestDetails key={id} id={id} request={all.find((r) => r.id === id)} onClose={() => setQuery({ id: null })} />}
@@ -83,41 +84,39 @@ function List({ requests, isFiltered }: { requests: Request[]; isFiltered: boole
 	const kept = Object.fromEntries(query);
 	return (
 		<Table
-			label="Requests"
+			label={texts.common.requests}
 			rows={requests}
 			rowKey={keyOf}
 			empty={
 				isFiltered ? (
-					<Empty title="No request fits these filters" />
+					<Empty title={texts.requests.noRequestFitsFilters} />
 				) : (
-					<Empty icon="requests" title="No requests yet">
-						<p>
-							They appear here as they come. <a href={href("chat")}>Ask a model something</a>.
-						</p>
+					<Empty icon="requests" title={texts.requests.noRequestsYet}>
+						<p>{texts.requests.appearHereCome(<a href={href("chat")}>{texts.common.askAModelSomething}</a>)}</p>
 					</Empty>
 				)
 			}
 			columns={[
 				{
-					title: "Arrived",
+					title: texts.common.arrived,
 					render: (r) => (
 						<a class="nowrap" href={href("requests", "", { ...kept, id: r.id })}>
 							<time>{formatTime(r.arrived_at)}</time>
 						</a>
 					),
 				},
-				{ title: "Outcome", render: (r) => <Outcome request={r} /> },
-				{ title: "Model", name: true, render: (r) => (r.model ? <Key of={r.model} /> : "–") },
-				{ title: "API", minor: true, render: (r) => r.dialect },
-				{ title: "Token", minor: true, render: (r) => r.token_name || r.owner || "–" },
-				{ title: "Queue", numeric: true, minor: true, render: (r) => seconds(r.queue_seconds) },
-				{ title: "Load", numeric: true, minor: true, render: (r) => seconds(r.load_seconds) },
-				{ title: "First token", numeric: true, minor: true, render: (r) => seconds(r.time_to_first_token_seconds) },
-				{ title: "Tokens/s", numeric: true, minor: true, render: (r) => formatRate(speed(r)) },
-				{ title: "In", numeric: true, minor: true, render: (r) => formatNumber(r.input_tokens) },
-				{ title: "Out", numeric: true, minor: true, render: (r) => formatNumber(r.output_tokens) },
+				{ title: texts.common.outcome, render: (r) => <Outcome request={r} /> },
+				{ title: texts.common.model, name: true, render: (r) => (r.model ? <Key of={r.model} /> : "–") },
+				{ title: texts.common.api, minor: true, render: (r) => r.dialect },
+				{ title: texts.common.token, minor: true, render: (r) => r.token_name || r.owner || "–" },
+				{ title: texts.requests.queue, numeric: true, minor: true, render: (r) => seconds(r.queue_seconds) },
+				{ title: texts.common.load, numeric: true, minor: true, render: (r) => seconds(r.load_seconds) },
+				{ title: texts.requests.firstToken, numeric: true, minor: true, render: (r) => seconds(r.time_to_first_token_seconds) },
+				{ title: texts.common.tokensPerSecond, numeric: true, minor: true, render: (r) => formatRate(speed(r)) },
+				{ title: texts.requests.in, numeric: true, minor: true, render: (r) => formatNumber(r.input_tokens) },
+				{ title: texts.requests.out, numeric: true, minor: true, render: (r) => formatNumber(r.output_tokens) },
 				{
-					title: "Took",
+					title: texts.common.took,
 					numeric: true,
 					minor: "phone",
 					render: (r) =>
@@ -135,7 +134,7 @@ function List({ requests, isFiltered }: { requests: Request[]; isFiltered: boole
 const seconds = (s: number | undefined): string => (s ? formatDuration(s) : "–");
 
 function Outcome({ request: r }: { request: Request }) {
-	if (isRunning(r)) return <Badge tone="busy">running</Badge>;
+	if (isRunning(r)) return <Badge tone="busy">{texts.requests.lowerRunning}</Badge>;
 	if (hasFailed(r)) {
 		return (
 			<Badge tone="bad">
@@ -144,5 +143,5 @@ function Outcome({ request: r }: { request: Request }) {
 			</Badge>
 		);
 	}
-	return <Badge tone={r.outcome === "cancelled" ? "warning" : "good"}>{r.outcome ?? "ok"}</Badge>;
+	return <Badge tone={r.outcome === "cancelled" ? "warning" : "good"}>{r.outcome ?? texts.requests.ok}</Badge>;
 }

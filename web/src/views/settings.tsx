@@ -12,6 +12,7 @@ import { TextField } from "../ui/Field";
 import { Badge, Fact, Facts, Fetched, Note } from "../ui/states";
 import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
+import { texts } from "../texts";
 
 interface Change {
 	title: string;
@@ -23,7 +24,7 @@ export function Settings() {
 	const [change, setChange] = useState<Change | null>(null);
 	const file = settings.data?.configuration?.file;
 	return (
-		<View title="Settings" lead="What is in force. Settings are changed in the Caddyfile; a reload keeps models loaded and streams running.">
+		<View title={texts.common.settings} lead={texts.settings.forceSettingsChangedCaddyfile}>
 			<Fetched from={settings}>
 				{(s) => (
 					<>
@@ -41,35 +42,31 @@ export function Settings() {
 /** How a setting is changed, and how the change comes into force. */
 function HowTo({ change, file, onClose }: { change: Change; file?: string; onClose: () => void }) {
 	return (
-		<Dialog title={change.title} onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
+		<Dialog title={change.title} onClose={onClose} actions={<Button onClick={onClose}>{texts.common.close}</Button>}>
 			<p>
 				{file ? (
-					<>
-						Put this into <code>{file}</code>, or change the line that is there. What is inside <code>lm</code> goes into the block of this name, if there is one.
-					</>
+					<>{texts.settings.putIntoChangeLine(<code>{file}</code>, <code>lm</code>)}</>
 				) : (
-					<>
-						The server runs without a Caddyfile, or it can't be seen with this token. Put this at the beginning of a <code>Caddyfile</code>; its sites follow.
-					</>
+					<>{texts.settings.serverRunsWithoutCaddyfile(<code>Caddyfile</code>)}</>
 				)}
 			</p>
-			<Code block text={change.text} label="lines for the Caddyfile" />
-			<p>Then apply it. If there is an error, the old settings stay in force.</p>
-			<Code text={file ? `lmcaddy reload --config ${/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}` : "lmcaddy run --config Caddyfile"} label="command" />
+			<Code block text={change.text} label={texts.settings.linesForTheCaddyfile} />
+			<p>{texts.settings.applyIfErrorOld}</p>
+			<Code text={file ? `lmcaddy reload --config ${/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}` : "lmcaddy run --config Caddyfile"} label={texts.settings.command} />
 		</Dialog>
 	);
 }
 
 function Gates({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 	return (
-		<Section title="Gates">
+		<Section title={texts.settings.gates}>
 			<Table<Gate>
-				label="Gates"
+				label={texts.settings.gates}
 				rows={gates}
 				rowKey={(g) => g.name}
 				columns={[
 					{
-						title: "Gate",
+						title: texts.settings.gate,
 						render: (g) => (
 							<>
 								{g.title} <span class="mono muted">{g.name}</span>
@@ -77,15 +74,13 @@ function Gates({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) 
 							</>
 						),
 					},
-					{ title: "State", render: (g) => (s.allow[g.name] ? <Badge tone="good">Open</Badge> : <Badge>Closed</Badge>) },
+					{ title: texts.common.state, render: (g) => (s.allow[g.name] ? <Badge tone="good">{texts.settings.open}</Badge> : <Badge>{texts.settings.closed}</Badge>) },
 					{
-						title: "Actions",
+						title: texts.common.actions,
 						hideTitle: true,
 						render: (g) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `How to change ${g.name}`, text: gateLines(g.name) })} aria-label={`How to change ${g.name}`}>
-									How to change
-								</Button>
+								<Button small onClick={() => onChange({ title: texts.settings.howToChange(g.name), text: gateLines(g.name) })} aria-label={texts.settings.howToChange(g.name)}>{texts.settings.howToChangeWord}</Button>
 							</span>
 						),
 					},
@@ -95,7 +90,7 @@ function Gates({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) 
 	);
 }
 
-const sources: Record<Setting["source"], string> = { file: "Caddyfile", environment: "Environment", default: "Default" };
+const sources: Record<Setting["source"], string> = { file: texts.settings.caddyfile, environment: texts.settings.environment, default: texts.common.default };
 
 function SettingTable({ label, rows, onChange }: { label: string; rows: readonly Setting[]; onChange?: (c: Change) => void }) {
 	return (
@@ -105,7 +100,7 @@ function SettingTable({ label, rows, onChange }: { label: string; rows: readonly
 			rowKey={(s) => s.name}
 			columns={[
 				{
-					title: "Setting",
+					title: texts.settings.setting,
 					render: (s) => (
 						<>
 							<span class="mono">{s.name}</span>
@@ -113,19 +108,17 @@ function SettingTable({ label, rows, onChange }: { label: string; rows: readonly
 						</>
 					),
 				},
-				{ title: "Value", name: true, render: (s) => s.value || <span class="muted">none</span> },
-				{ title: "Source", minor: true, render: (s) => <Badge tone={s.source === "default" ? "neutral" : "busy"}>{sources[s.source]}</Badge> },
+				{ title: texts.settings.value, name: true, render: (s) => s.value || <span class="muted">{texts.common.lowerNone}</span> },
+				{ title: texts.common.source, minor: true, render: (s) => <Badge tone={s.source === "default" ? "neutral" : "busy"}>{sources[s.source]}</Badge> },
 				...(onChange
 					? [
 							{
-								title: "Actions",
+								title: texts.common.actions,
 								hideTitle: true,
 								render: (s: Setting) =>
 									options[s.name] && (
 										<span class="actions">
-											<Button small onClick={() => onChange({ title: `How to change ${s.name}`, text: lines(s.name) })} aria-label={`How to change ${s.name}`}>
-												How to change
-											</Button>
+											<Button small onClick={() => onChange({ title: texts.settings.howToChange(s.name), text: lines(s.name) })} aria-label={texts.settings.howToChange(s.name)}>{texts.settings.howToChangeWord}</Button>
 										</span>
 									),
 							},
@@ -142,20 +135,20 @@ function Whole({ of: c, onChange }: { of: Configuration; onChange: (c: Change) =
 	const found = c.settings.filter((s) => `${s.name} ${s.value} ${options[s.name]?.about ?? ""}`.toLowerCase().includes(search.trim().toLowerCase()));
 	return (
 		<>
-			<Section title="Server">
+			<Section title={texts.common.server}>
 				<div class="card">
 					<Facts>
-						<Fact name="Caddyfile">{c.file ? <span class="mono">{c.file}</span> : "None: lmcaddy serve"}</Fact>
-						<Fact name="Home">
+						<Fact name={texts.settings.caddyfile}>{c.file ? <span class="mono">{c.file}</span> : texts.settings.noneLmcaddyServe}</Fact>
+						<Fact name={texts.settings.home}>
 							<span class="mono">{c.home}</span>
 						</Fact>
-						<Fact name="Other models folders">{c.models_dirs.length > 0 && <span class="mono">{c.models_dirs.join(", ")}</span>}</Fact>
+						<Fact name={texts.settings.otherModelsFolders}>{c.models_dirs.length > 0 && <span class="mono">{c.models_dirs.join(", ")}</span>}</Fact>
 					</Facts>
 				</div>
 			</Section>
-			<Section title="Options" actions={<TextField label="Search the options" hideLabel type="search" placeholder="Search" value={search} onInput={setSearch} />}>
-				<SettingTable label="Options" rows={found} onChange={onChange} />
-				{found.length === 0 && <p class="hint">No option matches.</p>}
+			<Section title={texts.settings.options} actions={<TextField label={texts.settings.searchTheOptions} hideLabel type="search" placeholder={texts.common.search} value={search} onInput={setSearch} />}>
+				<SettingTable label={texts.settings.options} rows={found} onChange={onChange} />
+				{found.length === 0 && <p class="hint">{texts.settings.noOptionMatches}</p>}
 			</Section>
 			<Sites of={c} />
 			<Blocks word="engine" all={c.engines} />
@@ -167,15 +160,13 @@ function Whole({ of: c, onChange }: { of: Configuration; onChange: (c: Change) =
 
 /** The options of engines, models or remotes, which have blocks of their own. */
 function Blocks({ word, all }: { word: "engine" | "model" | "remote"; all: Configuration["engines"] }) {
-	const title = { engine: "Engine", model: "Model", remote: "Remote" }[word];
+	const title = { engine: texts.common.engine, model: texts.common.model, remote: texts.common.remote }[word];
 	return (
 		<>
 			{all.map(({ name, settings }) => (
 				<Section key={name} title={`${title} ${name}`}>
 					<SettingTable label={`${title} ${name}`} rows={settings} />
-					<p class="hint gap">
-						They are set in the block <code>{`${word} ${(word === "remote" && settings.find((s) => s.name === "url")?.value) || name}`}</code> of the Caddyfile.
-					</p>
+					<p class="hint gap">{texts.settings.setBlockCaddyfile(<code>{`${word} ${(word === "remote" && settings.find((s) => s.name === "url")?.value) || name}`}</code>)}</p>
 				</Section>
 			))}
 		</>
@@ -183,24 +174,24 @@ function Blocks({ word, all }: { word: "engine" | "model" | "remote"; all: Confi
 }
 
 function Sites({ of: c }: { of: Configuration }) {
-	const yes = (is: boolean) => (is ? "Yes" : "No");
+	const yes = (is: boolean) => (is ? texts.common.yes : texts.common.no);
 	return (
-		<Section title="Sites">
+		<Section title={texts.settings.sites}>
 			<div class="cards">
 				{c.sites.map((s) => (
 					<div key={s.server} class="card stack">
 						<h3 class="mono">{s.addresses.join(", ")}</h3>
 						<Facts>
-							<Fact name="Names">{s.hosts.join(", ") || "All"}</Fact>
-							<Fact name="TLS">{yes(s.tls)}</Fact>
-							<Fact name="Needs a token">{yes(s.authentication)}</Fact>
-							<Fact name="Reachable from other machines">{yes(s.reachable)}</Fact>
-							<Fact name="API families">{s.dialects.join(", ") || "All"}</Fact>
-							<Fact name="This page">{yes(s.page)}</Fact>
-							<Fact name="Web pages that may use it">{s.cors.join(", ") || "None"}</Fact>
-							<Fact name="Largest body">{formatBytes(s.max_body_bytes)}</Fact>
+							<Fact name={texts.settings.names}>{s.hosts.join(", ") || texts.common.all}</Fact>
+							<Fact name={texts.settings.tls}>{yes(s.tls)}</Fact>
+							<Fact name={texts.settings.needsAToken}>{yes(s.authentication)}</Fact>
+							<Fact name={texts.settings.reachableFromOtherMachines}>{yes(s.reachable)}</Fact>
+							<Fact name={texts.settings.apiFamilies}>{s.dialects.join(", ") || texts.common.all}</Fact>
+							<Fact name={texts.settings.thisPage}>{yes(s.page)}</Fact>
+							<Fact name={texts.settings.webPagesMayUse}>{s.cors.join(", ") || texts.common.none}</Fact>
+							<Fact name={texts.settings.largestBody}>{formatBytes(s.max_body_bytes)}</Fact>
 						</Facts>
-						{s.reachable && !s.authentication && <Note kind="warning">Anybody who can reach this site can use the models.</Note>}
+						{s.reachable && !s.authentication && <Note kind="warning">{texts.settings.anybodyWhoCanReach}</Note>}
 					</div>
 				))}
 			</div>
@@ -212,25 +203,25 @@ function Sites({ of: c }: { of: Configuration }) {
 function Part({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 	const rows: Setting[] = [
 		{ name: "jit", value: s.jit ? "on" : "off" },
-		{ name: "idle_ttl", value: s.idle_ttl_seconds ? formatDuration(s.idle_ttl_seconds) : "0 (forever)" },
-		{ name: "max_loaded", value: s.max_loaded ? String(s.max_loaded) : "0 (limited only by memory)" },
-		{ name: "queue", value: s.queue ? String(s.queue) : "0 (unlimited)" },
+		{ name: "idle_ttl", value: s.idle_ttl_seconds ? formatDuration(s.idle_ttl_seconds) : texts.settings.forever },
+		{ name: "max_loaded", value: s.max_loaded ? String(s.max_loaded) : texts.settings.last0LimitedOnlyMemory },
+		{ name: "queue", value: s.queue ? String(s.queue) : texts.settings.unlimited },
 		{ name: "list_models", value: s.list_models },
 		{ name: "reasoning_field", value: s.reasoning_field },
 	].map((row) => ({ ...row, source: "default" as const }));
 	return (
-		<Section title="Options">
+		<Section title={texts.settings.options}>
 			<Note>
-				<span>Administrators see all options and the sites. {lacks("admin")}</span>
-				<Button onClick={() => offerToken("")}>Enter a token</Button>
+				<span>{texts.settings.administratorsSeeAll} {lacks("admin")}</span>
+				<Button onClick={() => offerToken("")}>{texts.common.enterAToken}</Button>
 			</Note>
 			<Table<Setting>
-				label="Options"
+				label={texts.settings.options}
 				rows={rows}
 				rowKey={(r) => r.name}
 				columns={[
 					{
-						title: "Setting",
+						title: texts.settings.setting,
 						render: (r) => (
 							<>
 								<span class="mono">{r.name}</span>
@@ -238,15 +229,13 @@ function Part({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 							</>
 						),
 					},
-					{ title: "Value", render: (r) => r.value },
+					{ title: texts.settings.value, render: (r) => r.value },
 					{
-						title: "Actions",
+						title: texts.common.actions,
 						hideTitle: true,
 						render: (r) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `How to change ${r.name}`, text: lines(r.name) })} aria-label={`How to change ${r.name}`}>
-									How to change
-								</Button>
+								<Button small onClick={() => onChange({ title: texts.settings.howToChange(r.name), text: lines(r.name) })} aria-label={texts.settings.howToChange(r.name)}>{texts.settings.howToChangeWord}</Button>
 							</span>
 						),
 					},
@@ -258,12 +247,12 @@ function Part({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 
 function Presets({ of: presets }: { of: NonNullable<All["presets"]> }) {
 	return (
-		<Section title="Presets">
+		<Section title={texts.settings.presets}>
 			<ul class="list">
 				{presets.map((p) => (
 					<li key={p.name} class="stack">
 						<h3 class="mono">{p.name}</h3>
-						{p.fields && <Code block text={JSON.stringify(p.fields, null, 2)} label={`fields of ${p.name}`} />}
+						{p.fields && <Code block text={JSON.stringify(p.fields, null, 2)} label={texts.settings.fieldsOfName(p.name)} />}
 					</li>
 				))}
 			</ul>

@@ -14,13 +14,14 @@ import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
 import { formatClaim, InstanceLink, InstanceState } from "./instance";
 import { Remotes } from "./remotes";
+import { texts } from "../texts";
 
 export function Status() {
 	const { settings } = useStore(session);
 	const mayRead = useCan("models.read");
 	const names = useModelNames();
 	return (
-		<View title="Status" lead={<HealthLine version={settings?.version} />}>
+		<View title={texts.common.status} lead={<HealthLine version={settings?.version} />}>
 			{mayRead && <Now />}
 			<BaseURLs />
 			<FirstRequests names={names} />
@@ -30,17 +31,17 @@ export function Status() {
 }
 
 const meanings: Record<string, string> = {
-	no_engine: "No engine is installed: lmcaddy runtime get llama.cpp installs one.",
-	store_unavailable: "The store of conversations and tokens can't be used.",
-	disk_full: "The disk is full.",
-	gpu_unusable: "A GPU isn't used as it should be: models are on the processor, or their engine runs without its sandbox.",
-	model_failing: "A model fails to load or to answer: Memory says which one and why.",
-	queue_full: "The queue of a model is full: further requests for it are refused.",
-	preloading: "Models that are preloaded aren't ready yet.",
-	starting: "The server is starting.",
-	shutting_down: "The server is shutting down.",
-	remote_unreachable: "A remote can't be reached: its models can't be used unless another place has them.",
-	node_unreachable: "Another node of the cluster can't be reached from this one.",
+	no_engine: texts.status.noEngineInstalledLmcaddy,
+	store_unavailable: texts.status.storeConversationsTokensUsed,
+	disk_full: texts.status.theDiskIsFull,
+	gpu_unusable: texts.status.gpuUsedShouldModels,
+	model_failing: texts.status.modelFailsLoadAnswer,
+	queue_full: texts.status.queueModelFullFurther,
+	preloading: texts.status.modelsPreloadedArentReady,
+	starting: texts.status.theServerIsStarting,
+	shutting_down: texts.status.serverShuttingDown,
+	remote_unreachable: texts.status.remoteReachedModelsUsed,
+	node_unreachable: texts.status.anotherNodeClusterReached,
 };
 
 function HealthLine({ version }: { version?: string }) {
@@ -49,8 +50,8 @@ function HealthLine({ version }: { version?: string }) {
 	return (
 		<>
 			<span class="row">
-				{version && <span>Version {version}</span>}
-				{status && <Badge tone={({ ok: "good", degraded: "warning", failing: "bad" } as const)[status]}>{{ ok: "Healthy", degraded: "Degraded", failing: "Failing" }[status]}</Badge>}
+				{version && <span>{texts.status.version(version)}</span>}
+				{status && <Badge tone={({ ok: "good", degraded: "warning", failing: "bad" } as const)[status]}>{{ ok: texts.status.healthy, degraded: texts.status.degraded, failing: texts.status.failing }[status]}</Badge>}
 			</span>
 			{reasons?.map((code) => (
 				<Note key={code} kind={status === "failing" ? "error" : "warning"}>
@@ -74,25 +75,23 @@ function Now() {
 
 function LoadedNow({ overview }: { overview: Resource<Overview> }) {
 	return (
-		<Section title="Loaded now" actions={<a href={href("models")}>All models</a>}>
+		<Section title={texts.status.loadedNow} actions={<a href={href("models")}>{texts.common.allModels}</a>}>
 			<Fetched from={overview}>
 				{({ instances }) => (
 					<Table<OverviewInstance>
-						label="Loaded models"
+						label={texts.status.loadedModels}
 						rows={instances}
 						rowKey={(i) => i.id}
 						columns={[
-							{ title: "Instance", name: true, render: (i) => <InstanceLink of={i} /> },
-							{ title: "State", render: (i) => <InstanceState of={i} /> },
-							{ title: "Requests", numeric: true, minor: "phone", render: (i) => `${i.in_use} of ${i.slots}` },
-							{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
-							{ title: "Memory", numeric: true, render: (i) => formatClaim(i) },
+							{ title: texts.common.instance, name: true, render: (i) => <InstanceLink of={i} /> },
+							{ title: texts.common.state, render: (i) => <InstanceState of={i} /> },
+							{ title: texts.common.requests, numeric: true, minor: "phone", render: (i) => texts.common.of(i.in_use, i.slots) },
+							{ title: texts.common.context, numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+							{ title: texts.common.memory, numeric: true, render: (i) => formatClaim(i) },
 						]}
 						empty={
-							<Empty icon="models" title="No model is loaded">
-								<p>
-									The first request for a model loads it, or load one under <a href={href("models")}>Models</a>.
-								</p>
+							<Empty icon="models" title={texts.common.noModelIsLoaded}>
+								<p>{texts.status.firstRequestModelLoads(<a href={href("models")}>{texts.common.models}</a>)}</p>
 							</Empty>
 						}
 					/>
@@ -103,21 +102,21 @@ function LoadedNow({ overview }: { overview: Resource<Overview> }) {
 }
 
 const hints: Record<Family, string> = {
-	openai: "OpenAI-style clients",
-	anthropic: "Anthropic-style clients",
-	native: "Native API, as LM Studio's",
-	v0: "Native API, version 0",
-	ollama: "Ollama's clients",
+	openai: texts.status.openaiStyleClients,
+	anthropic: texts.status.anthropicStyleClients,
+	native: texts.status.nativeApiLmStudios,
+	v0: texts.status.nativeApiVersion0,
+	ollama: texts.status.ollamasClients,
 };
 
 function BaseURLs() {
 	return (
-		<Section title="Base URLs">
+		<Section title={texts.status.baseUrls}>
 			<ul class="urls">
 				{families.map(({ value }) => (
 					<li key={value}>
 						<span>{hints[value]}</span>
-						<Code text={baseURL(value, location.origin)} label={`base URL of ${hints[value]}`} />
+						<Code text={baseURL(value, location.origin)} label={texts.status.baseUrlOf(hints[value])} />
 					</li>
 				))}
 			</ul>
@@ -148,19 +147,17 @@ function FirstRequests({ names }: { names: readonly string[] }) {
 	const [chosen, setChosen] = useState("");
 	const site = useSite(chosen || names[0] || placeholder);
 	return (
-		<Section title="First requests">
+		<Section title={texts.status.firstRequests}>
 			<div class="stack">
 				<div class="row pickers">
-					<Segments label="API" value={family} onChange={setFamily} choices={families} />
-					<Segments label="Language" value={language} onChange={setLanguage} choices={languages} />
-					{names.length > 0 && <Select label="Model" hideLabel value={site.model} onChange={setChosen} choices={names} />}
+					<Segments label={texts.common.api} value={family} onChange={setFamily} choices={families} />
+					<Segments label={texts.status.language} value={language} onChange={setLanguage} choices={languages} />
+					{names.length > 0 && <Select label={texts.common.model} hideLabel value={site.model} onChange={setChosen} choices={names} />}
 				</div>
 				{site.needsToken && (
-					<p class="hint">
-						Put your token into the environment variable <code>{tokenVariable}</code>.
-					</p>
+					<p class="hint">{texts.status.putYourTokenInto(<code>{tokenVariable}</code>)}</p>
 				)}
-				<Code block text={firstRequest(family, language, site)} label="first request" />
+				<Code block text={firstRequest(family, language, site)} label={texts.status.firstRequest} />
 			</div>
 		</Section>
 	);
@@ -169,13 +166,13 @@ function FirstRequests({ names }: { names: readonly string[] }) {
 function Agents({ names }: { names: readonly string[] }) {
 	const site = useSite(names[0] ?? placeholder);
 	return (
-		<Section title="Coding agents">
+		<Section title={texts.status.codingAgents}>
 			<div class="stack">
-				<p class="hint">Their prompts are long: load the model with a context of at least 32,768 tokens.</p>
-				<h3>Claude Code</h3>
-				<Code block text={claudeCode(site)} label="command for Claude Code" />
-				<h3>Codex</h3>
-				<Code block text={codex(site)} label="command for Codex" />
+				<p class="hint">{texts.status.theirPromptsLongLoad}</p>
+				<h3>{texts.status.claudeCode}</h3>
+				<Code block text={claudeCode(site)} label={texts.status.commandForClaudeCode} />
+				<h3>{texts.status.codex}</h3>
+				<Code block text={codex(site)} label={texts.status.commandForCodex} />
 			</div>
 		</Section>
 	);

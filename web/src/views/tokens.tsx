@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { TokenForm } from "../activity/tokenform";
-import { formatAgo, formatCompact, formatNumber, formatTime, formatUntil, plural } from "../core/format";
+import { formatAgo, formatCompact, formatNumber, formatTime, formatUntil } from "../core/format";
 import { call, segment } from "../core/http";
 import { useResource } from "../core/resource";
 import { href } from "../core/router";
@@ -15,6 +15,7 @@ import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { useNow } from "../ui/useNow";
 import { View } from "../ui/View";
+import { texts } from "../texts";
 
 interface Used {
 	owner: string;
@@ -34,20 +35,18 @@ export function Tokens() {
 		setEditing(null);
 		tokens.reload();
 		if (token.token) setSecret({ name: token.name, token: token.token });
-		else toast("The token was changed.");
+		else toast(texts.tokens.theTokenWasChanged);
 	};
 	return (
 		<View
-			title="Tokens"
-			lead="API tokens of this server: what each may do, and what it has used in the last 30 days."
+			title={texts.common.tokens}
+			lead={texts.tokens.apiTokensServerEach}
 			actions={
-				<Button kind="primary" icon="plus" onClick={() => setEditing("new")}>
-					Create token
-				</Button>
+				<Button kind="primary" icon="plus" onClick={() => setEditing("new")}>{texts.common.createToken}</Button>
 			}
 		>
 			{session.value.settings?.authentication === false && (
-				<Note>This site doesn't ask for tokens. They are used on sites with lm_auth, and for MCP plugins.</Note>
+				<Note>{texts.tokens.siteAskTokensUsed}</Note>
 			)}
 			<Fetched from={tokens}>
 				{(data) => <List tokens={data.tokens} used={used} onEdit={setEditing} onRevoke={(t) => revoke(t).then((done) => done && tokens.reload())} />}
@@ -60,14 +59,14 @@ export function Tokens() {
 
 async function revoke(token: Token): Promise<boolean> {
 	const isSure = await confirm({
-		title: `Revoke ${token.name || token.id}?`,
-		text: <p>Programs that use it are refused at once, and its running requests end. Its conversations stay stored.</p>,
-		action: "Revoke",
+		title: texts.tokens.revokeName(token.name || token.id),
+		text: <p>{texts.tokens.programsUseRefusedOnce}</p>,
+		action: texts.tokens.revoke,
 		danger: true,
 	});
 	if (!isSure) return false;
 	await call("DELETE", "/api/v1/tokens/" + segment(token.id));
-	toast("The token was revoked.");
+	toast(texts.tokens.theTokenWasRevoked);
 	return true;
 }
 
@@ -82,18 +81,18 @@ function List({ tokens, used, onEdit, onRevoke }: ListProps) {
 	const now = useNow(30_000);
 	return (
 		<Table
-			label="Tokens"
+			label={texts.common.tokens}
 			rows={tokens}
 			rowKey={(t) => t.id}
 			empty={
-				<Empty icon="tokens" title="There are no tokens">
-					<p>Create one for each program or person, so that you can limit and revoke it alone.</p>
+				<Empty icon="tokens" title={texts.tokens.thereAreNoTokens}>
+					<p>{texts.tokens.createOneEachProgram}</p>
 				</Empty>
 			}
 			columns={[
-				{ title: "Name", name: true, render: (t) => <strong title={t.id}>{t.name || t.id}</strong> },
+				{ title: texts.common.name, name: true, render: (t) => <strong title={t.id}>{t.name || t.id}</strong> },
 				{
-					title: "May",
+					title: texts.tokens.may,
 					render: (t) => (
 						<span class="badges">
 							{t.scopes.map((s) => (
@@ -104,18 +103,18 @@ function List({ tokens, used, onEdit, onRevoke }: ListProps) {
 						</span>
 					),
 				},
-				{ title: "Models", minor: true, render: (t) => (t.models.length === 0 ? <span class="muted">all</span> : t.models.join(", ")) },
-				{ title: "Limits", minor: true, render: limitsOf },
-				{ title: "Used in 30 days", minor: "phone", render: (t) => <Usage used={used.get(t.id)} token={t} /> },
-				{ title: "Last used", minor: true, render: (t) => <time title={formatTime(t.last_used_at)}>{formatAgo(t.last_used_at, now)}</time> },
-				{ title: "Expires", minor: true, render: (t) => <Expiry at={t.expires_at} now={now} /> },
+				{ title: texts.common.models, minor: true, render: (t) => (t.models.length === 0 ? <span class="muted">{texts.tokens.all}</span> : t.models.join(", ")) },
+				{ title: texts.tokens.limits, minor: true, render: limitsOf },
+				{ title: texts.tokens.usedIn30Days, minor: "phone", render: (t) => <Usage used={used.get(t.id)} token={t} /> },
+				{ title: texts.common.lastUsed, minor: true, render: (t) => <time title={formatTime(t.last_used_at)}>{formatAgo(t.last_used_at, now)}</time> },
+				{ title: texts.common.expires, minor: true, render: (t) => <Expiry at={t.expires_at} now={now} /> },
 				{
-					title: "Actions",
+					title: texts.common.actions,
 					hideTitle: true,
 					render: (t) => (
 						<div class="actions">
-							<Button kind="quiet" small icon="edit" label={`Edit ${t.name || t.id}`} onClick={() => onEdit(t)} />
-							<Button kind="quiet" small icon="trash" label={`Revoke ${t.name || t.id}`} onClick={() => onRevoke(t)} />
+							<Button kind="quiet" small icon="edit" label={texts.common.editName(t.name || t.id)} onClick={() => onEdit(t)} />
+							<Button kind="quiet" small icon="trash" label={texts.tokens.revokeNameOfName(t.name || t.id)} onClick={() => onRevoke(t)} />
 						</div>
 					),
 				},
@@ -126,32 +125,28 @@ function List({ tokens, used, onEdit, onRevoke }: ListProps) {
 
 function limitsOf({ limits }: Token) {
 	const all: string[] = [];
-	if (limits.requests_per_minute) all.push(`${formatNumber(limits.requests_per_minute)} requests/min`);
-	if (limits.tokens_per_day) all.push(`${formatCompact(limits.tokens_per_day)} tokens/day`);
-	if (limits.concurrent_requests) all.push(`${formatNumber(limits.concurrent_requests)} at a time`);
-	return all.length > 0 ? all.join(", ") : <span class="muted">none</span>;
+	if (limits.requests_per_minute) all.push(texts.tokens.perMinute(formatNumber(limits.requests_per_minute)));
+	if (limits.tokens_per_day) all.push(texts.tokens.perDay(formatCompact(limits.tokens_per_day)));
+	if (limits.concurrent_requests) all.push(texts.tokens.atATime(formatNumber(limits.concurrent_requests)));
+	return all.length > 0 ? all.join(", ") : <span class="muted">{texts.common.lowerNone}</span>;
 }
 
 function Usage({ used, token }: { used: Used | undefined; token: Token }) {
 	const perDay = token.limits.tokens_per_day;
-	if (!used) return <span class="muted">nothing</span>;
+	if (!used) return <span class="muted">{texts.tokens.nothing}</span>;
 	return (
 		<span class="stacked">
-			<a href={href("usage", "", { token: token.id })}>
-				{formatCompact(used.input_tokens + used.output_tokens)} tokens, {plural(used.requests, "request")}
-			</a>
+			<a href={href("usage", "", { token: token.id })}>{texts.tokens.tokens(formatCompact(used.input_tokens + used.output_tokens), used.requests)}</a>
 			{perDay && used.tokens_today !== undefined && (
-				<small class="muted">
-					today {formatCompact(used.tokens_today)} of {formatCompact(perDay)}
-				</small>
+				<small class="muted">{texts.tokens.todayOfTokensToday(formatCompact(used.tokens_today), formatCompact(perDay))}</small>
 			)}
 		</span>
 	);
 }
 
 function Expiry({ at, now }: { at: string | null; now: number }) {
-	if (!at) return <span class="muted">never</span>;
-	if (Date.parse(at) <= now) return <Badge tone="bad">expired</Badge>;
+	if (!at) return <span class="muted">{texts.common.lowerNever}</span>;
+	if (Date.parse(at) <= now) return <Badge tone="bad">{texts.tokens.expired}</Badge>;
 	return <time title={formatTime(at)}>{formatUntil(at, now)}</time>;
 }
 
@@ -159,18 +154,14 @@ function Expiry({ at, now }: { at: string | null; now: number }) {
 function Secret({ name, token, onClose }: { name: string; token: string; onClose: () => void }) {
 	return (
 		<Dialog
-			title={`Token for ${name}`}
+			title={texts.tokens.tokenForName(name)}
 			actions={
-				<Button kind="primary" onClick={onClose}>
-					Done
-				</Button>
+				<Button kind="primary" onClick={onClose}>{texts.common.done}</Button>
 			}
 		>
-			<p>Copy it now: the server doesn't keep it, and it can't be shown again.</p>
-			<Code text={token} label="token" />
-			<p class="muted">
-				Programs send it as <code>Authorization: Bearer …</code> or as their API key.
-			</p>
+			<p>{texts.tokens.copyNowServerKeep}</p>
+			<Code text={token} label={texts.tokens.token} />
+			<p class="muted">{texts.tokens.programsSendTheirApi(<code>Authorization: Bearer …</code>)}</p>
 		</Dialog>
 	);
 }

@@ -10,20 +10,21 @@ import { Segments, Select } from "../ui/Field";
 import { Empty, Failure, Loading } from "../ui/states";
 import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
+import { texts } from "../texts";
 
 const ranges = [
-	{ value: "24h", text: "24 hours", hours: 24 },
-	{ value: "48h", text: "48 hours", hours: 48 },
-	{ value: "7d", text: "7 days", hours: 0 },
-	{ value: "30d", text: "30 days", hours: 0 },
-	{ value: "90d", text: "90 days", hours: 0 },
+	{ value: "24h", text: texts.usage.last24Hours, hours: 24 },
+	{ value: "48h", text: texts.usage.last48Hours, hours: 48 },
+	{ value: "7d", text: texts.usage.last7Days, hours: 0 },
+	{ value: "30d", text: texts.usage.last30Days, hours: 0 },
+	{ value: "90d", text: texts.usage.last90Days, hours: 0 },
 ] as const;
 
 const metrics: readonly { value: Metric; text: string }[] = [
-	{ value: "tokens", text: "Tokens" },
-	{ value: "input_tokens", text: "Tokens in" },
-	{ value: "output_tokens", text: "Tokens out" },
-	{ value: "requests", text: "Requests" },
+	{ value: "tokens", text: texts.common.tokens },
+	{ value: "input_tokens", text: texts.common.tokensIn },
+	{ value: "output_tokens", text: texts.common.tokensOut },
+	{ value: "requests", text: texts.common.requests },
 ];
 
 type Kind = "model" | "token";
@@ -61,25 +62,25 @@ export function Usage() {
 
 	return (
 		<View
-			title="Usage"
-			lead={isAdmin ? "What everybody has used. Refused requests don't count." : "What you have used. Refused requests don't count."}
+			title={texts.common.usage}
+			lead={isAdmin ? texts.usage.everybodyUsedRefusedRequests : texts.usage.youUsedRefusedRequests}
 		>
 			<div class="filters">
-				<Segments label="Range" value={range.value} onChange={(r) => setQuery({ range: r })} choices={ranges} />
-				<Segments label="What is counted" value={metric} onChange={(m) => setQuery({ of: m })} choices={metrics} />
+				<Segments label={texts.usage.range} value={range.value} onChange={(r) => setQuery({ range: r })} choices={ranges} />
+				<Segments label={texts.usage.whatIsCounted} value={metric} onChange={(m) => setQuery({ of: m })} choices={metrics} />
 				{isAdmin && !byHour && (
 					<>
 						<Segments
-							label="By"
+							label={texts.usage.by}
 							value={kind}
 							onChange={(k) => setQuery({ by: k })}
 							choices={[
-								{ value: "model", text: "By model" },
-								{ value: "token", text: "By token" },
+								{ value: "model", text: texts.common.byModel },
+								{ value: "token", text: texts.usage.byToken },
 							]}
 						/>
 						<Select
-							label="Token"
+							label={texts.common.token}
 							hideLabel
 							value={token}
 							onChange={(t) => setQuery({ token: t })}
@@ -92,10 +93,8 @@ export function Usage() {
 			{!usage.data ? (
 				usage.isLoading && <Loading />
 			) : rows.length === 0 ? (
-				<Empty icon="usage" title={`Nothing was used in the last ${range.text}`}>
-					<p>
-						<a href={href("chat")}>Ask a model something</a>; it is counted once the model has begun to answer.
-					</p>
+				<Empty icon="usage" title={texts.usage.nothingUsedLast(range.text)}>
+					<p>{texts.usage.countedOnceModelBegun(<a href={href("chat")}>{texts.common.askAModelSomething}</a>)}</p>
 				</Empty>
 			) : (
 				<>
@@ -105,11 +104,11 @@ export function Usage() {
 						unit={metrics.find((m) => m.value === metric)?.text.toLowerCase() ?? ""}
 						byHour={byHour}
 					/>
-					<Section title={kind === "model" ? "By model" : "By token"}>
-						<Sums rows={sums(rows, (r) => r.name)} title={kind === "model" ? "Model" : "Token"} />
+					<Section title={kind === "model" ? texts.common.byModel : texts.usage.byToken}>
+						<Sums rows={sums(rows, (r) => r.name)} title={kind === "model" ? texts.common.model : texts.common.token} />
 					</Section>
-					<Section title={byHour ? "By hour" : "By day"}>
-						<Sums rows={byTime(rows)} title={byHour ? "Hour" : "Day, UTC"} nameOf={(r) => timeText(Date.parse(r.time) / 1000, byHour)} />
+					<Section title={byHour ? texts.usage.byHour : texts.usage.byDay}>
+						<Sums rows={byTime(rows)} title={byHour ? texts.usage.hour : texts.usage.dayUtc} nameOf={(r) => timeText(Date.parse(r.time) / 1000, byHour)} />
 					</Section>
 				</>
 			)}
@@ -117,7 +116,7 @@ export function Usage() {
 	);
 }
 
-const ownerName = (owner: string, names: ReadonlyMap<string, string>): string => (owner === "" ? "without a token" : (names.get(owner) ?? owner));
+const ownerName = (owner: string, names: ReadonlyMap<string, string>): string => (owner === "" ? texts.usage.withoutToken : (names.get(owner) ?? owner));
 
 function rowsOf(usage: Row[], kind: Kind, token: string, names: ReadonlyMap<string, string>): UsageRow[] {
 	return usage
@@ -133,7 +132,7 @@ function rowsOf(usage: Row[], kind: Kind, token: string, names: ReadonlyMap<stri
 
 function tokenChoices(names: ReadonlyMap<string, string>, usage: Row[], chosen: string) {
 	const owners = new Set([...usage.map((r) => r.owner ?? ""), chosen].filter(Boolean));
-	return [{ value: "", text: "All tokens" }, ...[...owners].map((o) => ({ value: o, text: names.get(o) ?? o }))];
+	return [{ value: "", text: texts.usage.allTokens }, ...[...owners].map((o) => ({ value: o, text: names.get(o) ?? o }))];
 }
 
 function byTime(rows: UsageRow[]): UsageRow[] {
@@ -143,7 +142,7 @@ function byTime(rows: UsageRow[]): UsageRow[] {
 function summary(rows: UsageRow[], metric: Metric, range: string): string {
 	const total = rows.reduce((sum, r) => sum + amount(r, metric), 0);
 	const what = metrics.find((m) => m.value === metric)?.text ?? "";
-	return `${what} of the last ${range}: ${formatNumber(total)} in all. The tables below have the figures.`;
+	return texts.usage.summary(what, range, formatNumber(total));
 }
 
 function Sums({ rows, title, nameOf = (r) => r.name }: { rows: UsageRow[]; title: string; nameOf?: (row: UsageRow) => string }) {
@@ -154,10 +153,10 @@ function Sums({ rows, title, nameOf = (r) => r.name }: { rows: UsageRow[]; title
 			rowKey={(r) => r.name}
 			columns={[
 				{ title, name: true, render: nameOf },
-				{ title: "Requests", numeric: true, render: (r) => formatNumber(r.requests) },
-				{ title: "Tokens in", numeric: true, minor: "phone", render: (r) => formatNumber(r.input_tokens) },
-				{ title: "Tokens out", numeric: true, minor: "phone", render: (r) => formatNumber(r.output_tokens) },
-				{ title: "Tokens", numeric: true, render: (r) => formatNumber(r.input_tokens + r.output_tokens) },
+				{ title: texts.common.requests, numeric: true, render: (r) => formatNumber(r.requests) },
+				{ title: texts.common.tokensIn, numeric: true, minor: "phone", render: (r) => formatNumber(r.input_tokens) },
+				{ title: texts.common.tokensOut, numeric: true, minor: "phone", render: (r) => formatNumber(r.output_tokens) },
+				{ title: texts.common.tokens, numeric: true, render: (r) => formatNumber(r.input_tokens + r.output_tokens) },
 			]}
 		/>
 	);

@@ -1,4 +1,4 @@
-import { formatAgo, formatBytes, formatNumber, plural } from "../core/format";
+import { formatAgo, formatBytes, formatNumber } from "../core/format";
 import { call } from "../core/http";
 import { useResource } from "../core/resource";
 import { href } from "../core/router";
@@ -11,6 +11,7 @@ import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { useNow } from "../ui/useNow";
 import { Section, View } from "../ui/View";
+import { texts } from "../texts";
 
 type State = WarmStates["states"][number];
 
@@ -19,21 +20,19 @@ export function Warm() {
 	const states = warm.data?.states ?? [];
 	return (
 		<View
-			title="Warm states"
-			lead="What engines have computed of conversations, saved to files. A conversation with a state continues without processing its prompt again."
+			title={texts.common.warmStates}
+			lead={texts.warm.enginesComputedConversationsSaved}
 			actions={
 				states.length > 0 && (
-					<Button icon="trash" onClick={() => clear(null, warm.reload)}>
-						Delete all…
-					</Button>
+					<Button icon="trash" onClick={() => clear(null, warm.reload)}>{texts.warm.deleteAll}</Button>
 				)
 			}
 		>
 			<Fetched from={warm}>
 				{({ states }) =>
 					states.length === 0 ? (
-						<Empty icon="warm" title="No states are saved">
-							<p>They are saved when a model has been unused for a minute, or is unloaded. Short conversations aren't saved.</p>
+						<Empty icon="warm" title={texts.warm.noStatesAreSaved}>
+							<p>{texts.warm.savedModelBeenUnused}</p>
 						</Empty>
 					) : (
 						<>
@@ -49,14 +48,14 @@ export function Warm() {
 
 async function clear(model: string | null, onDone: () => void): Promise<void> {
 	const isSure = await confirm({
-		title: model ? `Delete the states of ${model}` : "Delete all states",
-		text: <p>The conversations stay. When one continues, its prompt is processed again.</p>,
-		action: "Delete",
+		title: model ? texts.warm.deleteTheStatesOf(model) : texts.warm.deleteAllStates,
+		text: <p>{texts.warm.conversationsStayOneContinues}</p>,
+		action: texts.common.delete,
 		danger: true,
 	});
 	if (!isSure) return;
 	const { deleted, size_bytes } = await call<{ deleted: number; size_bytes: number }>("DELETE", "/api/v1/warm", { query: { model } });
-	toast(`${plural(deleted, "state")} of ${formatBytes(size_bytes)} deleted.`);
+	toast(texts.warm.ofDeleted(deleted, formatBytes(size_bytes)));
 	onDone();
 }
 
@@ -67,24 +66,22 @@ function ByModel({ states, onDone }: { states: readonly State[]; onDone: () => v
 		sums.set(s.model, { ...sum, n: sum.n + 1, bytes: sum.bytes + s.size_bytes, tokens: sum.tokens + s.tokens });
 	}
 	return (
-		<Section title="By model">
+		<Section title={texts.common.byModel}>
 			<Table
-				label="States by model"
+				label={texts.warm.statesByModel}
 				rows={[...sums.values()]}
 				rowKey={(s) => s.model}
 				columns={[
-					{ title: "Model", name: true, render: (s) => <a href={href("models", s.model)}><Key of={s.model} /></a> },
-					{ title: "States", numeric: true, minor: "phone", render: (s) => formatNumber(s.n) },
-					{ title: "Tokens", numeric: true, render: (s) => formatNumber(s.tokens) },
-					{ title: "Size", numeric: true, render: (s) => formatBytes(s.bytes) },
+					{ title: texts.common.model, name: true, render: (s) => <a href={href("models", s.model)}><Key of={s.model} /></a> },
+					{ title: texts.warm.states, numeric: true, minor: "phone", render: (s) => formatNumber(s.n) },
+					{ title: texts.common.tokens, numeric: true, render: (s) => formatNumber(s.tokens) },
+					{ title: texts.common.size, numeric: true, render: (s) => formatBytes(s.bytes) },
 					{
-						title: "Actions",
+						title: texts.common.actions,
 						hideTitle: true,
 						render: (s) => (
 							<span class="actions">
-								<Button small icon="trash" onClick={() => clear(s.model, onDone)} aria-label={`Delete the states of ${s.model}`}>
-									Delete…
-								</Button>
+								<Button small icon="trash" onClick={() => clear(s.model, onDone)} aria-label={texts.warm.deleteTheStatesOf(s.model)}>{texts.common.deleteDialog}</Button>
 							</span>
 						),
 					},
@@ -97,18 +94,18 @@ function ByModel({ states, onDone }: { states: readonly State[]; onDone: () => v
 function All({ states }: { states: readonly State[] }) {
 	const now = useNow();
 	return (
-		<Section title="States">
+		<Section title={texts.warm.states}>
 			<Table
-				label="States"
+				label={texts.warm.states}
 				rows={states}
 				rowKey={(s) => `${s.model} ${s.owner} ${s.created_at} ${s.tokens} ${s.size_bytes}`}
 				columns={[
-					{ title: "Model", name: true, render: (s) => <Key of={s.model} /> },
-					{ title: "Owner", minor: true, render: (s) => s.owner || <span class="muted">anybody</span> },
-					{ title: "Tokens", numeric: true, render: (s) => formatNumber(s.tokens) },
-					{ title: "Size", numeric: true, render: (s) => formatBytes(s.size_bytes) },
-					{ title: "Saved", minor: true, render: (s) => formatAgo(s.created_at, now) },
-					{ title: "Last used", render: (s) => formatAgo(s.last_used_at, now) },
+					{ title: texts.common.model, name: true, render: (s) => <Key of={s.model} /> },
+					{ title: texts.warm.owner, minor: true, render: (s) => s.owner || <span class="muted">{texts.warm.anybody}</span> },
+					{ title: texts.common.tokens, numeric: true, render: (s) => formatNumber(s.tokens) },
+					{ title: texts.common.size, numeric: true, render: (s) => formatBytes(s.size_bytes) },
+					{ title: texts.warm.saved, minor: true, render: (s) => formatAgo(s.created_at, now) },
+					{ title: texts.common.lastUsed, render: (s) => formatAgo(s.last_used_at, now) },
 				]}
 			/>
 		</Section>
