@@ -75,6 +75,8 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("HOME", s.home.User)
 	env.Setenv("LMCADDY_HOME", s.home.Dir)
 	env.Setenv("OMP_THREAD_LIMIT", "1")
+	name, value, _ := strings.Cut(harness.SparesGarbage, "=")
+	env.Setenv(name, value)
 	env.Setenv("MODEL", harness.Model)
 	if err := os.WriteFile(filepath.Join(env.WorkDir, "model.gguf"), harness.ShippedModel(t), 0o600); err != nil {
 		return err
