@@ -305,7 +305,7 @@ func TestLimitTokens(t *testing.T) {
 		if bad != nil {
 			t.Fatal(bad)
 		}
-		if got := request.TokenLimit(body); got != want {
+		if got := request.TokenLimit(body.Fields()); got != want {
 			t.Errorf("%s: %d, want %d", fields, got, want)
 		}
 		chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))

@@ -249,14 +249,14 @@ func ModelName(body *jsonbody.Body, fields ...string) (string, error) {
 	if fields == nil {
 		fields = []string{"model"}
 	}
+	r := body.Fields()
 	for _, field := range fields {
-		if name, bad := body.String(field); bad != nil {
-			return "", bad
-		} else if name != "" {
+		if name := r.Text(field); name != "" && r.Err == nil {
 			return name, nil
 		}
 	}
-	return "", translate.Missing("model")
+	r.Refuse(translate.Missing("model"))
+	return "", r.Err
 }
 
 // How slowly a request's body may come: after bodyPatience, it must have come at bodyRate bytes a second.

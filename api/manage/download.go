@@ -55,13 +55,10 @@ func download(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	quantization, bad := body.String("quantization")
-	if bad != nil {
-		return bad
-	}
-	estimate, bad := body.Bool("estimate_only")
-	if bad != nil {
-		return bad
+	fields := body.Fields()
+	quantization, estimate := fields.Text("quantization"), fields.Bool("estimate_only")
+	if fields.Err != nil {
+		return fields.Err
 	}
 	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {

@@ -121,12 +121,9 @@ func changeOf(body *jsonbody.Body) (change conversationChange, err error) {
 		}
 		change.title = &given.Str
 	}
-	if jsonbody.IsGiven(body.Value("pinned")) {
-		is, bad := body.Bool("pinned")
-		if bad != nil {
-			return change, bad
-		}
-		change.pinned = &is
+	fields := body.Fields()
+	if change.pinned = fields.MaybeBool("pinned"); fields.Err != nil {
+		return change, fields.Err
 	}
 	return change, nil
 }

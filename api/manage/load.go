@@ -45,17 +45,11 @@ func load(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	options, bad := loadOptions(body)
-	if bad != nil {
-		return bad
-	}
-	echo, bad := body.Bool("echo_load_config")
-	if bad != nil {
-		return bad
-	}
-	estimate, bad := body.Bool("estimate_only")
-	if bad != nil {
-		return bad
+	fields := body.Fields()
+	options := loadOptions(fields)
+	echo, estimate := fields.Bool("echo_load_config"), fields.Bool("estimate_only")
+	if fields.Err != nil {
+		return fields.Err
 	}
 	options.Owner = c.Owner()
 	target, err := c.Find(name)
@@ -102,18 +96,16 @@ func unload(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	id, bad := body.String("instance_id")
-	if bad != nil {
-		return bad
+	fields := body.Fields()
+	name := fields.Required("instance_id")
+	if fields.Err != nil {
+		return fields.Err
 	}
-	if id == "" {
-		return translate.Missing("instance_id")
-	}
-	name := id
 	if hidesInstance(c, name) {
 		return schedule.UnknownInstance(name)
 	}
-	if id = c.Node.Names.InstanceID(c.Request.Context(), name); !endpoint.MayUseInstance(c, id) {
+	id := c.Node.Names.InstanceID(c.Request.Context(), name)
+	if !endpoint.MayUseInstance(c, id) {
 		return schedule.UnknownInstance(name)
 	}
 	if err := c.Node.Loads.Unload(c.Request.Context(), id); err != nil {
@@ -178,7 +170,7 @@ const (
 )
 
 // loadOptions reads the fields of a load that say how the model is loaded.
-func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
+func loadOptions(fields *jsonbody.Reader) (o node.LoadOptions) {
 	for _, field := range []struct {
 		name string
 		to   *int
@@ -189,54 +181,24 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 		{"num_experts", &o.Experts, maxLoadNumber},
 		{"parallel", &o.Parallel, maxParallel},
 	} {
-		n, given, bad := body.Int(field.name)
-		if bad != nil {
-			return o, bad
-		}
+		n, given := fields.Int(field.name)
 		if given && (n < 1 || n > field.most) {
-			return o, translate.BadValue(field.name, "must be from 1 to %d, and no more than the model can have.", field.most)
+			fields.Refuse(translate.BadValue(field.name, "must be from 1 to %d, and no more than the model can have.", field.most))
 		}
 		*field.to = n
 	}
-	for _, field := range []struct {
-		name string
-		to   *schedule.Toggle
-	}{
-		{"flash_attention", &o.FlashAttention},
-		{"offload_kv_cache_to_gpu", &o.OffloadKV},
-	} {
-		on, bad := body.Bool(field.name)
-		if bad != nil {
-			return o, bad
-		}
-		if jsonbody.IsGiven(body.Value(field.name)) {
-			*field.to = schedule.ToggleOf(on)
-		}
+	if on := fields.MaybeBool("flash_attention"); on != nil {
+		o.FlashAttention = schedule.ToggleOf(*on)
 	}
-	pinned, bad := body.Bool("pinned")
-	if bad != nil {
-		return o, bad
+	if on := fields.MaybeBool("offload_kv_cache_to_gpu"); on != nil {
+		o.OffloadKV = schedule.ToggleOf(*on)
 	}
-	if jsonbody.IsGiven(body.Value("pinned")) {
-		o.Pinned = &pinned
+	o.Pinned, o.TTL, o.ID = fields.MaybeBool("pinned"), text.TimeToLive(fields), fields.Text("identifier")
+	if jsonbody.IsGiven(fields.Get("identifier")) && (len(o.ID) > maxInstanceID || !isInstanceID(o.ID)) {
+		fields.Refuse(translate.BadValue("identifier",
+			"must have 1 to %d characters: letters and digits of English, and - _ . : / + @.", maxInstanceID))
 	}
-	if o.TTL, bad = text.TimeToLive(body); bad != nil {
-		return o, bad
-	}
-	o.ID, bad = instanceID(body)
-	return o, bad
-}
-
-func instanceID(body *jsonbody.Body) (string, *translate.Error) {
-	id, bad := body.String("identifier")
-	if bad != nil || !jsonbody.IsGiven(body.Value("identifier")) {
-		return "", bad
-	}
-	if len(id) > maxInstanceID || !isInstanceID(id) {
-		return "", translate.BadValue("identifier",
-			"must have 1 to %d characters: letters and digits of English, and - _ . : / + @.", maxInstanceID)
-	}
-	return id, nil
+	return o
 }
 
 var isInstanceID = regexp.MustCompile(`^[A-Za-z0-9._:/+@-]+$`).MatchString
@@ -247,20 +209,21 @@ func pin(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	pinned, bad := body.Bool("pinned")
-	if bad != nil {
-		return bad
+	fields := body.Fields()
+	pinned, model, instance := fields.MaybeBool("pinned"), fields.Text("model"), fields.Text("instance_id")
+	if pinned == nil {
+		fields.Refuse(translate.Missing("pinned"))
 	}
-	if !jsonbody.IsGiven(body.Value("pinned")) {
-		return translate.Missing("pinned")
+	if fields.Err != nil {
+		return fields.Err
 	}
-	instances, err := instancesToPin(c, body)
+	instances, err := instancesToPin(c, model, instance)
 	if err != nil {
 		return err
 	}
-	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
+	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: *pinned}
 	for _, in := range instances {
-		if err := c.Node.Loads.Pin(c.Request.Context(), in, pinned); err != nil {
+		if err := c.Node.Loads.Pin(c.Request.Context(), in, *pinned); err != nil {
 			return err
 		}
 		answer.Instances = append(answer.Instances, in.ID)
@@ -268,16 +231,9 @@ func pin(c *endpoint.Call) error {
 	return c.Answer(answer)
 }
 
-// instancesToPin are the instances that a body names, by "model" or by "instance_id": at least one, of one model.
-func instancesToPin(c *endpoint.Call, body *jsonbody.Body) ([]supervisor.Info, error) {
-	name, bad := body.String("model")
-	if bad != nil {
-		return nil, bad
-	}
-	id, bad := body.String("instance_id")
+// instancesToPin are the instances with the name of a model, or with an id: at least one, of one model.
+func instancesToPin(c *endpoint.Call, name, id string) ([]supervisor.Info, error) {
 	switch {
-	case bad != nil:
-		return nil, bad
 	case name == "" && id == "":
 		return nil, translate.Missing("model")
 	case name != "" && id != "":

@@ -21,10 +21,11 @@ func getRuntime(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	engine, bad := body.String("engine")
+	fields := body.Fields()
+	engine := fields.Text("engine")
 	switch {
-	case bad != nil:
-		return bad
+	case fields.Err != nil:
+		return fields.Err
 	case engine != "llama.cpp" && engine != "mlx-lm":
 		return translate.Invalid("invalid_value", "engine", `"engine" must be "llama.cpp" or "mlx-lm".`)
 	}

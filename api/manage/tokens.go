@@ -116,12 +116,10 @@ func asTokenError(err error) error {
 }
 
 func editToken(t *access.Token, body *jsonbody.Body) error {
-	if body.Get("name").Exists() {
-		name, bad := body.String("name")
-		if bad != nil {
-			return bad
+	if fields := body.Fields(); fields.Get("name") != nil {
+		if t.Name = fields.Text("name"); fields.Err != nil {
+			return fields.Err
 		}
-		t.Name = name
 	}
 	if bad := cmp.Or(editWords(&t.Scopes, body, "scopes"), editWords(&t.Models, body, "models")); bad != nil {
 		return bad

@@ -357,19 +357,16 @@ func approveCall(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	id, bad := body.String("call_id")
-	if bad != nil {
-		return bad
-	}
-	isApproved, bad := body.Bool("approved")
+	fields := body.Fields()
+	id, isApproved := fields.Text("call_id"), fields.MaybeBool("approved")
 	switch {
-	case bad != nil:
-		return bad
-	case !jsonbody.IsGiven(body.Value("approved")):
+	case fields.Err != nil:
+		return fields.Err
+	case isApproved == nil:
 		return translate.Missing("approved")
 	}
-	if run := c.Node.Runs.Get(c.Owner(), c.Param); run == nil || !run.Decide(id, isApproved) {
+	if run := c.Node.Runs.Get(c.Owner(), c.Param); run == nil || !run.Decide(id, *isApproved) {
 		return translate.Invalid("call_not_waiting", "call_id", "No call with this id waits for approval in this response: it has been decided about, or the response has ended.")
 	}
-	return c.Answer(approvedCall{id, isApproved})
+	return c.Answer(approvedCall{id, *isApproved})
 }

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,17 +27,15 @@ func create(c *endpoint.Call) error {
 		return err
 	}
 	asked, bad := ollama.ParseCreate(body)
-	if bad != nil {
-		return bad
-	}
-	stream, bad := body.BoolOr("stream", true)
-	if bad != nil {
+	fields := body.Fields()
+	streams := fields.BoolOr("stream", true)
+	if bad = cmp.Or(bad, fields.Err); bad != nil {
 		return bad
 	}
 	if err := saveCustom(c, asked.From, name, asked.Defaults); err != nil {
 		return err
 	}
-	if !stream {
+	if !streams {
 		return c.Answer(ollama.Progress{Status: "success"})
 	}
 	s := c.NewStream()
@@ -53,17 +52,12 @@ func copyModel(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	var names [2]string
-	for i, field := range []string{"source", "destination"} {
-		var bad *translate.Error
-		if names[i], bad = body.String(field); bad != nil {
-			return bad
-		}
-		if names[i] == "" {
-			return translate.Missing(field)
-		}
+	fields := body.Fields()
+	source, destination := fields.Required("source"), fields.Required("destination")
+	if fields.Err != nil {
+		return fields.Err
 	}
-	if err := saveCustom(c, names[0], names[1], nil); err != nil {
+	if err := saveCustom(c, source, destination, nil); err != nil {
 		return err
 	}
 	c.WriteJSON(http.StatusOK, nil)
@@ -140,9 +134,10 @@ func pull(c *endpoint.Call) error {
 	if err != nil {
 		return err
 	}
-	streams, bad := body.BoolOr("stream", true)
-	if bad != nil {
-		return bad
+	fields := body.Fields()
+	streams := fields.BoolOr("stream", true)
+	if fields.Err != nil {
+		return fields.Err
 	}
 	jobs, err := c.Node.Downloads.Jobs()
 	if err != nil {

@@ -247,10 +247,10 @@ func (s *responseSocket) request(m *socketMessage) *http.Request {
 
 // checkMessage refuses a message that is no request for a response, or is one for the background, where nothing follows the client.
 func checkMessage(body *jsonbody.Body) error {
-	kind, bad := body.String("type")
-	switch {
-	case bad != nil:
-		return bad
+	fields := body.Fields()
+	switch kind := fields.Text("type"); {
+	case fields.Err != nil:
+		return fields.Err
 	case kind != "response.create":
 		return translate.BadValue("type", `must be "response.create", with the fields of a request beside it.`)
 	case string(body.Value("background")) == "true":

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -22,15 +24,16 @@ import (
 )
 
 // TimeToLive reads the field ttl, in seconds; nil: it isn't given.
-func TimeToLive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
-	seconds, given, bad := body.Int("ttl")
-	switch {
-	case bad != nil || !given:
-		return nil, bad
-	case seconds < -1 || seconds > maxTTL:
-		return nil, translate.BadValue("ttl", "must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.", maxTTL)
+func TimeToLive(fields *jsonbody.Reader) *time.Duration {
+	seconds, given := fields.Int("ttl")
+	if !given {
+		return nil
 	}
-	return new(time.Duration(max(seconds, 0)) * time.Second), nil
+	if seconds < -1 || seconds > maxTTL {
+		fields.Refuse(translate.BadValue("ttl",
+			"must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.", maxTTL))
+	}
+	return new(time.Duration(max(seconds, 0)) * time.Second)
 }
 
 // CountUsage counts the tokens of the request, if an engine has begun to answer it.
@@ -99,15 +102,11 @@ func ReadAny(c *endpoint.Call, apply applyPreset, check func(*jsonbody.Body) err
 		}
 	}
 	rq := &Request{Call: c, Body: body}
-	if rq.Streams, rq.IncludeUsage, err = streamOptions(body); err != nil {
-		return nil, err
-	}
-	var bad *translate.Error
-	if rq.Demand.TTL, bad = TimeToLive(body); bad != nil {
-		return nil, bad
-	}
-	if rq.Demand.Draft, bad = body.String("draft_model"); bad != nil {
-		return nil, bad
+	fields := body.Fields()
+	rq.Streams, rq.IncludeUsage = fields.Bool("stream"), includesUsage(fields)
+	rq.Demand.TTL, rq.Demand.Draft = TimeToLive(fields), fields.Text("draft_model")
+	if fields.Err != nil {
+		return nil, fields.Err
 	}
 	rq.Demand.Owner, rq.Demand.Here = c.Owner(), c.Identity.IsNode()
 	rq.Demand.Unsaved = string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
@@ -201,23 +200,20 @@ func BodyAndModel(c *endpoint.Call, fields ...string) (*jsonbody.Body, string, e
 	return body, name, err
 }
 
-func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
-	stream, bad := body.Bool("stream")
-	if bad != nil {
-		return false, false, bad
+func includesUsage(fields *jsonbody.Reader) bool {
+	options := fields.Get("stream_options")
+	if !jsonbody.IsGiven(options) {
+		return false
 	}
-	options := body.Get("stream_options")
-	switch {
-	case !options.Exists(), options.Raw == "null":
-		return stream, false, nil
-	case !options.IsObject():
-		return false, false, translate.Refused("invalid_type", "stream_options", "must be an object.")
+	if jsonbody.TypeOf(options) != jsonbody.AnObject {
+		fields.Refuse(translate.Refused("invalid_type", "stream_options", "must be an object."))
+		return false
 	}
-	include := options.Get("include_usage")
-	if include.Exists() && include.Raw != "null" && !include.IsBool() {
-		return false, false, translate.Refused("invalid_type", "stream_options.include_usage", "must be a boolean.")
+	include := gjson.GetBytes(options, "include_usage")
+	if include.Type != gjson.Null && !include.IsBool() {
+		fields.Refuse(translate.Refused("invalid_type", "stream_options.include_usage", "must be a boolean."))
 	}
-	return stream, include.Bool(), nil
+	return include.Bool()
 }
 
 // findModel is the model that a request names, or, if the settings say so, the only one that it can mean.
@@ -283,13 +279,12 @@ type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]
 
 // withPreset returns the body with the defaults of the preset that it names, or else of its model's.
 func withPreset(c *endpoint.Call, body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
-	name, bad := body.String("preset")
-	if bad != nil {
-		return nil, bad
-	}
+	fields := body.Fields()
+	name, bad := fields.Text("preset"), fields.Err
 	presets := c.Node.Settings().Presets
 	defaults, isKnown := presets[name]
 	switch custom, isCustom := c.Node.Names.Custom(jsonbody.Unquote(body.Value("model"))); {
+	case bad != nil:
 	case name == "" && isCustom && len(custom.Defaults) > 0 && c.Identity.MayUse(custom.Model): // a client has made the model
 		body, bad = apply(body, "", custom.Defaults)
 	case name == "" && len(presets) == 0:

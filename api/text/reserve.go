@@ -60,7 +60,7 @@ func (rq *Request) ReserveChat(body *jsonbody.Body, chat *request.Chat, spent in
 	if body != rq.Body {
 		made = len(body.Raw)
 	}
-	need := access.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}
+	need := access.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body.Fields()), Spent: spent}
 	each, err := rq.reserve(need, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)

@@ -142,7 +142,7 @@ func (l *Loop) Answer(ctx context.Context, round *mcploop.Round) error {
 		return bad
 	}
 	used := l.usage()
-	if limit := request.TokenLimit(body); limit > 0 && round.Number > 1 {
+	if limit := request.TokenLimit(body.Fields()); limit > 0 && round.Number > 1 {
 		chat.Limit = max(1, limit-used.Completion)
 		chat.LimitTokens(chat.Limit)
 	}

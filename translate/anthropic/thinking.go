@@ -75,10 +75,10 @@ func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Erro
 	if budget.Type != gjson.Number || budget.Num != math.Trunc(budget.Num) {
 		return 0, wrongPlace(path, "a whole number", jsonOf(budget))
 	}
-	limit, given, err := body.Int("max_tokens")
-	switch {
-	case err != nil:
-		return 0, err
+	fields := body.Fields()
+	switch limit, given := fields.Int("max_tokens"); {
+	case fields.Err != nil:
+		return 0, fields.Err
 	case budget.Num < 1, given && budget.Num >= float64(limit), budget.Num > math.MaxInt32:
 		return 0, badPlace(path, "must be at least 1, and less than max_tokens.")
 	default:

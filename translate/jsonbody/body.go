@@ -123,30 +123,6 @@ func (b *Body) Get(key string) gjson.Result {
 // Fields begins to read the top-level fields.
 func (b *Body) Fields() *Reader { return &Reader{get: b.Value} }
 
-// String returns a top-level field that must be a string if it is given. null counts as absent.
-func (b *Body) String(key string) (string, *translate.Error) {
-	r := b.Fields()
-	text := r.Text(key)
-	return text, r.Err
-}
-
-// Bool returns a top-level field that must be a boolean if it is given. null counts as absent.
-func (b *Body) Bool(key string) (bool, *translate.Error) { return b.BoolOr(key, false) }
-
-// BoolOr is Bool of a field that may not be false if it is absent.
-func (b *Body) BoolOr(key string, absent bool) (bool, *translate.Error) {
-	r := b.Fields()
-	is := r.BoolOr(key, absent)
-	return is, r.Err
-}
-
-// Int returns a top-level field that must be a whole number if it is given. null counts as absent.
-func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
-	r := b.Fields()
-	n, given = r.Int(key)
-	return n, given, r.Err
-}
-
 // Parse has parts of a request parsed, one after the other, up to the first error.
 func (b *Body) Parse(parts ...func(*Body) *translate.Error) *translate.Error {
 	for _, parse := range parts {

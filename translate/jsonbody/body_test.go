@@ -40,10 +40,7 @@ func TestBody_Value(t *testing.T) {
 func TestBody_GetCopies(t *testing.T) {
 	t.Parallel()
 	b := scanned(t, `{"model":"tiny"}`)
-	model, err := b.String("model")
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := b.Fields().Text("model")
 	scribble(b.Raw)
 	if model != "tiny" {
 		t.Errorf("after the buffer was overwritten: %q", model)
@@ -55,19 +52,21 @@ func TestBody_String(t *testing.T) {
 	for value, want := range map[string]string{
 		`"tiny"`: "tiny", `""`: "", `null`: "", `"a\u0062\n\"c\""`: "ab\n\"c\"", `"\ud83c\udf89"`: "🎉",
 	} {
-		got, err := scanned(t, `{"model":`+value+`}`).String("model")
+		r := scanned(t, `{"model":`+value+`}`).Fields()
+		got, err := r.Text("model"), r.Err
 		if err != nil || got != want {
 			t.Errorf("%s: %q, %v", value, got, err)
 		}
 	}
-	if got, err := scanned(t, `{}`).String("model"); err != nil || got != "" {
-		t.Errorf("absent: %q, %v", got, err)
+	if r := scanned(t, `{}`).Fields(); r.Text("model") != "" || r.Err != nil {
+		t.Errorf("absent: %v", r.Err)
 	}
 	for value, typ := range map[string]string{
 		`1`: "the number 1", `1e999`: "the number 1e999", `true`: "a boolean", `false`: "a boolean", `["a"]`: "an array", `{"a":1}`: "an object",
 	} {
-		_, err := scanned(t, `{"model":`+value+`}`).String("model")
-		if diff := cmp.Diff(translate.Invalid("invalid_type", "model", `"model" must be a string, not `+typ+`.`), err); diff != "" {
+		r := scanned(t, `{"model":`+value+`}`).Fields()
+		r.Text("model")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "model", `"model" must be a string, not `+typ+`.`), r.Err); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", value, diff)
 		}
 	}
@@ -76,19 +75,21 @@ func TestBody_String(t *testing.T) {
 func TestBody_Bool(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{`true`: true, `false`: false, `null`: false} {
-		got, err := scanned(t, `{"stream":`+value+`}`).Bool("stream")
+		r := scanned(t, `{"stream":`+value+`}`).Fields()
+		got, err := r.Bool("stream"), r.Err
 		if err != nil || got != want {
 			t.Errorf("%s: %t, %v", value, got, err)
 		}
 	}
-	if got, err := scanned(t, `{}`).Bool("stream"); err != nil || got {
-		t.Errorf("absent: %t, %v", got, err)
+	if r := scanned(t, `{}`).Fields(); r.Bool("stream") || r.MaybeBool("stream") != nil || r.Err != nil {
+		t.Errorf("absent: %v", r.Err)
 	}
 	for value, typ := range map[string]string{
 		`1`: "the number 1", `0`: "the number 0", `"true"`: "a string", `[]`: "an array", `{}`: "an object",
 	} {
-		_, err := scanned(t, `{"stream":`+value+`}`).Bool("stream")
-		if diff := cmp.Diff(translate.Invalid("invalid_type", "stream", `"stream" must be a boolean, not `+typ+`.`), err); diff != "" {
+		r := scanned(t, `{"stream":`+value+`}`).Fields()
+		r.MaybeBool("stream")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "stream", `"stream" must be a boolean, not `+typ+`.`), r.Err); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", value, diff)
 		}
 	}
@@ -99,14 +100,16 @@ func TestBody_Int(t *testing.T) {
 	for value, want := range map[string]int{
 		`0`: 0, `-0`: 0, `4096`: 4096, `-1`: -1, `4096.0`: 4096, `4.096e3`: 4096, `1e3`: 1000, `9007199254740992`: 1 << 53, `-9007199254740992`: -1 << 53,
 	} {
-		got, given, err := scanned(t, `{"n":`+value+`}`).Int("n")
-		if err != nil || !given || got != want {
-			t.Errorf("%s: %d, given %t, %v", value, got, given, err)
+		r := scanned(t, `{"n":`+value+`}`).Fields()
+		got, given := r.Int("n")
+		if r.Err != nil || !given || got != want {
+			t.Errorf("%s: %d, given %t, %v", value, got, given, r.Err)
 		}
 	}
 	for _, body := range []string{`{}`, `{"n":null}`} {
-		if got, given, err := scanned(t, body).Int("n"); err != nil || given || got != 0 {
-			t.Errorf("%s: %d, given %t, %v", body, got, given, err)
+		r := scanned(t, body).Fields()
+		if got, given := r.Int("n"); r.Err != nil || given || got != 0 {
+			t.Errorf("%s: %d, given %t, %v", body, got, given, r.Err)
 		}
 	}
 	for value, typ := range map[string]string{
@@ -116,8 +119,9 @@ func TestBody_Int(t *testing.T) {
 		`-9223372036854775808`: "the number -9223372036854775808", `18446744073709551616`: "the number 18446744073709551616",
 		`"4096"`: "a string", `true`: "a boolean", `[4096]`: "an array", `{}`: "an object",
 	} {
-		got, _, err := scanned(t, `{"n":`+value+`}`).Int("n")
-		if diff := cmp.Diff(translate.Invalid("invalid_type", "n", `"n" must be a whole number, not `+typ+`.`), err); diff != "" || got != 0 {
+		r := scanned(t, `{"n":`+value+`}`).Fields()
+		got, _ := r.Int("n")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "n", `"n" must be a whole number, not `+typ+`.`), r.Err); diff != "" || got != 0 {
 			t.Errorf("%s: %d (-want +got):\n%s", value, got, diff)
 		}
 	}

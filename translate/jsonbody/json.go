@@ -213,6 +213,14 @@ func (r *Reader) Name(name string) string {
 	return r.Short(name)
 }
 
+// MaybeBool reads a member that is a boolean if it is given; nil: it isn't.
+func (r *Reader) MaybeBool(name string) *bool {
+	if !IsGiven(r.Get(name)) {
+		return nil
+	}
+	return new(r.Bool(name))
+}
+
 // Bool reads a member that is a boolean if it is given.
 func (r *Reader) Bool(name string) bool { return r.BoolOr(name, false) }
 

@@ -33,7 +33,7 @@ func ParseInfill(body *jsonbody.Body, caps request.Caps) (*Infill, *translate.Er
 	r.Refuse(request.CheckFields(body, &caps, &f.Edit, request.TextSampling, caps.TextFields))
 	f.Prompts = []json.RawMessage{jsonbody.AppendString(nil, r.Given("input_prefix"))}
 	f.Gap = &request.Gap{Suffix: r.Given("input_suffix"), Begun: r.Text("prompt"), Files: request.ParseFiles(r)}
-	f.MaxTokens = request.ParseTokenLimit(r)
+	f.MaxTokens = request.TokenLimit(r)
 	var err *translate.Error
 	f.Stop, err = request.ParseStops("stop", body.Get("stop"))
 	r.Refuse(err)

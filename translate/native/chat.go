@@ -40,14 +40,15 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	if err := c.parseReasoning(body, model, caps); err != nil {
 		return nil, err
 	}
-	var err *translate.Error
-	if c.Prefill, err = body.String("prefill"); err != nil {
-		return nil, err
+	fields := body.Fields()
+	if c.Prefill = fields.Text("prefill"); fields.Err != nil {
+		return nil, fields.Err
 	}
 	c.Chat.Thinks = caps.Thinks() && jsonbody.Unquote(body.Value("reasoning")) != "off" && c.Prefill == ""
 	if c.Prefill != "" { // whoever has begun to answer thinks no more
 		caps.SetSilent(&c.edit)
 	}
+	var err *translate.Error
 	c.Input, err = parseInput(body, caps)
 	return c, err
 }
@@ -118,10 +119,11 @@ func (c *Chat) parseFields(body *jsonbody.Body) (err *translate.Error) {
 
 func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Caps) *translate.Error {
 	const name = "reasoning"
-	setting, err := body.String(name)
+	fields := body.Fields()
+	setting := fields.Text(name)
 	switch {
-	case err != nil:
-		return err
+	case fields.Err != nil:
+		return fields.Err
 	case !jsonbody.IsGiven(body.Value(name)):
 		return nil
 	}

@@ -91,11 +91,12 @@ func (c *chatParser) parseCounts(body *jsonbody.Body) *translate.Error {
 // parseLogprobs rejects what an engine would reject after it is loaded. Asked for no other tokens, an engine may list twenty or
 // give no log probabilities. So it is asked for one, which is left out of the answer.
 func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
-	top, given, err := body.Int("top_logprobs")
+	fields := body.Fields()
+	top, given := fields.Int("top_logprobs")
 	wanted := string(body.Value("logprobs")) == "true"
 	switch {
-	case err != nil:
-		return err
+	case fields.Err != nil:
+		return fields.Err
 	case given && !wanted && top != 0:
 		return translate.BadValue("top_logprobs", `needs "logprobs" to be true.`)
 	case wanted:

@@ -106,7 +106,7 @@ func (c *completionParser) parseCounts(*jsonbody.Body) *translate.Error {
 }
 
 func (c *completionParser) parseEnd(body *jsonbody.Body) (err *translate.Error) {
-	c.MaxTokens = request.ParseTokenLimit(c.Reader)
+	c.MaxTokens = request.TokenLimit(c.Reader)
 	c.Stop, err = request.ParseStops("stop", body.Get("stop"))
 	c.Refuse(err)
 	if suffix := c.Text("suffix"); suffix != "" {

@@ -78,7 +78,7 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		return err
 	}
 	c.Edit.Set("response_format", format)
-	if request.TokenLimit(body) < 0 {
+	if request.TokenLimit(body.Fields()) < 0 {
 		c.Limit = request.MaxForcedTokens
 		c.LimitTokens(request.MaxForcedTokens)
 	}

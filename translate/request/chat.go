@@ -132,21 +132,11 @@ func NoInfill() *translate.Error {
 // Limits are the names of the token limit, in order of precedence.
 var Limits = []string{"n_predict", "max_completion_tokens", "max_tokens"}
 
-// ParseTokenLimit parses the maximum number of tokens of each choice of a text completion. It is negative if there is none.
-func ParseTokenLimit(r *jsonbody.Reader) int {
+// TokenLimit reads the maximum number of tokens of each choice. It is negative if there is none.
+func TokenLimit(r *jsonbody.Reader) int {
 	for _, name := range Limits {
 		if n, given := r.Int(name); given {
 			return min(max(-1, n), math.MaxInt32)
-		}
-	}
-	return -1
-}
-
-// TokenLimit returns the maximum number of tokens of each choice. It is negative if a request has no limit.
-func TokenLimit(b *jsonbody.Body) int {
-	for _, name := range Limits {
-		if n, given, err := b.Int(name); err == nil && given {
-			return max(-1, n)
 		}
 	}
 	return -1
