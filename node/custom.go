@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -78,12 +77,7 @@ func (c *customModels) change(do func(map[string]CustomModel) error) error {
 	if err := do(changed); err != nil {
 		return err
 	}
-	err = atomicfile.WriteFile(c.file, 0o600, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "\t")
-		return e.Encode(customFile{sortedByName(changed)})
-	})
-	if err != nil {
+	if err := atomicfile.WriteFile(c.file, 0o600, atomicfile.JSON(customFile{sortedByName(changed)})); err != nil {
 		return fmt.Errorf("writing the names of models: %w", err)
 	}
 	c.all = changed

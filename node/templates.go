@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -77,9 +76,7 @@ func (t *templates) set(key string, to learnt) error {
 	t.known.Store(&all)
 	err := os.MkdirAll(filepath.Dir(t.file), 0o700)
 	if err == nil {
-		err = atomicfile.WriteFile(t.file, 0o600, func(w io.Writer) error {
-			return json.NewEncoder(w).Encode(templatesFile{templatesVersion, all})
-		})
+		err = atomicfile.WriteFile(t.file, 0o600, atomicfile.JSON(templatesFile{templatesVersion, all}))
 	}
 	if err != nil {
 		return fmt.Errorf("writing what is known of chat templates: %w", err)

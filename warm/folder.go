@@ -64,10 +64,7 @@ func (f *folder) open() error {
 }
 
 func (f *folder) replace(name string, content []byte) error {
-	return atomicfile.WriteFile(filepath.Join(f.dir, name), 0o600, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	})
+	return atomicfile.WriteFile(filepath.Join(f.dir, name), 0o600, atomicfile.Text(content))
 }
 
 func (f *folder) writeRecord(g *group, id string, r *record) error {

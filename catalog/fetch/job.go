@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -289,11 +288,7 @@ func (r *rate) forward(now time.Time) {
 const recordSuffix = ".json"
 
 func (s *Jobs) save(r *record) {
-	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "\t")
-		return e.Encode(r)
-	})
+	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, atomicfile.JSON(r))
 	if err != nil { // the job goes on, but a restart will find its old state
 		s.log.Error("a download's state can't be saved", "job", r.ID, "error", err)
 	}

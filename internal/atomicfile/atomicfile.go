@@ -3,6 +3,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,4 +52,21 @@ func WriteFile(path string, mode fs.FileMode, write func(io.Writer) error) error
 	}
 	defer func() { _ = root.Close() }()
 	return Write(root, filepath.Base(path), mode, write)
+}
+
+// Text writes a text.
+func Text[T ~string | ~[]byte](text T) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write([]byte(text))
+		return err
+	}
+}
+
+// JSON writes a value as indented JSON.
+func JSON(value any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(value)
+	}
 }

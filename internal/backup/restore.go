@@ -198,10 +198,7 @@ func commit(dir home.Dir, names []string) error {
 		moved[m.To] = true
 		p.Moves = append(p.Moves, m)
 	}
-	err := atomicfile.WriteFile(filepath.Join(string(dir), filepath.FromSlash(planned)), 0o600, func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(p)
-	})
-	if err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(string(dir), filepath.FromSlash(planned)), 0o600, atomicfile.JSON(p)); err != nil {
 		return err
 	}
 	return syncPath(filepath.Join(string(dir), staging))

@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -45,10 +44,7 @@ func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the folders of services are public
 		return err
 	}
-	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
+	return atomicfile.WriteFile(path, 0o644, atomicfile.Text(text))
 }
 
 func exists(path string) bool {

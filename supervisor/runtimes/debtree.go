@@ -3,7 +3,6 @@ package runtimes
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -112,10 +111,7 @@ func writeScript(root, loader, program, script string) error {
 	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(script)), 0o750); err != nil {
 		return fmt.Errorf("writing the start script: %w", err)
 	}
-	if err := atomicfile.WriteFile(filepath.Join(root, script), 0o755, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(root, script), 0o755, atomicfile.Text(text)); err != nil {
 		return fmt.Errorf("writing the start script: %w", err)
 	}
 	return nil

@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -228,11 +227,7 @@ func RootOf(executable string) string {
 }
 
 func (m manifest) write(folder string) error {
-	return atomicfile.WriteFile(filepath.Join(folder, manifestName), 0o644, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "\t")
-		return e.Encode(m)
-	})
+	return atomicfile.WriteFile(filepath.Join(folder, manifestName), 0o644, atomicfile.JSON(m))
 }
 
 // packaged returns the name of the runtime of a variant that was made from a package, named with its version, or "".
@@ -308,11 +303,7 @@ func (s *Store) Select(name string) error {
 	if err != nil {
 		return err
 	}
-	err = atomicfile.WriteFile(filepath.Join(s.dir, p.selection), 0o600, func(w io.Writer) error {
-		_, err := io.WriteString(w, name+"\n")
-		return err
-	})
-	if err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(s.dir, p.selection), 0o600, atomicfile.Text(name+"\n")); err != nil {
 		return fmt.Errorf("selecting runtime %s: %w", name, err)
 	}
 	return nil
