@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/certmagic"
 	"github.com/spf13/cobra"
@@ -136,12 +137,13 @@ func prepareRun(dir home.Dir, args []string) error {
 			return err
 		}
 		args = append(args, "--config", file)
-		os.Args = append(os.Args, "--config", file)
 	}
 	config, err := server.ConfigToRun(args)
 	if err != nil {
 		return err
 	}
+	caddyconfig.RegisterAdapter("lmcaddy", server.Caddyfile{})
+	os.Args = append(os.Args[:2:2], server.Quietly(args, "lmcaddy")...)
 	return server.Preflight(config)
 }
 

@@ -146,6 +146,17 @@ func ConfigFile(args []string) string {
 	return home.Absolute(cmp.Or(flags.config, "Caddyfile"))
 }
 
+// Quietly adds arguments to those of `lmcaddy run` by which it adapts a Caddyfile with [Caddyfile], which is registered by this name.
+func Quietly(args []string, adapter string) []string {
+	flags, _ := runFlags(args)
+	name := strings.ToLower(filepath.Base(cmp.Or(flags.config, "Caddyfile")))
+	isCaddyfile := strings.HasPrefix(name, "caddyfile") && filepath.Ext(name) != ".json" || strings.HasSuffix(name, ".caddyfile")
+	if flags.isResumed || flags.adapter != "" || !isCaddyfile {
+		return args
+	}
+	return append(args, "--config", cmp.Or(flags.config, "Caddyfile"), "--adapter", adapter)
+}
+
 // ConfigToRun returns the configuration that `lmcaddy run` with these arguments will load, or the error in its Caddyfile. It is
 // nil if that isn't known beforehand: it comes from standard input, is in another format, or uses an envfile.
 func ConfigToRun(args []string) ([]byte, error) {

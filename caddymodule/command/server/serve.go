@@ -2,6 +2,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -14,11 +15,13 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/spf13/cobra"
+	"github.com/tidwall/sjson"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/caddymodule/config"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 const (
@@ -147,17 +150,41 @@ func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddy
 	}
 }
 
-// chatty are loggers whose information is about certificates, of which these sites have none.
-var chatty = []string{"tls", "http.auto_https"}
+// chatty are loggers whose information is about certificates and their caches.
+var chatty = []string{"tls", "pki", "http.auto_https"}
+
+// logging returns what is logged unless a Caddyfile says it: on a terminal, where a server prints where it serves and what to type next, only
+// what Caddy warns of, besides the information of lm; elsewhere all but what is chatty.
+func logging() *caddy.Logging {
+	if terminal.Is(os.Stderr) {
+		return &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{Level: "WARN"}, Exclude: []string{"lm"}},
+			"lm":                    {Include: []string{"lm"}},
+		}}
+	}
+	return &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+		caddy.DefaultLoggerName: {Exclude: chatty},
+		"chatty":                {BaseLog: caddy.BaseLog{Level: "WARN"}, Include: chatty},
+	}}
+}
+
+// Caddyfile adapts Caddyfiles as Caddy does, and adds what is to be logged to those without logs.
+type Caddyfile struct{}
+
+// Adapt implements [caddyconfig.Adapter].
+func (Caddyfile) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(body, options)
+	if err == nil && !bytes.Contains(config, []byte(`"logs":`)) {
+		config, err = sjson.SetBytes(config, "logging", logging())
+	}
+	return config, warnings, err
+}
 
 func serveConfig(app *config.Settings, all sites) *caddy.Config {
 	site := caddyhttp.App{GracePeriod: caddy.Duration(caddymodule.DefaultGrace), Servers: all}
 	noPersist := false
 	return &caddy.Config{
-		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-			caddy.DefaultLoggerName: {Exclude: chatty},
-			"chatty":                {BaseLog: caddy.BaseLog{Level: "WARN"}, Include: chatty},
-		}},
+		Logging: logging(),
 		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
 )
 
 // TestServe_Flags: each flag has its option in the configuration.
@@ -40,5 +42,33 @@ func TestServe_Flags(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A Caddyfile's server logs less of what Caddy does, unless the Caddyfile says what is logged.
+func TestCaddyfile_Logs(t *testing.T) {
+	t.Parallel()
+	for caddyfile, want := range map[string]string{
+		"http://:1":                     `["tls","pki","http.auto_https"]`,
+		"{\n debug\n}\nhttp://:1":       "",
+		"http://:1 {\n log\n}":          "",
+		"{\n log {\n level WARN\n }\n}": "",
+	} {
+		adapted, _, err := Caddyfile{}.Adapt([]byte(caddyfile), nil)
+		if got := gjson.GetBytes(adapted, "logging.logs.default.exclude").Raw; err != nil || got != want {
+			t.Errorf("%s: %v: %s", caddyfile, err, adapted)
+		}
+	}
+	for args, want := range map[string]string{
+		"":                           "--config Caddyfile --adapter quiet",
+		"--watch -c a.caddyfile":     "--watch -c a.caddyfile --config a.caddyfile --adapter quiet",
+		"--config a.json":            "--config a.json",
+		"--config x --adapter nginx": "--config x --adapter nginx",
+		"--resume":                   "--resume",
+		"--config -":                 "--config -",
+	} {
+		if got := strings.Join(Quietly(strings.Fields(args), "quiet"), " "); got != want {
+			t.Errorf("%q becomes %q", args, got)
+		}
 	}
 }
