@@ -195,6 +195,7 @@ var everydayFlags = map[string]map[string]string{
 		"format": "the field response_format of the APIs does this", "truncate": "the endpoint /v1/embeddings embeds texts",
 		"dimensions":         "the endpoint /v1/embeddings embeds texts",
 		"dont-fetch-catalog": asksNothing, "system-prompt": "--system does this",
+		"model": `name the model first, as in "lmcaddy chat qwen3-4b"`,
 	},
 	"get": {
 		"yes": asksNothing, "y": asksNothing, "insecure": asksNothing, "select": chosenTags,
@@ -204,7 +205,7 @@ var everydayFlags = map[string]map[string]string{
 		"user-repo": "--repo PUBLISHER/NAME does this", "symbolic-link": "--link does this", "yes": asksNothing, "y": asksNothing,
 	},
 	"load": {
-		"gpu": byEngine, "yes": asksNothing, "y": asksNothing, "exact": "names are always exact: leave it out",
+		"gpu": byEngine, "n-gpu-layers": byEngine, "ngl": byEngine, "ctx-size": "--context-length does this", "yes": asksNothing, "y": asksNothing, "exact": "names are always exact: leave it out",
 		"local":                   "leave it out: only --host asks another machine",
 		"speculative-draft-model": byDraft, "speculative-draft-simple": byDraft, "speculative-draft-mtp": byDraft,
 		"no-speculative-draft-mtp": byDraft,

@@ -119,6 +119,9 @@ func TestEverydayFlags_AreNotOurs(t *testing.T) {
 	for line, want := range map[string]string{
 		"load x --gpu max":     "lmcaddy load has no flag --gpu: the engine",
 		"load x -y":            "lmcaddy load has no flag -y: leave it out",
+		"load x --ctx-size 9":  "--context-length does this",
+		"chat --model x":       "name the model first",
+		"chat --temp 1":        "did you mean --temperature?",
 		"chat x --verbose":     "--stats prints",
 		"ls --port 1":          "--host http://127.0.0.1:1234",
 		"runtime remove x -y":  "leave it out",

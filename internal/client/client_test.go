@@ -83,7 +83,7 @@ func TestClient_ErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"the API's":   {"", answer(404, `{"error":{"type":"model_not_found","message":"No such model."}}`), []string{"No such model."}},
 		"no token":    {"", answer(401, `{"error":{"message":"A token is required."}}`), []string{"A token is required: ", "--token", "LM_API_TOKEN"}},
-		"wrong token": {"sk-x", answer(401, `{"error":{"message":"Unknown token."}}`), []string{"Unknown token: ", "isn't one of"}},
+		"wrong token": {"sk-x", answer(401, `{"error":{"message":"Unknown token."}}`), []string{"Unknown token: ", "check --token"}},
 		"another's":   {"", answer(502, "<html>\n<b>Bad\xff Gateway</b>"), []string{"http://127.0.0.1:", "isn't lmcaddy", "Bad Gateway (502)"}},
 		"of TLS":      {"", answer(400, "Client sent an HTTP request to an HTTPS server.\n"), []string{"speaks TLS", "https://"}},
 		"empty":       {"", answer(404, ""), []string{"isn't lmcaddy", "Not Found (404)"}},

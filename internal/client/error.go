@@ -107,9 +107,10 @@ func refusal(resp *http.Response, address string, hasToken bool) error {
 		e.Message = foreign(address, resp.StatusCode, body)
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		e.Hint = "give a token of that server with --token or in LM_API_TOKEN"
-		if hasToken {
-			e.Hint = "the token that was given, by --token or LM_API_TOKEN, isn't one of that server's"
+		e.Hint = "check --token or LM_API_TOKEN"
+		if !hasToken && e.Code != "" {
+			e.Message = "an API token is required by the server at " + address
+			e.Hint = `give one with --token or in LM_API_TOKEN; on its machine, "lmcaddy token create" makes one`
 		}
 	}
 	return e

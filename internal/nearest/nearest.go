@@ -17,9 +17,9 @@ const Most = 3
 
 // Of returns those of the known names that may be meant by another, the likeliest first, but [Most] at most.
 func Of(name string, known []string) []string {
-	length := utf8.RuneCountInString(name)
+	length := utf8.RuneCountInString(strings.TrimLeft(name, "-"))
 	most := max(2, length/3)
-	if length < 4 {
+	if length < 5 {
 		most = 1 // of so few characters, two others make another word
 	}
 	if len(name) > longest {
@@ -73,8 +73,8 @@ func ranked(name string, known []string) []rank {
 	return all
 }
 
-// far is the distance of a name from a known one, or from the part of that behind a publisher. One that is the beginning of it, up to the
-// end of a word, is near.
+// far is the distance of a name from a known one, or from the part of that behind a publisher. One that is the beginning of it is near, above
+// all up to the end of a word.
 func far(name, known string) int {
 	_, bare, _ := strings.Cut(known, "/")
 	least := distance([]rune(name), []rune(known))
@@ -82,8 +82,11 @@ func far(name, known string) int {
 		if whole == "" {
 			continue
 		}
-		if rest, ok := strings.CutPrefix(whole, name); ok && len(name) > 2 && strings.ContainsRune("-@:_. ", rune((rest + " ")[0])) {
-			return 0
+		if rest, ok := strings.CutPrefix(whole, name); ok && len(name) > 2 {
+			if strings.ContainsRune("-@:_. ", rune((rest + " ")[0])) {
+				return 0
+			}
+			least = min(least, 1)
 		}
 		least = min(least, distance([]rune(name), []rune(whole)))
 	}
