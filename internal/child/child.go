@@ -79,13 +79,16 @@ func startGuarded(o Options, shell string) (*Child, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Line == nil {
+		o.Line = func(string) {}
+	}
 	c := &Child{mark: plain.Mark(o.Journal, rand.Text()), done: make(chan struct{})}
 	var err error
 	if c.cmd, err = o.command(c.mark); err != nil {
 		return nil, err
 	}
-	var pipes pipes
-	if err := pipes.open(c.cmd); err != nil {
+	pipes, err := OpenPipes(c.cmd)
+	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
 	if c.guard, err = newGuard(shell, c.mark); err != nil {
@@ -93,31 +96,32 @@ func startGuarded(o Options, shell string) (*Child, error) {
 	}
 	c.cmd.SysProcAttr = c.guard.Attributes()
 	endThread, err := StartOnThread(c.cmd.Start)
-	pipes.closeTheirs()
 	if err != nil {
 		endThread()
-		pipes.closeOurs()
+		pipes.Close()
 		c.guard.End()
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err
 		}
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
-	c.PID, c.Stdin, c.Stdout = c.cmd.Process.Pid, pipes.stdin, pipes.stdout
+	c.PID, c.Stdin, c.Stdout = c.cmd.Process.Pid, pipes.Stdin, pipes.ours[0]
 	if c.group, err = c.guard.Adopt(c.cmd.Process); err != nil {
 		o.Log.Warn("what a child process starts may outlive it", "pid", c.PID, "error", err)
 	}
 	c.record = c.mark.Record(c.PID, o.Log)
-	go c.wait(pipes.readLines(o.Line), endThread)
+	pipes.read(pipes.ours[1:], o.Line, nil)
+	go c.wait(pipes, endThread)
 	return c, nil
 }
 
 // wait waits for the exit, kills what is left, and frees what belongs to the child, except for Stdout.
-func (c *Child) wait(drain, endThread func()) {
+func (c *Child) wait(pipes *Pipes, endThread func()) {
 	c.err = c.cmd.Wait() // closes Stdin, too
 	c.group.Kill()
 	c.mark.KillAll(c.PID)
-	drain()
+	pipes.Drain()
+	closeAll(pipes.reading)
 	endThread()
 	c.record.Remove()
 	c.mu.Lock()

@@ -163,11 +163,11 @@ func (p *Process) execute(l Launch) error {
 	cmd.Env = append(command.Env, mark.Env())
 	cmd.Dir = l.Folder // llama-server loads libraries from its working directory, and Python modules
 	cmd.SysProcAttr = guard.Attributes()
-	out, err := openPipes(cmd)
+	out, err := child.OpenPipes(cmd) // most engines exit when their input closes, which is when this server ends at the latest
 	if err != nil {
-		return err
+		return fmt.Errorf("the engine's output: %w", err)
 	}
-	defer out.close()
+	defer out.Close()
 	p.oomKills.Store(oomKills())
 	endThread, err := startOnThread(box, cmd)
 	defer endThread()
@@ -181,7 +181,7 @@ func (p *Process) execute(l Launch) error {
 	now := &Launched{
 		process: cmd.Process, group: group, PID: cmd.Process.Pid, Address: l.address(), socket: l.Socket, port: l.Port,
 		header:  []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
-		Sandbox: confined, Build: build, stdin: out.stdin, steps: p.program.Stop(), Slots: p.slots,
+		Sandbox: confined, Build: build, stdin: out.Stdin, steps: p.program.Stop(), Slots: p.slots,
 		At: time.Now(),
 	}
 	record := mark.Record(now.PID, p.log)
@@ -245,14 +245,14 @@ func (p *Process) prepare(l *Launch) (Build, Cmd, error) {
 
 // monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
 // That function waits for the end of the output.
-func (p *Process) monitor(out *outputs) func() {
+func (p *Process) monitor(out *child.Pipes) func() {
 	p.loading.begin(p.host.stall, func(why string) {
 		if words := p.output.last(lastWords); words != "" {
 			why += "; its last words: " + words
 		}
 		p.failLoad(byTimer, why)
 	})
-	out.read(p.line, p.heard)
+	out.Read(p.line, p.heard)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })
@@ -263,7 +263,7 @@ func (p *Process) monitor(out *outputs) func() {
 		monitors.Go(func() { p.awaitHealth(ctx, checker.Health()) })
 	}
 	return func() {
-		out.drain()
+		out.Drain()
 		p.loading.end()
 		cancel()
 		monitors.Wait()

@@ -3,6 +3,7 @@ package child
 import (
 	"bytes"
 	"log/slog"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,4 +78,29 @@ func TestLineLog_ErrorsComeThrough(t *testing.T) {
 			t.Error("the error isn't logged")
 		}
 	})
+}
+
+// Another process that holds a child's output open doesn't delay its end for long.
+func TestPipes_HeldOpen(t *testing.T) {
+	t.Parallel()
+	o, err := OpenPipes(&exec.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 1)
+	stranger := o.theirs[0]
+	o.theirs = o.theirs[1:]
+	o.Read(func(line string) { lines <- line }, func() {})
+	if _, err := stranger.WriteString("half a line"); err != nil {
+		t.Fatal(err)
+	}
+	o.Drain()
+	if line := <-lines; line != "half a line" {
+		t.Errorf("line %q", line)
+	}
+	if _, err := stranger.WriteString("more"); err == nil {
+		t.Error("it is still read")
+	}
+	_ = stranger.Close()
+	o.Close()
 }

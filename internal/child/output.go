@@ -132,66 +132,72 @@ func (w *LineWriter) Flush() {
 	w.rest = w.rest[:0]
 }
 
-// pipes are a child's standard input and outputs. The outputs aren't exec's, because Cmd.Wait would close them before they are
-// read to their end.
-type pipes struct {
-	stdin          io.WriteCloser
-	stdout, stderr *os.File
-	theirs         []*os.File
+// Pipes are a child's standard input and outputs. The outputs aren't exec's, because Cmd.Wait would wait for their end, or close them
+// before they are read.
+type Pipes struct {
+	Stdin io.WriteCloser
+
+	theirs, ours []*os.File // standard output, then standard error
+	reading      []*os.File
+	readers      sync.WaitGroup
 }
 
-// open sets the pipes of a command that isn't started yet.
-func (p *pipes) open(cmd *exec.Cmd) error {
-	for _, pipe := range []struct {
-		ours   **os.File
-		theirs *io.Writer
-	}{{&p.stdout, &cmd.Stdout}, {&p.stderr, &cmd.Stderr}} {
+// OpenPipes sets the pipes of a command that isn't started yet.
+func OpenPipes(cmd *exec.Cmd) (*Pipes, error) {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipes{Stdin: stdin}
+	for _, to := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			p.closeTheirs()
-			p.closeOurs()
-			return err
+			p.Close()
+			return nil, err
 		}
-		*pipe.ours, *pipe.theirs = r, w
-		p.theirs = append(p.theirs, w)
+		p.ours, p.theirs = append(p.ours, r), append(p.theirs, w)
+		*to = w
 	}
-	var err error
-	if p.stdin, err = cmd.StdinPipe(); err != nil {
-		p.closeTheirs()
-		p.closeOurs()
-	}
-	return err
+	return p, nil
 }
 
-func (p *pipes) closeTheirs() {
-	for _, f := range p.theirs {
+// Read starts to read both outputs of a started command. It calls emit for each line, and heard, which may be nil, for each write.
+func (p *Pipes) Read(emit func(string), heard func()) { p.read(p.ours, emit, heard) }
+
+func (p *Pipes) read(outputs []*os.File, emit func(string), heard func()) {
+	closeAll(p.theirs)
+	p.reading = outputs
+	for _, r := range outputs {
+		p.readers.Go(func() {
+			w := &LineWriter{Emit: emit, Heard: heard}
+			_, _ = io.Copy(w, r)
+			w.Flush()
+		})
+	}
+}
+
+// Drain waits for the end of what is read, but not longer than an exited child may be the only one that writes.
+func (p *Pipes) Drain() {
+	closed := make(chan struct{})
+	timer := time.AfterFunc(outputDelay, func() {
+		closeAll(p.reading)
+		close(closed)
+	})
+	p.readers.Wait()
+	if !timer.Stop() {
+		<-closed // a reader may return before its file is closed
+	}
+}
+
+// Close may be called several times.
+func (p *Pipes) Close() {
+	_ = p.Stdin.Close()
+	closeAll(p.theirs)
+	closeAll(p.ours)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
 		_ = f.Close()
-	}
-}
-
-func (p *pipes) closeOurs() {
-	for _, f := range []*os.File{p.stdout, p.stderr} {
-		_ = f.Close() // nil if it isn't open
-	}
-}
-
-// readLines calls emit, unless it is nil, for each line of standard error, until the function that it returns is called. That
-// function waits for the end, at most outputDelay.
-func (p *pipes) readLines(emit func(string)) (drain func()) {
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		if emit == nil {
-			emit = func(string) {}
-		}
-		w := &LineWriter{Emit: emit}
-		_, _ = io.Copy(w, p.stderr)
-		w.Flush()
-	}()
-	return func() {
-		timer := time.AfterFunc(outputDelay, func() { _ = p.stderr.Close() })
-		<-read
-		timer.Stop()
-		_ = p.stderr.Close()
 	}
 }
