@@ -68,6 +68,9 @@ func (q *question) run() error {
 	}
 	signal.Notify(q.deadly, syscall.SIGTERM, syscall.SIGHUP)
 	_, err := tea.NewProgram(q, tea.WithoutSignalHandler(), tea.WithInput(q.input)).Run()
+	if q.above > 0 {
+		fmt.Printf("\x1b[%dA\x1b[J", q.above)
+	}
 	signal.Stop(q.deadly)
 	close(q.deadly)
 	if number, isSignal := q.signal.(syscall.Signal); isSignal { // the terminal is as it was before
@@ -105,6 +108,7 @@ type question struct {
 	area   textarea.Model
 	pasted pastes
 	hint   string // what Tab may complete
+	above  int    // the lines that are shown above the last one
 	at     int    // which earlier question is shown; their number: none is
 	draft  string // what was typed before one was
 	deadly chan os.Signal
@@ -116,12 +120,14 @@ type question struct {
 // Init waits for a signal that ends the process.
 func (q *question) Init() tea.Cmd { return func() tea.Msg { return <-q.deadly } }
 
-// View shows nothing once the question is over.
+// View shows empty lines once the question is over: a renderer whose lines become fewer leaves those above its cursor.
 func (q *question) View() tea.View {
 	if q.isOver {
-		return tea.NewView("")
+		return tea.NewView(strings.Repeat("\n", q.above))
 	}
-	view := tea.NewView(q.area.View() + q.hint)
+	text := q.area.View() + q.hint
+	q.above = strings.Count(text, "\n")
+	view := tea.NewView(text)
 	view.Cursor = q.area.Cursor()
 	return view
 }
