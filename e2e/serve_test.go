@@ -58,7 +58,7 @@ func TestServe_FirstSteps(t *testing.T) {
 		want string
 	}{
 		{harness.NewHome(t), `Engine: llama-server \(.*llama-server\)
-Models: 1 model; GET /v1/models lists the loaded ones only \(.*\)
+Models: 1 model; GET /v1/models lists the loaded ones \(list_models all: all\)
 Next, in another terminal: "lmcaddy chat" asks a model, "lmcaddy ls" lists them
 `},
 		{withoutModels, `Models: none

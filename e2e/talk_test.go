@@ -67,9 +67,7 @@ func TestTalk_ImportAndRemove(t *testing.T) {
 	wantDone(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), key)
 	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), "already exists")
 	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--dry-run"), "already exists")
-	harness.Eventually(t, harness.Patience, "the server lists the model", func() bool {
-		return lineWith(s.Command("ls").Output, key) != ""
-	})
+	wantDone(t, s.Command("ls"), key)
 
 	wantDone(t, s.Command("load", key))
 	wantFailed(t, s.Command("rm", key), "--yes")

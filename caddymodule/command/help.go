@@ -181,7 +181,7 @@ func firstSteps(n *node.Node, listsAll bool) string {
 	case len(models) == 0:
 		listed, next = "none", `Next, in another terminal: "lmcaddy get qwen/qwen3-4b" gets a model, "lmcaddy search WORDS" finds others`
 	case !listsAll:
-		listed += "; GET /v1/models lists the loaded ones only (all: lmcaddy serve --list-models all, or list_models all in the Caddyfile)"
+		listed += "; GET /v1/models lists the loaded ones (list_models all: all)"
 	}
 	if len(engines) == 0 {
 		engines, next = []string{"none"}, `Next, in another terminal: "lmcaddy runtime get llama.cpp" gets an engine`

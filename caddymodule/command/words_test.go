@@ -20,7 +20,7 @@ const (
 
 // Documents, and parts of them, that are made from the code, or recorded by tests.
 var (
-	madeDocuments = []string{"docs/caddyfile.md", "docs/commands.md", "docs/metrics.md", "docs/api/endpoints.md", "docs/api/fields.md", "docs/first-run.md", "docs/terminal.md"}
+	madeDocuments = []string{"docs/caddyfile.md", "docs/commands.md", "docs/metrics.md", "docs/api/endpoints.md", "docs/api/fields.md", "docs/first-hour.md"}
 	madePart      = regexp.MustCompile(`(?s)<!-- (keywords|families|make \w+) -->.*?<!-- (?:end of |/)(?:keywords|families|make \w+) -->`)
 )
 

@@ -178,8 +178,8 @@ func (c *Client) explain(req *http.Request, err error) error {
 		}
 		return down
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, save its root certificate, of an lmcaddy "+
-			"%[1]s/api/v1/root.crt, and set SSL_CERT_FILE to that file", c.base, untrusted.Err)
+		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If you trust that server, save its root certificate "+
+			"(%[1]s/api/v1/root.crt), and set SSL_CERT_FILE to that file", c.base, untrusted.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("the server at %s doesn't speak TLS: begin its address with http://", c.Address())
 	case errors.As(err, &wrapped):

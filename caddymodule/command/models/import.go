@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command/kit"
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
@@ -102,6 +105,9 @@ func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	return err
 }
 
+// noticePatience bounds how long a server is waited for that is to notice a new model.
+const noticePatience = 5 * time.Second
+
 // importFile imports a file, or finds out what that would do.
 func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, error) {
 	dir, err := home.FromEnvironment()
@@ -121,6 +127,9 @@ func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, e
 	done, err := bring(ctx, what)
 	if errors.Is(err, context.Canceled) {
 		return imported{}, errors.New("interrupted: nothing was imported")
+	}
+	if done.Model != nil { // a server that runs looks at the disk for a model that it doesn't know, so "lmcaddy ls" has it at once
+		_ = client.OnSocket(dir.Socket()).GetWithin(ctx, noticePatience, "/api/v0/models/"+url.PathEscape(*done.Model), nil)
 	}
 	return done, err
 }
