@@ -152,7 +152,7 @@ release-test: build ## Makes a release twice, installs it into new systems, buil
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" LMCADDY_NFPM="$(CACHE)/nfpm" \
 		go test -count 1 -timeout 0 -tags release ./packages
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-		go test -count 1 -timeout 0 -run '^TestFirstRun_TheReadme$$' . -whole-first-run
+		go test -count 1 -timeout 0 -run '^TestFirstHour$$' . -whole-first-hour
 
 .PHONY: manifests
 manifests: ## Checks the example for Kubernetes against its schema; builds two large tools the first time
