@@ -28,6 +28,7 @@ what the server logs of its models.
 // TestFirstHour types what a user does in the first hour, and compares the screens with docs/first-hour.md. Unless -whole-first-hour is
 // given, the clone gets the built program and the home the engine of the tests, which would take minutes.
 func TestFirstHour(t *testing.T) {
+	t.Parallel()
 	n := newcomer(t)
 	n.page.WriteString(firstHourIntroduction)
 	n.readme()

@@ -36,6 +36,7 @@ import (
 func Prepare() {
 	caddy.CustomBinaryName, caddy.CustomLongDescription = "lmcaddy", description
 	register(append(commands(), everydayCommands(everydays)...))
+	caddyconfig.RegisterAdapter(server.Adapter, server.Caddyfile{})
 	os.Args = append(os.Args[:1:1], ofOllama(os.Args[1:])...)
 	args := os.Args[1:]
 	becomeProgram(cmp.Or(caddy.CustomVersion, "development"), server.ConfigFile(args)) // caddy.Version would give Caddy's own
@@ -69,6 +70,8 @@ func Prepare() {
 	case err != nil:
 	case command == "run":
 		err = prepareRun(dir, args[1:])
+	case command == "validate":
+		os.Args = append(os.Args[:2:2], server.Quietly(args[1:])...)
 	case command == "start":
 		_, err = server.ConfigToRun(args[1:])
 	case command == "stop":
@@ -85,7 +88,12 @@ func Prepare() {
 			debug.SetGCPercent(garbagePercent)
 		}
 	}
-	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
+	wrapLog(func(core zapcore.Core) zapcore.Core {
+		if command == "validate" && terminal.Is(os.Stderr) {
+			core, _ = zapcore.NewIncreaseLevelCore(core, zapcore.WarnLevel) // which is a higher level
+		}
+		return plainErrors{core, os.Stderr, false}
+	})
 }
 
 // garbagePercent is how much garbage there may be to what is in use. A busy server has about 11 MB in use, so half as much garbage again as
@@ -142,8 +150,7 @@ func prepareRun(dir home.Dir, args []string) error {
 	if err != nil {
 		return err
 	}
-	caddyconfig.RegisterAdapter("lmcaddy", server.Caddyfile{})
-	os.Args = append(os.Args[:2:2], server.Quietly(args, "lmcaddy")...)
+	os.Args = append(os.Args[:2:2], server.Quietly(args)...)
 	return server.Preflight(config)
 }
 

@@ -146,15 +146,18 @@ func ConfigFile(args []string) string {
 	return home.Absolute(cmp.Or(flags.config, "Caddyfile"))
 }
 
-// Quietly adds arguments to those of `lmcaddy run` by which it adapts a Caddyfile with [Caddyfile], which is registered by this name.
-func Quietly(args []string, adapter string) []string {
+// Adapter is the name by which [Caddyfile] is registered.
+const Adapter = "lmcaddy"
+
+// Quietly adds arguments to those of `lmcaddy run` or `validate` by which it adapts a Caddyfile with [Caddyfile].
+func Quietly(args []string) []string {
 	flags, _ := runFlags(args)
 	name := strings.ToLower(filepath.Base(cmp.Or(flags.config, "Caddyfile")))
 	isCaddyfile := strings.HasPrefix(name, "caddyfile") && filepath.Ext(name) != ".json" || strings.HasSuffix(name, ".caddyfile")
-	if flags.isResumed || flags.adapter != "" || !isCaddyfile {
+	if flags.isResumed || flags.adapter != "" || !isCaddyfile || SaysNothing(args) {
 		return args
 	}
-	return append(args, "--config", cmp.Or(flags.config, "Caddyfile"), "--adapter", adapter)
+	return append(args, "--config", cmp.Or(flags.config, "Caddyfile"), "--adapter", Adapter)
 }
 
 // ConfigToRun returns the configuration that `lmcaddy run` with these arguments will load, or the error in its Caddyfile. It is
