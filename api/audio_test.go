@@ -26,8 +26,8 @@ func TestAudio_IsACapability(t *testing.T) {
 	s := serve(t, nil)
 	s.addHearing()
 	for _, tt := range []struct{ method, path, body, at, with, without string }{
-		{"GET", "/api/v1/models", "", `models.#(key=="lmcaddy/MODEL").capabilities.audio`, "true", "false"},
-		{"GET", "/api/v1/models/MODEL", "", "capabilities.audio", "true", "false"},
+		{"GET", "/api/v1/models", "", `models.#(key=="lmcaddy/MODEL").capabilities.audio`, "true", ""},
+		{"GET", "/api/v1/models/MODEL", "", "capabilities.audio", "true", ""},
 		{"GET", "/api/v0/models", "", `data.#(id=="lmcaddy/MODEL").capabilities`, `["tool_use","audio"]`, `["tool_use"]`},
 		{"POST", "/api/show", `{"model":"MODEL"}`, "capabilities.1", `"audio"`, `"tools"`},
 		{"GET", "/api/tags", "", `models.#(name=="lmcaddy/MODEL:latest").capabilities.1`, `"audio"`, `"tools"`},

@@ -109,7 +109,8 @@ func refusal(resp *http.Response, address string, hasToken bool) error {
 	if resp.StatusCode == http.StatusUnauthorized {
 		e.Hint = "check --token or LM_API_TOKEN"
 		if !hasToken && e.Code != "" {
-			e.Message = "an API token is required by the server at " + address
+			what, _, _ := strings.Cut(e.Message, ", but none was provided") // what follows is for programs
+			e.Message = what + " (" + address + ")"
 			e.Hint = `give one with --token or in LM_API_TOKEN; on its machine, "lmcaddy token create" makes one`
 		}
 	}

@@ -67,7 +67,7 @@ type Quantization struct {
 // Capabilities lists what a language model can do besides text.
 type Capabilities struct {
 	Vision    bool       `json:"vision"`
-	Audio     bool       `json:"audio"`
+	Audio     bool       `json:"audio,omitempty"`
 	ToolUse   bool       `json:"trained_for_tool_use"`
 	Reasoning *Reasoning `json:"reasoning,omitempty"` // absent if the model offers no choice
 }

@@ -797,8 +797,8 @@ export interface components {
         };
         /** @description Of language models only. */
         Capabilities: {
-            /** @description It takes recordings. */
-            audio: boolean;
+            /** @description It takes recordings; absent if not. */
+            audio?: boolean;
             reasoning?: components["schemas"]["ReasoningChoices"];
             trained_for_tool_use: boolean;
             /** @description It takes images. */
