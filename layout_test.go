@@ -82,7 +82,7 @@ var mayImport = []row{
 	{"translate/responses", []string{"translate/openai", "translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/traits", []string{"translate/request", "translate/schema", "translate/jsonbody", "translate"}},
 	{"translate/wire", []string{"internal/prefix", "translate/request", "translate/schema", "translate/jsonbody", "translate"}},
-	{"translate/request", []string{"translate/schema", "translate/jsonbody", "translate", "internal/picture"}},
+	{"translate/request", []string{"translate/schema", "translate/jsonbody", "translate", "internal/picture", "internal/audio"}},
 	{"translate/schema", []string{"translate/jsonbody", "translate"}},
 	{"translate/jsonbody", []string{"translate"}},
 	{"translate", nil},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api/endpoint"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -109,8 +110,11 @@ var blindRequests = []struct{ path, body, where, note string }{
 	{"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}]}]}`, "messages.0.content.0.source", "[document omitted:"},
 	{"/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:,AAAA"}]}]}`, "input[0].content[0].image_url", "[image omitted:"},
 	{"/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":[{"type":"input_file","file_data":"AAAA"}]}]}`, "input[0].content[0]", "[document omitted:"},
+	{"/v1/responses", `{"model":"tinychat","input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]}`, "input[0].content[0]", "[audio omitted:"},
+	{"/api/v1/chat", `{"model":"tinychat","input":[{"type":"audio","data_url":"data:,AAAA"}]}`, "input[0]", "[audio omitted:"},
 	{"/api/v1/chat", `{"model":"tinychat","input":[{"type":"text","content":"a"},{"type":"image","data_url":"data:,AAAA"}]}`, "input[1]", "[image omitted:"},
 	{"/api/chat", `{"model":"tinychat","stream":false,"messages":[{"role":"user","content":"a","images":["AAAA"]}]}`, "messages[0].images[0]", "[image omitted:"},
+	{"/api/chat", `{"model":"tinychat","stream":false,"messages":[{"role":"user","content":"a","images":["` + testkit.Sound + `"]}]}`, "messages[0].images[0]", "[audio omitted:"},
 	{"/api/generate", `{"model":"tinychat","stream":false,"prompt":"a","images":["AAAA"]}`, "images[0]", "[image omitted:"},
 }
 

@@ -118,7 +118,7 @@ func (r random) parts() string {
 	var parts []string
 	for range r.IntN(3) {
 		parts = append(parts, r.pick(`{"type":"text","text":`+r.text()+`}`, `{"type":"text"}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`,
-			`{"text":"a"}`, `"a"`, `{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}`, `{"type":"refusal","refusal":"no"}`, `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`))
+			`{"text":"a"}`, `"a"`, `{"type":"input_audio","input_audio":`+r.pick(`{"data":"AAAA","format":"wav"}`, `{"data":"","format":null}`, `null`)+`}`, `{"type":"refusal","refusal":"no"}`, `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`))
 	}
 	return "[" + strings.Join(parts, ",") + "]"
 }

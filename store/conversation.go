@@ -226,7 +226,7 @@ func (s *Store) Get(ctx context.Context, owner, id string) (*Turn, error) {
 	return turns[0], nil
 }
 
-// Chain returns the conversation that ends with a turn, from its first turn on, with the data of images. It includes deleted
+// Chain returns the conversation that ends with a turn, from its first turn on, with the data of media. It includes deleted
 // turns that others continue. The error is *[NotFound] if the owner has no such turn.
 //
 // Turns with the same image share its Data, which must not be modified.
@@ -234,7 +234,7 @@ func (s *Store) Chain(ctx context.Context, owner, id string) ([]*Turn, error) {
 	return s.turns(ctx, selectChain, owner, id)
 }
 
-// Branches returns the newest turns of a conversation in all of its branches, at most 1000, the oldest first, with the data of images.
+// Branches returns the newest turns of a conversation in all of its branches, at most 1000, the oldest first, with the data of media.
 // It includes deleted turns that others continue. The conversation is named by its first turn. The error is *[NotFound] if the owner has
 // no such conversation.
 func (s *Store) Branches(ctx context.Context, owner, id string) ([]*Turn, error) {
@@ -257,10 +257,10 @@ func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, er
 			if turns, err = scan(t, query, owner, id); err != nil {
 				return err
 			}
-			if missing, err = readImages(t, turns); err != nil || missing == nil {
+			if missing, err = readMedia(t, turns); err != nil || missing == nil {
 				return err
 			}
-			err = fmt.Errorf("an image of the stored response %q is missing", missing.ID)
+			err = fmt.Errorf("a file of the stored response %q is missing", missing.ID)
 			if again, _ := scan(t, query, owner, id); again != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 // the error of ctx, the turn isn't stored. After another error of a PostgreSQL store it may be stored, because the connection
 // may have broken after the commit.
 //
-// Images must have Data. Their Hash is ignored.
+// Media must have Data. Their Hash is ignored.
 func (s *Store) Put(ctx context.Context, t *Turn) error { return s.put(ctx, t, false) }
 
 // Announce is Put for a turn in progress whose client waits for its answer. What it has stored when it returns nil outlives this process,

@@ -37,7 +37,7 @@ func TestPut_GivesBackWhatWasStored(t *testing.T) {
 		got, err := s.Chain(t.Context(), "tok_1", second.ID)
 		must(t, err)
 		want := []*Turn{first, second}
-		images(first, func(i *translate.Media) { i.Hash = hashOf(i.Data) })
+		media(first, func(i *translate.Media) { i.Hash = hashOf(i.Data) })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

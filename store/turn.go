@@ -82,13 +82,13 @@ type usage struct {
 	Reasoning  int `json:"reasoning,omitempty"`
 }
 
-// blob is an image to store.
+// blob is an image or a recording to store.
 type blob struct {
 	hash string
 	data []byte
 }
 
-// encode returns the body of a turn and its images, without duplicates, sorted by hash. It doesn't modify the turn.
+// encode returns the body of a turn and its media, without duplicates, sorted by hash. It doesn't modify the turn.
 func encode(t *Turn) ([]byte, []blob, error) {
 	var blobs []blob
 	in, err := hashed(t.In, &blobs)
@@ -107,7 +107,7 @@ func encode(t *Turn) ([]byte, []blob, error) {
 	return encoded, slices.CompactFunc(blobs, func(a, b blob) bool { return a.hash == b.hash }), nil
 }
 
-// hashed returns items with the hashes of images, and appends the images to blobs. It copies only items with images.
+// hashed returns items with the hashes of media, and appends these to blobs. It copies only items with media.
 func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	copied := false
 	for i := range items {
@@ -120,14 +120,14 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 			if parts[k].Media == nil {
 				continue
 			}
-			image := *parts[k].Media
-			if len(image.Data) == 0 {
-				return nil, fmt.Errorf("item %d has an image without its bytes", i)
+			file := *parts[k].Media
+			if len(file.Data) == 0 {
+				return nil, fmt.Errorf("item %d has a file without its bytes", i)
 			}
-			sum := sha256.Sum256(image.Data)
-			image.Hash = hex.EncodeToString(sum[:])
-			*blobs = append(*blobs, blob{image.Hash, image.Data})
-			parts[k].Media = &image
+			sum := sha256.Sum256(file.Data)
+			file.Hash = hex.EncodeToString(sum[:])
+			*blobs = append(*blobs, blob{file.Hash, file.Data})
+			parts[k].Media = &file
 		}
 		if !copied {
 			items, copied = slices.Clone(items), true
@@ -137,7 +137,7 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	return items, nil
 }
 
-func images(t *Turn, do func(*translate.Media)) {
+func media(t *Turn, do func(*translate.Media)) {
 	for _, items := range [][]translate.Item{t.In, t.Out} {
 		for _, item := range items {
 			for _, part := range item.Parts {
@@ -204,23 +204,23 @@ func (r released) run(t *tx) error {
 	return nil
 }
 
-// readImages reads the data of the turns' images. missing is a turn with an image whose data isn't there.
-func readImages(t *tx, turns []*Turn) (missing *Turn, err error) {
+// readMedia reads the data of the turns' media. missing is a turn with a file whose data isn't there.
+func readMedia(t *tx, turns []*Turn) (missing *Turn, err error) {
 	read := map[string][]byte{}
 	for _, turn := range turns {
-		images(turn, func(image *translate.Media) {
-			data, known := read[image.Hash]
+		media(turn, func(file *translate.Media) {
+			data, known := read[file.Hash]
 			if !known && err == nil {
-				_, err = t.row(selectBlob, []any{image.Hash}, &data)
-				read[image.Hash] = data
+				_, err = t.row(selectBlob, []any{file.Hash}, &data)
+				read[file.Hash] = data
 			}
-			if image.Data = data; data == nil {
+			if file.Data = data; data == nil {
 				missing = turn
 			}
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading images: %w", err)
+		return nil, fmt.Errorf("reading media: %w", err)
 	}
 	return missing, nil
 }

@@ -49,7 +49,7 @@ func TestFinish_ReplacesTheTurn(t *testing.T) {
 		}
 		got, err = s.Get(t.Context(), "tok_1", first.ID)
 		must(t, err)
-		images(end, func(i *translate.Media) { i.Hash = hashOf(i.Data) })
+		media(end, func(i *translate.Media) { i.Hash = hashOf(i.Data) })
 		if diff := cmp.Diff(end, got); diff != "" {
 			t.Error(diff)
 		}

@@ -196,7 +196,7 @@ func TestChat_Refuses(t *testing.T) {
 			noImagesBehind,
 		},
 		"a video":                {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, unseen("messages[0].content[0]", "of the kind video, which this server does not take: send text or images.")},
-		"a part of no type":      {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, translate.Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text" or "image_url".`)},
+		"a part of no type":      {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, translate.Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text", "image_url" or "input_audio".`)},
 		"messages that are none": {`{"messages":["image_url"]}`, translate.Invalid("invalid_type", "messages[0]", `"messages[0]" must be an object, not a string.`)},
 		"a message of no role":   {`{"messages":[{"content":"a"}]}`, translate.Missing("messages[0].role")},
 		"a role that is unknown": {`{"messages":[{"role":"User","content":"a"}]}`, translate.Invalid("invalid_value", "messages[0].role", `"messages[0].role" must be "system", "developer", "user", "assistant" or "tool", not "User".`)},

@@ -133,9 +133,9 @@ func Settled(items []Item) []Item {
 	return settled
 }
 
-// Media is an image that a user sent.
+// Media is an image or a recording that a user sent.
 type Media struct {
-	Type string `json:"type"`           // media type, such as image/png
+	Type string `json:"type"`           // media type, such as image/png or audio/wav
 	Hash string `json:"hash,omitempty"` // SHA-256 of Data in hexadecimal, the key under which Data is stored
 	Data []byte `json:"-"`
 }
@@ -147,6 +147,20 @@ func (m *Media) DataURL() string { return string(m.AppendDataURL(nil)) }
 func (m *Media) AppendDataURL(dst []byte) []byte {
 	dst = append(append(append(dst, "data:"...), m.Type...), ";base64,"...)
 	return base64.StdEncoding.AppendEncode(dst, m.Data)
+}
+
+var audioFormats = map[string]string{"audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac"}
+
+// AudioFormat returns the format of a recording in OpenAI's words, such as "mp3"; empty for an image.
+func (m *Media) AudioFormat() string { return audioFormats[m.Type] }
+
+// AppendPart appends the file as a part of a message in OpenAI's chats.
+func (m *Media) AppendPart(dst []byte) []byte {
+	if format := m.AudioFormat(); format != "" {
+		dst = base64.StdEncoding.AppendEncode(append(dst, `{"type":"input_audio","input_audio":{"data":"`...), m.Data)
+		return append(append(append(dst, `","format":"`...), format...), `"}}`...)
+	}
+	return append(m.AppendDataURL(append(dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
 }
 
 // SystemItem returns the item of a system prompt.

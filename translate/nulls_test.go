@@ -24,7 +24,7 @@ var agentModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}}
 // sentBy returns the engine's request for a request of each dialect, or the error.
 var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	"chat": func(body *jsonbody.Body) (string, *translate.Error) {
-		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: true}))
+		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: true, Audio: true}))
 		if err != nil {
 			return "", err
 		}
@@ -63,7 +63,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &m.Chat, 0).Body, nil)), nil
 	},
 	"native": func(body *jsonbody.Body) (string, *translate.Error) {
-		c, err := native.ParseChat(body, "m", capsOf(request.Caps{Vision: true}))
+		c, err := native.ParseChat(body, "m", capsOf(request.Caps{Vision: true, Audio: true}))
 		if err != nil {
 			return "", err
 		}
@@ -92,7 +92,7 @@ func TestNull_IsAbsence(t *testing.T) {
 			"properties":            `{"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",NULL"properties":null}}}],` + hi + `}`,
 			"a message":             `{"messages":[{"role":"user","content":"hi",NULL"name":null,NULL"tool_calls":null,NULL"tool_call_id":null,NULL"refusal":null,NULL"audio":null,NULL"function_call":null,NULL"reasoning_content":null,NULL"reasoning":null}]}`,
 			"an assistant's":        `{"messages":[{"role":"assistant",NULL"content":null,"tool_calls":[{NULL"id":null,NULL"type":null,"function":{"name":"f",NULL"arguments":null}}]},{"role":"tool",NULL"content":null}]}`,
-			"parts":                 `{"messages":[{"role":"user","content":[{"type":"text","text":"a",NULL"cache_control":null},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + testkit.Pixel + `",NULL"detail":null}}]}]}`,
+			"parts":                 `{"messages":[{"role":"user","content":[{"type":"text","text":"a",NULL"cache_control":null},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + testkit.Pixel + `",NULL"detail":null}},{"type":"input_audio",NULL"id":null,"input_audio":{"data":"` + testkit.Sound + `",NULL"id":null,"format":"wav"}}]}]}`,
 			"a format's schema":     `{"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + schema + `,NULL"strict":null,NULL"description":null}},` + hi + `}`,
 			"a format's holder":     `{"response_format":{"type":"json_schema","schema":{"type":"object"},NULL"json_schema":null},` + hi + `}`,
 			"a format's own schema": `{"response_format":{"type":"json_object",NULL"schema":null},` + hi + `}`,
@@ -123,7 +123,7 @@ func TestNull_IsAbsence(t *testing.T) {
 		"native": {
 			"the top": `{"input":"a",NULL"system_prompt":null,NULL"previous_response_id":null,NULL"store":null,NULL"temperature":null,NULL"top_p":null,NULL"top_k":null,NULL"min_p":null,NULL"repeat_penalty":null,NULL"max_output_tokens":null,NULL"reasoning":null,` +
 				`NULL"context_length":null,NULL"integrations":null,NULL"stop":null,NULL"seed":null,NULL"logit_bias":null}`,
-			"an input": `{"input":[{"type":"text","content":"a",NULL"id":null},{"type":"image",NULL"detail":null,"data_url":"data:image/png;base64,` + testkit.Pixel + `"}]}`,
+			"an input": `{"input":[{"type":"text","content":"a",NULL"id":null},{"type":"image",NULL"detail":null,"data_url":"data:image/png;base64,` + testkit.Pixel + `"},{"type":"audio",NULL"role":null,"data_url":"data:audio/wav;base64,` + testkit.Sound + `"}]}`,
 		},
 	} {
 		for name, request := range requests {

@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 func chainOf(tb testing.TB, raw string) prefix.Chain {
 	tb.Helper()
 	m := prefix.New(1)
-	body, sees := testkit.Scan(tb, raw), capsOf(request.Caps{Vision: true, Reasoning: []string{"low", "high"}})
+	body, sees := testkit.Scan(tb, raw), capsOf(request.Caps{Vision: true, Audio: true, Reasoning: []string{"low", "high"}})
 	switch {
 	case body.Value("prompt") != nil:
 		c, err := openai.ParseCompletion(body, sees)
@@ -127,6 +128,13 @@ func TestPrompter_Weight(t *testing.T) {
 	frame := len(`,{"type":"image_url","image_url":{"url":""}}`)
 	if got, want := weigh(text+`,`+image+`,`+image), weigh(text)+2*(frame+1024); got != want {
 		t.Errorf("two images weigh %d, want %d", got, want)
+	}
+	recording := `{"type":"input_audio","input_audio":{"data":"` + base64.StdEncoding.EncodeToString(testkit.WAV(16_000)) + `","format":"wav"}}`
+	frames := frame + len(`,{"type":"input_audio","input_audio":{"data":"","format":"wav"}}`)
+	for _, both := range []string{image + `,` + recording, recording + `,` + image} {
+		if got, want := weigh(text+`,`+both), weigh(text)+frames+2*1024; got != want {
+			t.Errorf("an image and a recording weigh %d, want %d", got, want)
+		}
 	}
 	quoted := strings.ReplaceAll(image, `"`, `\"`)
 	if got, want := weigh(`{"type":"text","text":"`+quoted+`"}`), weigh(`{"type":"text","text":""}`)+len(quoted); got != want {

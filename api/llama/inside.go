@@ -124,7 +124,7 @@ func applyTemplate(c *endpoint.Call) error {
 		up, ok := renderer.Template(rq.Body, chat)
 		if !ok {
 			return up, nil, translate.Invalid("unsupported_content", "messages",
-				"The prompt of a chat with images can't be shown as a text: leave the images out.")
+				"The prompt of a chat with images or audio can't be shown as a text: leave them out.")
 		}
 		return up, func(answer []byte) (bad *translate.Error) {
 			made.Prompt, bad = renderer.Templated(answer)

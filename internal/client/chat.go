@@ -27,9 +27,9 @@ type ChatRequest struct {
 
 // ChatInput is a part of what the user says.
 type ChatInput struct {
-	Type    string `json:"type"`               // message or image
+	Type    string `json:"type"`               // message, image or audio
 	Content string `json:"content,omitempty"`  // of a message
-	DataURL string `json:"data_url,omitempty"` // of an image
+	DataURL string `json:"data_url,omitempty"` // of an image or a recording
 }
 
 // ChatEvent is an event of a chat's stream. Its type determines which fields are set.

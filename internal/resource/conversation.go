@@ -66,7 +66,7 @@ type Item struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`     // of a message of the input; empty: the user
 	Content   string          `json:"content"`  // of message, reasoning, summary and tool_result
-	DataURL   string          `json:"data_url"` // of image
+	DataURL   string          `json:"data_url"` // of image and audio
 	Tool      string          `json:"tool"`     // of tool_call
 	Arguments json.RawMessage `json:"arguments"`
 	Output    string          `json:"output"` // of tool_call: JSON, the content array of the result

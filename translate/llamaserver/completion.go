@@ -185,9 +185,10 @@ func (d *textDecoder) Figures() (translate.Usage, translate.Timings) {
 	return d.usage, translate.Timings{}
 }
 
-// Template sends the request of a chat to an endpoint that only applies the template. A prompt with images can't be sent as a text.
+// Template sends the request of a chat to an endpoint that only applies the template. A prompt with images or audio can't be sent as a text.
 func (w Wire) Template(body *jsonbody.Body, chat *request.Chat) (wire.Upstream, bool) {
-	if bytes.Contains(chat.Edit.Value(body, "messages"), []byte(`"image_url"`)) {
+	messages := chat.Edit.Value(body, "messages")
+	if bytes.Contains(messages, []byte(`"image_url"`)) || bytes.Contains(messages, []byte(`"input_audio"`)) {
 		return wire.Upstream{}, false
 	}
 	return wire.Upstream{Path: "/apply-template", Body: w.Chat(body, chat, 0).Body}, true

@@ -33,7 +33,11 @@ func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 			}
 			for _, part := range item.Parts {
 				if part.Media != nil {
-					input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Media.DataURL()}))
+					made := file{"image", part.Media.DataURL()}
+					if part.Media.AudioFormat() != "" {
+						made.Type = "audio"
+					}
+					input = append(input, jsonbody.AppendJSON(nil, made))
 				} else {
 					input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
 				}
@@ -49,12 +53,12 @@ type message struct {
 	Content string             `json:"content"`
 }
 
-type image struct {
+type file struct {
 	Type    string `json:"type"`
 	DataURL string `json:"data_url"`
 }
 
-// parseInput parses the input: a text, or an array of texts and images. Together they form one message of the user.
+// parseInput parses the input: a text, or an array of texts, images and recordings. Together they form one message of the user.
 func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *translate.Error) {
 	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
 	input := body.Value("input")
@@ -99,19 +103,27 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.MediaRe
 		return part, jsonbody.WrongJSON(where+".type", "a string", given)
 	}
 	kind, member := r.Text("type"), "content"
-	if kind == "image" {
+	if kind == "image" || kind == "audio" {
 		member = "data_url"
 	}
 	value := r.Quoted(member)
 	switch {
-	case !slices.Contains([]string{"message", "text", "image"}, kind): // "text" is in examples of the API's documentation
-		return part, translate.BadValue(where+".type", `must be "message", "text" or "image", not "%s".`, kind)
+	case !slices.Contains([]string{"message", "text", "image", "audio"}, kind): // "text" is in examples of the API's documentation
+		return part, translate.BadValue(where+".type", `must be "message", "text", "image" or "audio", not "%s".`, kind)
 	case r.Err != nil:
 		return part, r.Err
 	case value == nil:
 		return part, translate.Missing(r.At(member))
-	case kind != "image":
+	case member == "content":
 		return request.TextPart(value), nil
+	case kind == "audio" && !caps.Audio:
+		return caps.Unseen(where, request.MediumAudio)
+	case kind == "audio" && !request.IsDataURL(jsonbody.Unquoted(value)):
+		return part, translate.Refused("invalid_audio_url", r.At(member),
+			`must be a base64 data URL of a recording, such as "data:audio/wav;base64,…": this server fetches none.`)
+	case kind == "audio":
+		part.Media, err = all.Hear(r.At(member), jsonbody.Unquoted(value))
+		return part, err
 	case !caps.Vision:
 		return caps.Unseen(where, request.MediumImage)
 	default:

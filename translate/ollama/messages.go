@@ -124,16 +124,10 @@ func (c *conversation) readImages(images []byte) (all []translate.Part, _ *trans
 	}
 	for given := range jsonbody.Elements(images) {
 		at := c.path(".images[" + strconv.Itoa(len(all)) + "]")
-		var part translate.Part
-		var err *translate.Error
-		switch {
-		case !isString(given):
+		if !isString(given) {
 			return nil, jsonbody.WrongJSON(at, "a string of base64", given)
-		case c.caps.Vision:
-			part.Media, err = c.media.Decode(at, jsonbody.Unquoted(given))
-		default:
-			part, err = c.caps.Unseen(at, request.MediumImage)
 		}
+		part, err := c.media.Take(at, jsonbody.Unquoted(given), &c.caps)
 		if err != nil {
 			return nil, err
 		}

@@ -133,13 +133,17 @@ func (r *messageRewriter) part(p *jsonbody.Reader) {
 	case "image_url":
 		r.image(p.At("image_url"), gjson.ParseBytes(p.Get("image_url")))
 	case "input_audio":
-		r.unseen(p.Where, request.MediumAudio)
+		if !r.caps.Audio {
+			r.unseen(p.Where, request.MediumAudio)
+			return
+		}
+		r.file(r.media.HearPart(p.At("input_audio"), p.Get("input_audio")))
 	case "file":
 		r.unseen(p.Where, request.MediumDocument)
 	case "video_url", "input_video":
 		r.unseen(p.Where, request.MediumVideo)
 	default:
-		r.Refuse(translate.BadValue(p.At("type"), `must be "text" or "image_url".`))
+		r.Refuse(translate.BadValue(p.At("type"), `must be "text", "image_url" or "input_audio".`))
 	}
 }
 
@@ -158,12 +162,13 @@ func (r *messageRewriter) image(path string, image gjson.Result) {
 	case !r.caps.Vision:
 		r.unseen(path, request.MediumImage)
 	default:
-		found, err := r.media.Read(path, []byte(url.Str))
-		if err != nil {
-			r.Refuse(err)
-			return
-		}
-		r.dst = append(found.AppendDataURL(append(r.dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
+		r.file(r.media.Read(path, []byte(url.Str)))
+	}
+}
+
+func (r *messageRewriter) file(read *translate.Media, err *translate.Error) {
+	if r.Refuse(err); err == nil {
+		r.dst = read.AppendPart(r.dst)
 	}
 }
 

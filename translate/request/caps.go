@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -41,7 +42,7 @@ func (c *Caps) TakesGrammar() bool { return c.ChatFields["grammar"] != nil }
 // Medium is a kind of content besides text.
 type Medium string
 
-// The media that clients send. Engines take images, if the model has vision.
+// The media that clients send. Engines take images and audio, if the model has a projector for them.
 const (
 	MediumImage    Medium = "image"
 	MediumDocument Medium = "document"
@@ -56,6 +57,23 @@ func (m Medium) omitted() string {
 	return "[" + string(m) + " omitted: this model can only read text]"
 }
 
+func (m Medium) noun() string {
+	if m == MediumAudio {
+		return "recording"
+	}
+	return string(m)
+}
+
+func (m Medium) code() string { return "invalid_" + string(m) }
+
+// bad is the error of a field that holds a file which isn't as it has to be.
+func (m Medium) bad(where, is string) *translate.Error {
+	if m == MediumAudio {
+		return translate.Refused(m.code(), where, "holds a recording %s.", is)
+	}
+	return translate.Refused(m.code(), where, "holds an %s %s.", m, is)
+}
+
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
 
 // Unseen returns what a model gets in place of content that it can't take. It is an error unless the operator has it left out.
@@ -67,33 +85,41 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 		return note, translate.Refused("unsupported_content", where,
 			"is an image, and the model does not take images: choose a model with vision, or send none. "+leaveOut)
 	}
+	if m == MediumAudio {
+		return note, translate.Refused("unsupported_content", where,
+			"is a recording, and the model does not take audio: choose a model with a projector for it, or send none. "+leaveOut)
+	}
 	return note, translate.Refused("unsupported_content", where,
 		"is of the kind %s, which this server does not take: send text or images. "+leaveOut, m)
 }
 
-// Seen returns the items of a stored conversation as the model can take them: with notes in place of images if it can't see any. It is an
-// error unless the operator has images left out. The items themselves aren't changed.
+// Seen returns the items of a stored conversation as the model can take them: with notes in place of files that it doesn't take. It is an
+// error unless the operator has them left out. The items themselves aren't changed.
 func (c *Caps) Seen(model string, items []translate.Item) ([]translate.Item, *translate.Error) {
-	if c.Vision {
-		return items, nil
-	}
 	isCopy := false
 	for i := range items {
-		if !translate.HasMedia(items[i].Parts) {
-			continue
-		}
-		if !c.OmitsUnseen {
-			return nil, translate.Invalid("unsupported_content", "model",
-				"The conversation has images, which the model "+model+" does not take: choose a model with vision. "+leaveOut)
-		}
-		if !isCopy {
-			items, isCopy = slices.Clone(items), true
-		}
-		items[i].Parts = slices.Clone(items[i].Parts)
-		for n := range items[i].Parts {
-			if part := &items[i].Parts[n]; part.Media != nil {
-				*part = translate.Part{Text: MediumImage.omitted()}
+		given := items[i].Parts
+		for n := range given {
+			medium, has := MediumImage, "images, which the model %s does not take: choose a model with vision. "
+			isSeen := c.Vision
+			if media := given[n].Media; media == nil {
+				continue
+			} else if media.AudioFormat() != "" {
+				medium, has = MediumAudio, "audio, which the model %s does not take: choose a model with a projector for it. "
+				isSeen = c.Audio
 			}
+			switch {
+			case isSeen:
+				continue
+			case !c.OmitsUnseen:
+				return nil, translate.Invalid("unsupported_content", "model", "The conversation has "+fmt.Sprintf(has, model)+leaveOut)
+			case !isCopy:
+				items, isCopy = slices.Clone(items), true
+			}
+			if &items[i].Parts[0] == &given[0] {
+				items[i].Parts = slices.Clone(given)
+			}
+			items[i].Parts[n] = translate.Part{Text: medium.omitted()}
 		}
 	}
 	return items, nil

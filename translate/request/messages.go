@@ -73,7 +73,7 @@ func (m *Messages) open(role translate.Role) {
 // LongText is the length from which on a text of a client's body stays quoted, in bytes.
 const LongText = 4 << 10
 
-// Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
+// Parts appends a content of several parts: a string with each text on a line of its own, or an array if not all are texts.
 func (m *Messages) Parts(parts []translate.Part) {
 	if !translate.HasMedia(parts) {
 		m.json = append(m.json, '"')
@@ -87,8 +87,8 @@ func (m *Messages) Parts(parts []translate.Part) {
 		return
 	}
 	for i := range parts {
-		if image := parts[i].Media; image != nil {
-			m.image(i, image)
+		if media := parts[i].Media; media != nil {
+			m.json = media.AppendPart(m.part(i, ""))
 		} else {
 			m.json = m.part(i, `{"type":"text","text":"`)
 			m.quote(&parts[i])
@@ -114,11 +114,6 @@ func (m *Messages) part(i int, begin string) []byte {
 		sign = ','
 	}
 	return append(append(m.json, sign), begin...)
-}
-
-func (m *Messages) image(i int, image *translate.Media) {
-	m.json = image.AppendDataURL(m.part(i, `{"type":"image_url","image_url":{"url":"`))
-	m.json = append(m.json, `"}}`...)
 }
 
 // Member appends a member to the message, as JSON.

@@ -118,7 +118,7 @@ func (p *inputParser) message(item *translate.Item) {
 }
 
 // content reads a content: a text, or an array of parts. null gives no parts.
-func (p *inputParser) content(name string, hasImages bool) (parts []translate.Part) {
+func (p *inputParser) content(name string, hasMedia bool) (parts []translate.Part) {
 	content := p.Get(name)
 	switch {
 	case !jsonbody.IsGiven(content):
@@ -136,7 +136,7 @@ func (p *inputParser) content(name string, hasImages bool) (parts []translate.Pa
 	parts = make([]translate.Part, 0, len(list))
 	for i, part := range list {
 		if p.Err == nil {
-			parts = append(parts, p.part(jsonbody.Read(p.At(name)+"["+strconv.Itoa(i)+"]", part), hasImages))
+			parts = append(parts, p.part(jsonbody.Read(p.At(name)+"["+strconv.Itoa(i)+"]", part), hasMedia))
 		}
 	}
 	return parts
@@ -146,24 +146,26 @@ func tooManyParts(where string) *translate.Error {
 	return translate.BadValue(where, "must hold at most %d parts.", request.MaxParts)
 }
 
-func (p *inputParser) part(r *jsonbody.Reader, hasImages bool) (part translate.Part) {
+func (p *inputParser) part(r *jsonbody.Reader, hasMedia bool) (part translate.Part) {
 	kind, member := r.Required("type"), "text"
 	err := r.Err
 	switch {
 	case err != nil:
-	case kind == "input_image" && !hasImages:
+	case kind == "input_image" && !hasMedia:
 		err = translate.Refused("unsupported_content", r.Where,
 			"is an image, which only messages of the user and results of functions may have.")
 	case kind == "input_image":
 		part, err = p.image(r.At("image_url"), r.Get("image_url"))
 	case kind == "input_file":
 		part, err = p.caps.Unseen(r.Where, request.MediumDocument)
-	case kind == "input_audio":
+	case kind == "input_audio" && (!hasMedia || !p.caps.Audio):
 		part, err = p.caps.Unseen(r.Where, request.MediumAudio)
+	case kind == "input_audio":
+		part.Media, err = p.media.HearPart(r.At("input_audio"), r.Get("input_audio"))
 	case kind == "input_video":
 		part, err = p.caps.Unseen(r.Where, request.MediumVideo)
 	case kind != "refusal" && !slices.Contains([]string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}, kind):
-		err = translate.BadValue(r.At("type"), `must be "input_text", "output_text" or "input_image", not %s.`, translate.QuoteShort(kind))
+		err = translate.BadValue(r.At("type"), `must be "input_text", "output_text", "input_image" or "input_audio", not %s.`, translate.QuoteShort(kind))
 	default:
 		if kind == "refusal" {
 			member = "refusal"

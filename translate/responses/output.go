@@ -200,10 +200,14 @@ func contentOf(item *translate.Item) []json.RawMessage {
 }
 
 func inputPart(part translate.Part) any {
-	if part.Media != nil {
-		return imagePart{"input_image", "auto", part.Media.DataURL()}
+	switch media := part.Media; {
+	case media == nil:
+		return textPart{"input_text", part.Plain()}
+	case media.AudioFormat() != "":
+		return json.RawMessage(media.AppendPart(nil)) // as in a chat
+	default:
+		return imagePart{"input_image", "auto", media.DataURL()}
 	}
-	return textPart{"input_text", part.Plain()}
 }
 
 func argumentsOf(item *translate.Item) string {

@@ -15,8 +15,8 @@ import (
 // headFields are the fields of a chat that a template may write in front of the messages.
 var headFields = []string{"tools", "chat_template_kwargs", "reasoning_effort"}
 
-// imageWeight stands for an image, which has as many tokens as some kilobytes of text, whatever the size of its file.
-const imageWeight = 1024
+// mediaWeight stands for an image or a recording, which has as many tokens as some kilobytes of text, whatever the size of its file.
+const mediaWeight = 1024
 
 // The distance between the links of a text, in bytes: near its beginning, and after nearText. What follows the last one has none,
 // since the next prompt probably goes on where the text has ended.
@@ -62,31 +62,32 @@ func ChatHead(body *jsonbody.Body, chat *request.Chat) [][]byte {
 	return head
 }
 
-// imageURL comes before the data URL of an image, in the form in which all dialects write it. In a text, its quotes are escaped.
-var imageURL = []byte(`"image_url":{"url":"`)
+// beforeMedia come before an image or a recording, in the form in which all dialects write it. In a text, their quotes are escaped.
+var beforeMedia = [][]byte{[]byte(`"image_url":{"url":"`), []byte(`"input_audio":{"data":"`)}
 
-// addMessage adds a message. A plain one has no images. If the last one is the assistant's, the answer goes on with it, so that it has no
+// addMessage adds a message. A plain one has no media. If the last one is the assistant's, the answer goes on with it, so that it has no
 // end yet.
 func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 	goesOn := isLast && gjson.GetBytes(message, "role").Str == "assistant"
-	hasImage := false
-	if !isPlain { // it is quicker to look for parts than to search all of the texts for an image
+	hasMedia := false
+	if !isPlain { // it is quicker to look for parts than to search all of the texts for media
 		for part := range jsonbody.Elements(jsonbody.ObjectOf(message).Get("content")) {
-			hasImage = hasImage || !bytes.HasPrefix(part, textPart)
+			hasMedia = hasMedia || !bytes.HasPrefix(part, textPart)
 		}
 	}
-	for hasImage {
-		at := bytes.Index(message, imageURL)
-		if at < 0 {
-			break
+	for hasMedia {
+		at := len(message)
+		for _, before := range beforeMedia {
+			if found := bytes.Index(message[:at], before); found >= 0 {
+				at = found + len(before)
+			}
 		}
-		at += len(imageURL)
 		end := bytes.IndexByte(message[at:], '"')
-		if end < 0 {
+		if end < 0 { // there is no other
 			break
 		}
 		m.Part(message[:at])
-		m.Opaque(message[at:at+end], imageWeight)
+		m.Opaque(message[at:at+end], mediaWeight)
 		message = message[at+end:]
 	}
 	if goesOn {

@@ -893,6 +893,13 @@ export interface components {
             role?: "user" | null;
             /** @constant */
             type: "image";
+        } | {
+            /** @description A WAV, MP3 or FLAC file in base64. */
+            data_url: string;
+            /** @enum {unknown} */
+            role?: "user" | null;
+            /** @constant */
+            type: "audio";
         };
         ChatOutputItem: components["schemas"]["TextItem"] | components["schemas"]["ToolCall"] | components["schemas"]["InvalidToolCall"];
         ChatRequest: {
@@ -2079,8 +2086,8 @@ export interface components {
             type: "message";
         } | {
             data_url: string;
-            /** @constant */
-            type: "image";
+            /** @enum {string} */
+            type: "image" | "audio";
         } | {
             content: string;
             /** @enum {string} */

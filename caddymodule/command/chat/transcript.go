@@ -84,9 +84,9 @@ func (w *turnWriter) item(item *resource.Item, who string) {
 			who = "Developer"
 		}
 		w.paragraph(who, item.Content)
-	case "image":
+	case "image", "audio":
 		kind, _, _ := strings.Cut(strings.TrimPrefix(item.DataURL, "data:"), ";")
-		w.aside("an image, " + kind)
+		w.aside(map[string]string{"image": "an image, ", "audio": "a recording, "}[item.Type] + kind)
 	case "reasoning":
 		if w.options.thinking {
 			w.paragraph("Thinking", item.Content)
