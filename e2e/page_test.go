@@ -12,10 +12,7 @@ var pageViews = map[string]string{
 	"status":                    "Status",
 	"models":                    "Models",
 	"models/lmcaddy%2Ftinychat": harness.Model,
-	"downloads":                 "Downloads",
 	"memory":                    "Memory",
-	"warm":                      "Warm states",
-	"mcp":                       "MCP servers",
 	"settings":                  "Settings",
 }
 

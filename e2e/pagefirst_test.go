@@ -23,8 +23,14 @@ func TestPageChat_FirstVisit(t *testing.T) {
 	tab.WaitText("qwen/qwen3-4b-2507")
 	tab.WaitText("qwen/qwen3-1.7b")
 	tab.WaitText("Q8_0")
-	tab.CheckAccess("a first visit")
-	tab.Screenshot("first visit")
+	tab.Look("chat-first", 390, 1440)
+	for view, sign := range map[string]string{"status": "No model is loaded", "models": "There are no models yet", "memory": "No model is loaded", "downloads": "Find a model"} {
+		tab.Go("#/" + view)
+		tab.WaitText(sign)
+		tab.Look(view+"-empty", 390, 1440)
+	}
+	tab.Go("#/chat")
+	tab.Has("button", "Get llama.cpp")
 	_ = os.Remove(filepath.Join(home.Dir, "runtimes"))
 	home.LinkRuntimes() // so that it is there already
 	tab.Click("button", "Get llama.cpp")

@@ -63,7 +63,7 @@ func TestPageChat_Looks(t *testing.T) {
 	tab.Click("button", "New chat")
 	tab.ask("Please fail.")
 	tab.Has("button", "Retry")
-	tab.Look("chat-failed")
+	tab.Look("chat-failed", 390, 1440)
 }
 
 // TestPageActivity_Looks has axe-core check the views of what happens, with something in them, in each size and colour.
@@ -73,10 +73,11 @@ func TestPageActivity_Looks(t *testing.T) {
 	admin := created(t, s.Home, "--name", "boss", "--scopes", "admin")
 	created(t, s.Home, "--name", "guests", "--scopes", "inference", "--expires", "30d", "--requests-per-minute", "20")
 	tab := openAs(t, s, admin, "#/conversations")
-	for _, view := range []string{"conversations", "requests", "usage"} {
+	for _, view := range []string{"conversations", "requests", "usage", "logs?level=error"} {
 		tab.Go("#/" + view)
 		tab.Wait("it is loaded", `document.querySelector("main h1") && !document.querySelector(".loading")`)
-		tab.Look(view + "-empty")
+		name, _, _ := strings.Cut(view, "?")
+		tab.Look(name+"-empty", 390, 1440)
 	}
 	for range 3 {
 		s.As(admin).Post(harness.NativeChatPath, harness.NativeAsk(capital)).Want(t, http.StatusOK)
@@ -94,5 +95,5 @@ func TestPageActivity_Looks(t *testing.T) {
 	}
 	tab.Go("#/tokens")
 	tab.Click("button", "Create token")
-	tab.Look("tokens-create")
+	tab.Look("tokens-create", 390, 1440)
 }

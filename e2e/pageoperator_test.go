@@ -224,6 +224,7 @@ func pageDownloads(t *testing.T, s *harness.Server, h *hub) {
 	tab.Wait("the dialog is open", `document.querySelector("dialog[open]")`)
 	tab.Click("button", "Download")
 	tab.WaitText("Completed")
+	tab.Look("downloads")
 	tab.Click("link", tiny)
 	tab.Has("heading", tiny)
 	s.Get("/api/v1/models/"+tiny).Want(t, http.StatusOK)
@@ -320,6 +321,7 @@ func pageSuggestions(t *testing.T, s *harness.Server, tab *harness.Tab) {
 func pageWarm(t *testing.T, s *harness.Server, _ *hub) {
 	tab := harness.OpenPage(t, s.Base, harness.View{Path: "#/warm"})
 	tab.WaitText("No states are saved")
+	tab.Look("warm-empty", 390, 1440)
 	save := func(text string) {
 		s.Chat(harness.Ask(strings.Repeat(text, 120)))
 		s.Post("/api/v1/models/unload", harness.Fields{"instance_id": harness.Model}).Want(t, http.StatusOK)
@@ -327,8 +329,7 @@ func pageWarm(t *testing.T, s *harness.Server, _ *hub) {
 	}
 	save("My name is Ada. ")
 	tab.Has("row", harness.Model)
-	tab.CheckAccess("warm states")
-	tab.Screenshot("warm")
+	tab.Look("warm")
 	tab.ClickIn(harness.Model, "Delete the states of")
 	tab.Has("heading", "Delete the states of")
 	tab.Click("button", "Delete")
@@ -353,12 +354,12 @@ func pageWarm(t *testing.T, s *harness.Server, _ *hub) {
 func pageMCP(t *testing.T, s *harness.Server, _ *hub) {
 	tab := harness.OpenPage(t, s.Base, harness.View{Path: "#/mcp"})
 	tab.WaitText("This needs a token with the scope mcp.plugin.")
+	tab.Look("mcp-token", 390, 1440)
 	tab.Eval(`[...document.querySelectorAll("main button")].find((b) => b.textContent === "Enter a token").click(), true`, nil)
 	token := created(t, s.Home, "--name", "tools", "--scopes", "mcp.plugin,models.read")
 	tab.Fill("Token", token)
 	tab.Press("Enter")
 	tab.Has("row", "everything")
-	tab.CheckAccess("MCP servers")
 	tab.Click("link", "everything")
 	tab.Has("heading", "everything")
 	servers := s.As(token).Get("/api/v1/mcp/everything").Want(t, http.StatusOK)
@@ -371,11 +372,13 @@ func pageMCP(t *testing.T, s *harness.Server, _ *hub) {
 	}
 	tab.ClickIn(tools[0].Get("name").Str, "Arguments")
 	tab.Wait("its schema is shown", `document.querySelector("details[open] pre").innerText.includes('"type"')`)
-	tab.CheckAccess("the tools of a server")
-	tab.Screenshot("mcp")
+	tab.Look("mcp-tools")
 	tab.Click("link", "MCP servers")
 	tab.Has("row", "Connected")
 	tab.Click("link", "missing")
 	tab.WaitText("Failed")
 	tab.Wait("the reason is shown", `document.querySelector("main .note.error")?.innerText.length > 10`)
+	tab.Click("link", "MCP servers")
+	tab.WaitText("Failed")
+	tab.Look("mcp")
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -42,40 +43,49 @@ const (
 )
 
 // place is where the nth look is in a picture, which has half of its size.
-func place(n int) image.Rectangle {
-	columns := len(Looks) / 2
+func place(looks []View, n int) image.Rectangle {
+	columns := len(looks) / 2
 	x, y := 0, 0
-	for _, left := range Looks[n/columns*columns : n] {
+	for _, left := range looks[n/columns*columns : n] {
 		x += left.Width / 2
 	}
 	if n >= columns {
 		y = 450
 	}
-	return image.Rect(x, y, x+Looks[n].Width/2, y+Looks[n].Height/2)
+	return image.Rect(x, y, x+looks[n].Width/2, y+looks[n].Height/2)
 }
 
-// Look shows what the tab shows in each size and colour, has axe-core check it, and compares it with the picture testdata/page/NAME.png.
-// The tab has its usual size then.
-func (b *Tab) Look(name string) {
+// Look shows what the tab shows in each size and colour, or in those of some widths, and compares it with the picture testdata/page/NAME.png.
+// It has axe-core check the first and the last size, and the contrast of dark colours. The tab has its usual size then.
+func (b *Tab) Look(name string, widths ...int) {
 	b.T.Helper()
+	looks := slices.DeleteFunc(slices.Clone(Looks), func(v View) bool { return len(widths) > 0 && !slices.Contains(widths, v.Width) })
 	path := filepath.Join("testdata", "page", name+".png")
 	golden := image.NewRGBA(image.Rectangle{})
 	if *updatePictures {
-		last := place(len(Looks) - 1)
+		last := place(looks, len(looks)-1)
 		golden = image.NewRGBA(image.Rect(0, 0, last.Max.X, last.Max.Y))
 	} else if err := readPicture(path, &golden); err != nil {
 		b.T.Errorf("%v: run this test with -update-pictures, and look at it", err)
 	}
-	for n, look := range Looks {
+	b.Do(chromedp.MouseEvent(input.MouseMoved, 0, 0)) // it points at nothing
+	for n, look := range looks {
 		b.Show(look)
 		title := fmt.Sprintf("%s-%d-dark=%v", name, look.Width, look.Dark)
-		b.CheckAccess(title)
+		switch n {
+		case 0, len(looks)/2 - 1:
+			b.CheckAccess(title)
+		case len(looks) - 1:
+			b.runAxe(title, `{ resultTypes: ["violations"], runOnly: ["color-contrast"] }`)
+		default:
+			b.checkWidth(title)
+		}
 		b.Screenshot(title)
 		if *updatePictures {
-			draw.Draw(golden, place(n), b.picture(), image.Point{}, draw.Src)
+			draw.Draw(golden, place(looks, n), b.picture(), image.Point{}, draw.Src)
 			continue
 		}
-		want := golden.SubImage(place(n))
+		want := golden.SubImage(place(looks, n)).(*image.RGBA)
 		var share float64
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) { // something may be drawn just now
 			if share = difference(want, b.picture()); share <= differing || time.Now().After(deadline) {
@@ -93,8 +103,8 @@ func (b *Tab) Look(name string) {
 	b.Show(View{})
 }
 
-// still is JavaScript that keeps from being seen what changes by itself or is the machine's: figures, times, identifiers, bars of memory, plots and
-// lines of the log. window.stir() undoes it.
+// still is JavaScript that keeps from being seen what changes by itself or is the machine's: figures, times, identifiers, bars of memory, plots,
+// lines of the log and messages. window.stir() undoes it.
 const still = `(() => {
 	const undo = [];
 	const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -108,7 +118,7 @@ const still = `(() => {
 			undo.push(() => { if (node.data === is) node.data = was; });
 		}
 	}
-	for (const e of document.querySelectorAll(".bar, .plot canvas, .log-line")) {
+	for (const e of document.querySelectorAll(".bar, .plot canvas, .log-line, .toasts")) {
 		const was = e.style.visibility;
 		e.style.visibility = "hidden";
 		undo.push(() => { e.style.visibility = was; });
@@ -132,22 +142,24 @@ func (b *Tab) picture() *image.RGBA {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	half := image.NewRGBA(image.Rect(0, 0, whole.Bounds().Dx()/2, whole.Bounds().Dy()/2))
+	full := image.NewRGBA(whole.Bounds())
+	draw.Draw(full, full.Rect, whole, image.Point{}, draw.Src)
+	half := image.NewRGBA(image.Rect(0, 0, full.Rect.Dx()/2, full.Rect.Dy()/2))
 	for y := range half.Rect.Dy() {
 		for x := range half.Rect.Dx() {
-			var sum [3]uint32
-			for i := range 4 {
-				r, g, b, _ := whole.At(2*x+i%2, 2*y+i/2).RGBA()
-				sum[0], sum[1], sum[2] = sum[0]+r, sum[1]+g, sum[2]+b
+			above, below := full.PixOffset(2*x, 2*y), full.PixOffset(2*x, 2*y+1)
+			mean := func(i int) uint8 { // of four
+				sum := int(full.Pix[above+i]) + int(full.Pix[above+4+i]) + int(full.Pix[below+i]) + int(full.Pix[below+4+i])
+				return uint8(sum / 4) //nolint:gosec // of 255 at most
 			}
-			half.SetRGBA(x, y, color.RGBA{uint8(sum[0] >> 10), uint8(sum[1] >> 10), uint8(sum[2] >> 10), 255}) //nolint:gosec // four values of 16 bits
+			half.SetRGBA(x, y, color.RGBA{mean(0), mean(1), mean(2), 255})
 		}
 	}
 	return half
 }
 
 // difference is the share of cells whose brightness differs.
-func difference(a, b image.Image) float64 {
+func difference(a, b *image.RGBA) float64 {
 	size := b.Bounds().Size()
 	if a.Bounds().Size() != size {
 		return 1
@@ -166,12 +178,13 @@ func difference(a, b image.Image) float64 {
 }
 
 // bright is the mean brightness of a part of a picture, 0 to 255.
-func bright(of image.Image, part image.Rectangle) int {
+func bright(of *image.RGBA, part image.Rectangle) int {
 	part = part.Add(of.Bounds().Min)
 	sum := 0
 	for y := part.Min.Y; y < part.Max.Y; y++ {
 		for x := part.Min.X; x < part.Max.X; x++ {
-			sum += int(color.GrayModel.Convert(of.At(x, y)).(color.Gray).Y)
+			c := of.RGBAAt(x, y)
+			sum += (299*int(c.R) + 587*int(c.G) + 114*int(c.B)) / 1000
 		}
 	}
 	return sum / (part.Dx() * part.Dy())

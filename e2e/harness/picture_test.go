@@ -10,7 +10,7 @@ import (
 // TestDifference: a text in a slightly different weight is the same, and a button that is missing isn't.
 func TestDifference(t *testing.T) {
 	t.Parallel()
-	page := func(text uint8, hasButton bool) image.Image {
+	page := func(text uint8, hasButton bool) *image.RGBA {
 		p := image.NewRGBA(image.Rect(0, 0, 195, 422))
 		draw.Draw(p, p.Rect, image.White, image.Point{}, draw.Src)
 		for y := 20; y < 400; y += 10 {

@@ -160,6 +160,13 @@ const axePath = "../.cache/page/node_modules/axe-core/axe.min.js"
 // CheckAccess fails the test if axe-core finds something that is serious or critical in what the tab shows.
 func (b *Tab) CheckAccess(where string) {
 	b.T.Helper()
+	b.runAxe(where, `{ resultTypes: ["violations"] }`)
+	b.checkWidth(where)
+}
+
+// runAxe has axe-core check the tab with some options, in JavaScript.
+func (b *Tab) runAxe(where, options string) {
+	b.T.Helper()
 	var isThere bool
 	if b.Eval(`typeof axe === "object"`, &isThere); !isThere {
 		axe, err := os.ReadFile(axePath)
@@ -169,12 +176,17 @@ func (b *Tab) CheckAccess(where string) {
 		b.Eval(string(axe)+";true", nil)
 	}
 	var found []string
-	b.Eval(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
+	b.Eval(`axe.run(document, `+options+`).then(({ violations }) => violations
 		.filter((v) => v.impact === "serious" || v.impact === "critical")
 		.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)))`, &found)
 	for _, finding := range found {
 		b.T.Errorf("%s: %s", where, finding)
 	}
+}
+
+// checkWidth fails the test if something is wider than the tab.
+func (b *Tab) checkWidth(where string) {
+	b.T.Helper()
 	var overflow []string
 	b.Eval(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")].filter((e) =>
 		e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table, pre, .segments")).slice(0, 5).map((e) => e.outerHTML.slice(0, 160))`, &overflow)

@@ -81,27 +81,29 @@ function Actions({ turn, wait, isReadOnly }: { turn: Turn; wait: string | null; 
 			{isForgotten(turn.answer) && <p class="muted hint">{texts.turn.notStoredLaterQuestions}</p>}
 			<div class="turn-actions">
 				<Figures answer={turn.answer} />
-				{text && <Copy text={() => textOf(turn)} label={texts.turn.copyAnswer} />}
-				{!isReadOnly && (
-					<>
-						{text && turn.answer.responseId && (
-							<Button
-								kind="quiet"
-								small
-								icon="edit"
-								class="edit-answer"
-								label={texts.turn.editAnswer}
-								disabledFor={wait}
-								onClick={() => edit.set({ turn: turn.id, of: "answer", text })}
-							/>
-						)}
-						<Button kind="quiet" small icon="refresh" label={texts.common.askAgain} disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />
-						<Button kind="quiet" small icon="models" label={texts.common.askAnotherModel} disabledFor={wait} onClick={() => otherModelFor.set(turn)} />
-						{cutText(turn.answer) && turn.answer.responseId && (
-							<Button small icon="play" disabledFor={wait} onClick={() => (focusMain(), void goOn(turn))}>{texts.common.continue}</Button>
-						)}
-					</>
-				)}
+				<span class="turn-buttons">
+					{text && <Copy text={() => textOf(turn)} label={texts.turn.copyAnswer} />}
+					{!isReadOnly && (
+						<>
+							{text && turn.answer.responseId && (
+								<Button
+									kind="quiet"
+									small
+									icon="edit"
+									class="edit-answer"
+									label={texts.turn.editAnswer}
+									disabledFor={wait}
+									onClick={() => edit.set({ turn: turn.id, of: "answer", text })}
+								/>
+							)}
+							<Button kind="quiet" small icon="refresh" label={texts.common.askAgain} disabledFor={wait} onClick={() => (focusMain(), askAgain(turn))} />
+							<Button kind="quiet" small icon="models" label={texts.common.askAnotherModel} disabledFor={wait} onClick={() => otherModelFor.set(turn)} />
+							{cutText(turn.answer) && turn.answer.responseId && (
+								<Button small icon="play" disabledFor={wait} onClick={() => (focusMain(), void goOn(turn))}>{texts.common.continue}</Button>
+							)}
+						</>
+					)}
+				</span>
 			</div>
 		</>
 	);

@@ -18,6 +18,7 @@ export const english = {
 		errors: "Errors",
 		serverEnginesSayPrompts: "What the server and its engines say. Prompts, answers and tokens aren't in it.",
 		lines: (n: Value) => `${n} lines`,
+		linesAppear: "; those that fit these filters appear as they come",
 		ofLines: (n: Value, n2: Value) => `${n} of ${n2} lines`,
 		pageKeepsNewest: (mostRecords: Value) => `; the page keeps the newest ${mostRecords}`,
 		following: "Following",

@@ -52,6 +52,7 @@ export function Logs() {
 			<LogLines records={found} dropped={text === "" ? tail.dropped : 0} onOpen={setOpened} />
 			<p class="hint">
 				{text === "" ? texts.logs.lines(formatNumber(found.length)) : texts.logs.ofLines(formatNumber(found.length), formatNumber(tail.records.length))}
+				{found.length === 0 && texts.logs.linesAppear}
 				{tail.dropped > 0 && texts.logs.pageKeepsNewest(formatNumber(mostRecords))}
 			</p>
 			{opened && <Record record={opened} onClose={() => setOpened(null)} />}
