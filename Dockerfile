@@ -38,6 +38,6 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["lmcaddy", "status"]
 ARG VERSION=development
 LABEL org.opencontainers.image.title=lmcaddy org.opencontainers.image.version=${VERSION} \
-    org.opencontainers.image.source=https://github.com/lmcaddy/lmcaddy org.opencontainers.image.licenses=Apache-2.0
+    org.opencontainers.image.licenses=Apache-2.0
 ENTRYPOINT ["tini", "--", "lmcaddy"]
 CMD ["run", "--config", "/etc/lmcaddy/Caddyfile"]

@@ -64,10 +64,10 @@ uninstall: ## Deletes what make install has installed below PREFIX
 	LMCADDY_PREFIX="$(DESTDIR)$(PREFIX)" packaging/install.sh --uninstall
 
 .PHONY: release
-release: ## Builds a release into dist: archives, .deb, .rpm, lists of components, checksums
+release: ## Builds a release into dist: archives, .deb, .rpm, lists of components, checksums (PUBLISHED=https://…: manifests, too)
 	@mkdir -p $(CACHE)
 	GOBIN=$(CACHE) go install $(NFPM)
-	go run ./tools/release -nfpm $(CACHE)/nfpm
+	go run ./tools/release -nfpm $(CACHE)/nfpm -published "$(PUBLISHED)"
 
 # The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
 RACED       := ./api/... ./catalog/... ./internal/... ./mcploop/... ./node/... ./store ./supervisor/... ./warm/...

@@ -55,7 +55,7 @@ f.instance_exec(&Lmcaddy.tested)
 // TestAll makes a whole release twice, in different folders, and uses the manifests of other package managers.
 func TestAll(t *testing.T) {
 	nfpm := os.Getenv("LMCADDY_NFPM")
-	dist := makeRelease(t, "v1.2.3", nil, "-nfpm", nfpm)
+	dist := makeRelease(t, "v1.2.3", nil, "-nfpm", nfpm, "-published", "https://files.example/lmcaddy")
 	t.Run("the same bytes twice", func(t *testing.T) {
 		// One target, but with nothing of the first build: neither its folder nor what it has compiled.
 		args := []string{"-nfpm", nfpm, "-targets", "linux/amd64"}
@@ -84,7 +84,7 @@ func TestAll(t *testing.T) {
 		}
 		out := must(t, "env", "TO="+work, "ruby", script, filepath.Join(dist, "lmcaddy.rb"), filepath.Join(work, "unpacked"))
 		sum, _, _ := strings.Cut(must(t, "sha256sum", filepath.Join(dist, "lmcaddy_1.2.3_linux_amd64.tar.gz")), " ")
-		if want := "https://github.com/lmcaddy/lmcaddy/releases/download/v1.2.3/lmcaddy_1.2.3_linux_amd64.tar.gz\n" + sum + "\n"; out != want {
+		if want := "https://files.example/lmcaddy/lmcaddy_1.2.3_linux_amd64.tar.gz\n" + sum + "\n"; out != want {
 			t.Errorf("it says %s, not %s", out, want)
 		}
 		for _, name := range []string{"bin/lmcaddy", "share/man/man8/lmcaddy.8", "etc/bash_completion.d/lmcaddy", "share/zsh/site-functions/_lmcaddy"} {

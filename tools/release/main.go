@@ -32,6 +32,8 @@ type release struct {
 	nfpm    string    // the program that makes packages; "": none are made
 	date    time.Time // of all files
 	targets []target
+
+	published string // the address of the folder that will have the files; "": it isn't known
 }
 
 func main() {
@@ -51,6 +53,8 @@ func run(ctx context.Context, args []string) error {
 	named := flags.String("version", "", "the version (default: what git describe says)")
 	only := flags.String("targets", "", "the targets, such as linux/amd64,darwin/arm64 (default: all)")
 	nfpm := flags.String("nfpm", "", "nfpm, which makes .deb and .rpm; without it there are none")
+	published := flags.String("published", "",
+		"the https address of the folder that will have the files; without it there are no manifests of Homebrew, Scoop and winget")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &release{targets: targets, nfpm: *nfpm}
+	r := &release{targets: targets, nfpm: *nfpm, published: strings.TrimSuffix(*published, "/")}
 	if r.source, err = filepath.Abs(*source); err == nil {
 		r.output, err = filepath.Abs(*output)
 	}

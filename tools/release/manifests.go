@@ -8,10 +8,8 @@ import (
 	"text/template"
 )
 
-// downloads is where a release's files can be downloaded.
-const downloads = "https://github.com/lmcaddy/lmcaddy/releases/download/"
-
-// manifests are the files that other package managers install the archives from. Their templates are in packaging.
+// manifests are the files that other package managers install the archives from. Their templates are in packaging. They name the address of
+// each archive, so there are none if it isn't known where these are published.
 var manifests = []string{"homebrew/lmcaddy.rb", "scoop/lmcaddy.json", "winget/lmcaddy.yaml"}
 
 // installers are the scripts that install the archives. They are published as they are.
@@ -33,6 +31,10 @@ func (r *release) writeInstallers() error {
 
 // writeManifests fills in the manifests whose archives were built.
 func (r *release) writeManifests() error {
+	if r.published == "" {
+		fmt.Println("  no manifests: -published says where the files will be")
+		return nil
+	}
 	for _, name := range manifests {
 		text, err := os.ReadFile(filepath.Join(r.source, "packaging", filepath.FromSlash(name)+".tmpl"))
 		if err != nil {
@@ -60,7 +62,7 @@ func (r *release) fill(name, text string) (filled []byte, complete bool, err err
 	complete = true
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"url": func(goos, goarch string) string {
-			return downloads + string(r.version) + "/" + r.archiveName(target{goos, goarch})
+			return r.published + "/" + r.archiveName(target{goos, goarch})
 		},
 		"folder": func(goos, goarch string) string { return r.archiveFolder(target{goos, goarch}) },
 		"sha256": func(goos, goarch string) (string, error) {
@@ -76,6 +78,6 @@ func (r *release) fill(name, text string) (filled []byte, complete bool, err err
 		return nil, false, err
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, map[string]string{"Version": r.version.number()})
+	err = t.Execute(&out, map[string]string{"Version": r.version.number(), "Published": r.published})
 	return out.Bytes(), complete, err
 }

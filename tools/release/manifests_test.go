@@ -16,7 +16,7 @@ import (
 // The manifests name archives that exist, with their checksums.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	r := &release{version: "v1.2.3", source: "../..", output: t.TempDir()}
+	r := &release{version: "v1.2.3", source: "../..", output: t.TempDir(), published: "https://files.example/lmcaddy"}
 	if err := r.writeManifests(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,15 @@ func TestManifests(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.output, name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		sums[downloads+"v1.2.3/"+name] = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+		sums["https://files.example/lmcaddy/"+name] = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+	}
+	unpublished := *r
+	unpublished.published = ""
+	if err := unpublished.writeManifests(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.output, "lmcaddy.rb")); !os.IsNotExist(err) {
+		t.Errorf("manifests name an address that isn't known: %v", err)
 	}
 	if err := r.writeManifests(); err != nil {
 		t.Fatal(err)
