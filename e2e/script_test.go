@@ -34,7 +34,7 @@ var updateScripts = flag.Bool("update-scripts", false, "write what the commands 
 //	request METHOD PATH [FILE] sends a request to $URL, with a file as the body and with $LM_API_TOKEN, if it is set; standard
 //	                           output is the answer. "! request": its status is 400 or above
 //
-// The variable MODEL is the key of the shipped model, and model.gguf its file.
+// The variable MODEL is the key of the shipped model, model.gguf its file, and SHIPPED the folder of all shipped ones.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -78,6 +78,11 @@ func setUpScript(env *testscript.Env) error {
 	name, value, _ := strings.Cut(harness.SparesGarbage, "=")
 	env.Setenv(name, value)
 	env.Setenv("MODEL", harness.Model)
+	shipped, err := filepath.Abs("../testdata/models/lmcaddy")
+	if err != nil {
+		return err
+	}
+	env.Setenv("SHIPPED", shipped)
 	if err := os.WriteFile(filepath.Join(env.WorkDir, "model.gguf"), harness.ShippedModel(t), 0o600); err != nil {
 		return err
 	}
