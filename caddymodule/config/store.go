@@ -47,7 +47,7 @@ func (s Store) String() string {
 // Warm says which states of conversations are kept in files. With one, a conversation isn't processed again after its model was unloaded,
 // or the server restarted.
 type Warm struct {
-	// Whether no states are kept, and those that there are are deleted. Default: false.
+	// Keeps no states, and deletes those that exist. Default: false.
 	Off bool `json:"off,omitempty" head:"off|on|<size>"`
 
 	// How much all files may take together. A tenth of the disk, or 1 GiB if that is less, always stays free. Without room, the least

@@ -132,7 +132,7 @@ func (e exported) write(out io.Writer, format string) error {
 
 func defineConversationsImport(cmd *cobra.Command, to *kit.Connection, _ func() *string) {
 	cmd.Long = `Stores the conversations of files that "lmcaddy conversations export" or the page has written as JSON. They get new
-ids, and belong to who imports them.`
+ids, and belong to the user who imports them.`
 	cmd.Example = "  lmcaddy conversations import chats.json"
 	cmd.Args = cobra.MinimumNArgs(1)
 	_ = cmd.Flags().MarkHidden("owner") // it fails only if there is no such flag

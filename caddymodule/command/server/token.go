@@ -114,7 +114,7 @@ func tokenEdit() *cobra.Command {
 func tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Revokes tokens, at once", Args: cobra.MinimumNArgs(1),
-		Long:    "Revokes tokens: whoever has them is refused from now on, and their running requests end.",
+		Long:    "Revokes tokens: clients that have them are refused from now on, and their running requests end.",
 		Example: "  lmcaddy token revoke k3V9dPq2",
 	}
 	to := kit.NewConnection(cmd)
