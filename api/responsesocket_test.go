@@ -287,7 +287,8 @@ func TestResponseSocket_AClientThatStopsReading(t *testing.T) {
 	s := serve(t, endless(), slowAfter(300*time.Millisecond))
 	c := s.dial(nil)
 	c.send(`{"type":"response.create","model":"tinychat","input":"endless","store":false}`)
-	if got := s.chat(""); got.status != 200 { // which waits for the only slot
+	s.fake.Wait(t, fakeengine.Is(fakeengine.Serving)) // or the chat might be first, and the client would read all of it
+	if got := s.chat(""); got.status != 200 {         // which waits for the only slot
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	c.ended()
