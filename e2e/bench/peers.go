@@ -60,14 +60,14 @@ discovery:
 }
 
 // startPeers starts the peers that are installed. What isn't is among the missing, with the reason.
-func startPeers(t testing.TB, upstream string) (all []target, missing []string) {
+func startPeers(t testing.TB) (all []target, missing []string) {
 	for _, p := range allPeers {
 		program, err := exec.LookPath(cmp.Or(os.Getenv(p.variable), p.name))
 		if err != nil {
 			missing = append(missing, fmt.Sprintf("%s isn't on PATH, and %s doesn't say where it is", p.name, p.variable))
 			continue
 		}
-		all = append(all, p.start(t, program, upstream))
+		all = append(all, p.start(t, program, startEngine(t)))
 	}
 	return all, missing
 }

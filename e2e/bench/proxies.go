@@ -7,12 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// site is lmcaddy with the fake engine loaded, and the other proxies of the same engine.
+// site is lmcaddy with the fake engine loaded, and the other proxies, each with such an engine of its own.
 type site struct {
 	server  *harness.Server
 	targets []target
@@ -22,23 +23,21 @@ type site struct {
 // startSite starts everything. It ends with the test.
 func startSite(t testing.TB) site {
 	server := startOurs(t, "")
-	engine := server.Engine()
-	upstream := "127.0.0.1:" + engine.Args[slices.Index(engine.Args, "--port")+1]
 	s := site{server: server}
 	own := server.Base[len("http://"):]
-	bare := startFloor(t, upstream)
-	plain := startCaddy(t, upstream)
+	bare := startFloor(t, startEngine(t))
+	plain := startCaddy(t, startEngine(t))
 	var others []target
-	others, s.missing = startPeers(t, upstream)
+	others, s.missing = startPeers(t)
 	admin := server.RunFile("admin.sock")
-	s.targets = slices.Concat([]target{{name: direct, what: "no proxy", address: upstream}, bare, plain}, others, []target{
+	s.targets = slices.Concat([]target{{name: direct, what: "no proxy", address: startEngine(t)}, bare, plain}, others, []target{
 		{name: ours, what: "lm_api; the engine is asked for a stream, even if the client asks for one body (whole answer)", address: own, pid: server.PID, admin: admin},
 		{name: oneBody, what: "lm_api; the client asks for one body where the others' clients ask for a stream", address: own, pid: server.PID, admin: admin, gathers: true},
 	})
 	if *before != "" {
 		old := startOurs(t, *before)
 		own := old.Base[len("http://"):]
-		s.targets = append(s.targets, target{name: olderName(ours), what: "lm_api of -before, with an engine of its own", address: own, pid: old.PID},
+		s.targets = append(s.targets, target{name: olderName(ours), what: "lm_api of -before", address: own, pid: old.PID},
 			target{name: olderName(oneBody), what: "the same, as one body", address: own, pid: old.PID, gathers: true})
 	}
 	return s
@@ -74,13 +73,13 @@ func linkSelf(t testing.TB, home *harness.Home) (path string) {
 	return path
 }
 
-func startFloor(t testing.TB, upstream string) target {
+// startSelf starts the test's binary under another name, which serves at an address until the test ends.
+func startSelf(t testing.TB, address string, args ...string) (pid int) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := harness.Address(harness.FreePort(t))
-	cmd := &exec.Cmd{Path: self, Args: []string{floorName, address, upstream}, Env: []string{}, Stderr: os.Stderr}
+	cmd := &exec.Cmd{Path: self, Args: args, Env: []string{}, Stderr: os.Stderr}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -91,18 +90,31 @@ func startFloor(t testing.TB, upstream string) target {
 	t.Cleanup(func() {
 		_ = stdin.Close()
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the bare proxy: %v", err)
+			t.Errorf("%v: %v", args, err)
 		}
 	})
-	tg := target{name: floor, what: "net/http/httputil.ReverseProxy and nothing else", address: address, pid: cmd.Process.Pid}
-	harness.Eventually(t, harness.Patience, "the bare proxy answers", func() bool {
+	harness.Eventually(t, harness.Patience, args[0]+" answers", func() bool {
 		c, err := dial(address)
 		if err == nil {
 			c.close()
 		}
 		return err == nil
 	})
-	return tg
+	return cmd.Process.Pid
+}
+
+// startEngine starts an engine for one target: one that several share is slower for each, so that they couldn't be compared with lmcaddy,
+// which always has its own.
+func startEngine(t testing.TB) (address string) {
+	port := harness.FreePort(t)
+	address = harness.Address(port)
+	startSelf(t, address, engineName, "--port", strconv.Itoa(port))
+	return address
+}
+
+func startFloor(t testing.TB, upstream string) target {
+	address := harness.Address(harness.FreePort(t))
+	return target{name: floor, what: "net/http/httputil.ReverseProxy and nothing else", address: address, pid: startSelf(t, address, floorName, address, upstream)}
 }
 
 func startCaddy(t testing.TB, upstream string) target {
