@@ -145,7 +145,7 @@ func TestSlots_AConversationKeepsItsOwn(t *testing.T) {
 			s := harness.Start(harness.NewHome(t), counting(4))
 			s.Post(harness.LoadPath, harness.Fields{"model": harness.Model}).Want(t, http.StatusOK)
 			talk := begin(s)
-			first, turns, asides := costs(s, func() { talk.say(story(2500)) }), 0, 0
+			first, turns, asides := costs(s, func() { talk.say(story(800)) }), 0, 0
 			for i := range 4 {
 				asides += costs(s, func() { talk.aside(askTitle) })
 				turn := costs(s, func() { talk.say("What runs to the sea? " + strconv.Itoa(i)) })
@@ -166,7 +166,7 @@ func TestSlots_AgentsWithTheSameSystemPrompt(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), counting(4))
 	s.Post(harness.LoadPath, harness.Fields{"model": harness.Model}).Want(t, http.StatusOK)
 	session := func(name string) func(text string) {
-		messages := []harness.Fields{{"role": "system", "content": story(3000)}, {"role": "user", "content": "My name is " + name + ". " + story(500)}}
+		messages := []harness.Fields{{"role": "system", "content": story(1000)}, {"role": "user", "content": "My name is " + name + ". " + story(500)}}
 		return func(text string) {
 			answer := s.Post(harness.ChatPath, harness.Fields{
 				"model": harness.Model, "messages": messages, "temperature": 0, "max_tokens": 8,
