@@ -21,7 +21,10 @@ const (
 )
 
 // large is their shape. Mesa has compiled for the shipped model what computes them.
-var large = randommodel.Shape{Architecture: "llama", Layers: 10, Width: 1536, Heads: 24, KVHeads: 4, HeadSize: 64, FeedForward: 3 * 1536, Type: randommodel.F16}
+var large = randommodel.Shape{
+	Architecture: "llama", Layers: 10, Width: 1536, Heads: 24, KVHeads: 4, HeadSize: 64, FeedForward: 3 * 1536, Context: randommodel.LongContext,
+	Type: randommodel.F16,
+}
 
 // startGPU starts a server whose site has metrics.
 func startGPU(t *testing.T, h *harness.Home, c harness.Config) *harness.Server {

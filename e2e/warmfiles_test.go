@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,14 +70,15 @@ func TestWarmFiles_DamagedWhileTheServerRuns(t *testing.T) {
 	begun := time.Now()
 	text := talk.Fork().Say(s, "Hello").Text
 	path := h.WaitState(begun)
+	unload := func() { s.Post(harness.UnloadPath, harness.Fields{"instance_id": warmModel}).Want(t, http.StatusOK) }
 	for name, change := range damages {
-		evict(s)
+		unload()
 		rewrite(t, path, change)
 		begun = time.Now()
 		wantUntouched(t, s, name, talk.Fork().Say(s, "Hello"), text)
 		path = h.WaitState(begun)
 	}
-	evict(s)
+	unload()
 	wantRestored(t, talk.Fork().Say(s, "Hello")) // what is whole is used
 }
 

@@ -89,13 +89,14 @@ func (m *machine) weights(key string) int64 { return must(os.Stat(m.file(key))).
 func shape(layers, width int) randommodel.Shape {
 	heads := width / 128
 	return randommodel.Shape{
-		Architecture: "llama", Layers: layers, Width: width, Heads: heads, KVHeads: heads / min(heads, 4), HeadSize: 128, FeedForward: 4 * width, Type: randommodel.Q8,
+		Architecture: "llama", Layers: layers, Width: width, Heads: heads, KVHeads: heads / min(heads, 4), HeadSize: 128, FeedForward: 4 * width,
+		Context: randommodel.LongContext, Type: randommodel.Q8,
 	}
 }
 
 // holder is the shape of the model by which another program takes memory: it has few weights, and a cache of holderCache bytes for each token.
 var holder = randommodel.Shape{
-	Architecture: "llama", Layers: 16, Width: 64, Heads: 32, KVHeads: 32, HeadSize: 128, FeedForward: 64, Type: randommodel.Q8,
+	Architecture: "llama", Layers: 16, Width: 64, Heads: 32, KVHeads: 32, HeadSize: 128, FeedForward: 64, Context: randommodel.LongContext, Type: randommodel.Q8,
 }
 
 const holderCache = 256 << 10

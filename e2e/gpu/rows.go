@@ -107,7 +107,7 @@ func (m *machine) settings(budget string) string {
 	for _, name := range m.others {
 		lines += "gpu_memory " + name + " 1MiB\n"
 	}
-	for key, context := range map[string]int{m.one(): m.context, m.another(): m.context, m.long(): randommodel.Context} {
+	for key, context := range map[string]int{m.one(): m.context, m.another(): m.context, m.long(): randommodel.LongContext} {
 		lines += fmt.Sprintf("model %s {\ncontext_length %d\nparallel 1\n}\n", key, context)
 	}
 	return lines

@@ -161,8 +161,7 @@ func (h *Home) AddModel(key, file string, content []byte) (path string) {
 	return path
 }
 
-// AddRandom makes a model with random weights in the models folder. Its context is longer than most tests need: ask for a shorter
-// one with context_length.
+// AddRandom makes a model with random weights in the models folder.
 func (h *Home) AddRandom(key string, s randommodel.Shape, seed uint64) (path string) {
 	h.T.Helper()
 	path = filepath.Join(h.Dir, "models", filepath.FromSlash(key), filepath.Base(key)+"-f16.gguf")

@@ -1,5 +1,7 @@
 package randommodel
 
+import "cmp"
+
 // field is one of the metadata. Its value begins with its type.
 type field struct {
 	name  string
@@ -21,7 +23,7 @@ func (s Shape) fields(tokens int) []field {
 		text("general.name", "Random "+s.Architecture),
 		text("general.type", "model"),
 		number("general.file_type", map[Type]int{F16: 1, Q8: 7}[s.Type]),
-		number(a+"context_length", Context),
+		number(a+"context_length", cmp.Or(s.Context, usualContext)),
 		number(a+"embedding_length", s.Width),
 		number(a+"block_count", s.Layers+s.Predicting),
 		number(a+"feed_forward_length", s.FeedForward),

@@ -14,6 +14,7 @@ type Shape struct {
 	HeadSize     int
 	FeedForward  int // a multiple of 32
 	Window       int // of attention in tokens, of gemma3
+	Context      int // its length in tokens; 0: 4096
 	Experts      int // of each layer, of llama, or of those that predict; 0: dense. Two of them compute a token
 	Type         Type
 	Template     string // of chats; empty: that of the model that the tokenizer is from
@@ -29,8 +30,11 @@ const (
 	Q8  Type = 8
 )
 
-// Context is the context length of all models, in tokens.
-const Context = 16384
+// The lengths of contexts, in tokens. Each load clears the memory of one, so most models have the usual one.
+const (
+	usualContext = 4096
+	LongContext  = 16384
+)
 
 // The shapes of small models, of about 10 MB. They process hundreds or thousands of tokens of a prompt per second.
 var (
@@ -52,6 +56,6 @@ var Mixture = Shape{Architecture: "llama", Layers: 4, Width: 256, Heads: 4, KVHe
 // The shapes of models whose prompts take long: on one thread of a common processor, 8,000 tokens take Slow a quarter or half of a
 // minute, and Big minutes. Their files have 30 MB and 300 MB, their caches 12 KiB and 48 KiB for each token.
 var (
-	Slow = Shape{Architecture: "llama", Layers: 8, Width: 384, Heads: 6, KVHeads: 6, HeadSize: 64, FeedForward: 1024, Type: F16}
-	Big  = Shape{Architecture: "llama", Layers: 24, Width: 1024, Heads: 16, KVHeads: 8, HeadSize: 64, FeedForward: 2816, Type: Q8}
+	Slow = Shape{Architecture: "llama", Layers: 8, Width: 384, Heads: 6, KVHeads: 6, HeadSize: 64, FeedForward: 1024, Context: LongContext, Type: F16}
+	Big  = Shape{Architecture: "llama", Layers: 24, Width: 1024, Heads: 16, KVHeads: 8, HeadSize: 64, FeedForward: 2816, Context: LongContext, Type: Q8}
 )
