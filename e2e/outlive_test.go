@@ -120,7 +120,8 @@ func userSays(text string) []harness.Fields {
 // TestOutlive_FiftyKills: every client gets the whole answer, as if nothing had happened.
 func TestOutlive_FiftyKills(t *testing.T) {
 	t.Parallel()
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	// Half of the processor time of a load is clearing the memory of four contexts of the usual length.
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "	context_length 1024", "}"}, Engine: []string{"parallel 1"}})
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	fieldsOf := func(i int) harness.Fields {
