@@ -22,31 +22,21 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// question returns the request that asks an engine, and what reads its answer.
-type question func(wire.Engine) (wire.Upstream, func(answer []byte) *translate.Error, *translate.Error)
-
-// answer answers with what the engine says, which takes none of its time. It is asked before anything is loaded whether it can be asked.
-func answer(rq *text.Request, said any, q question) error {
-	if _, _, bad := q(rq.Engine); bad != nil {
-		return bad
-	}
-	if err := rq.ReserveTexts(1, len(rq.Body.Raw)); err != nil {
-		return err
-	}
+// ask answers with what the engine says, which takes none of its time.
+func ask[E any](
+	rq *text.Request, answer any, lacks string,
+	up func(E) (wire.Upstream, *translate.Error), take func(engine E, said []byte) *translate.Error,
+) error {
 	rq.Demand.Priority = true
-	_, err := rq.InParts(1, func(engine wire.Engine, _ int) (wire.Upstream, func([]byte) error, *translate.Error) {
-		up, read, bad := q(engine)
-		return up, func(answer []byte) error {
-			if bad := read(answer); bad != nil {
-				return bad
-			}
-			return nil
-		}, bad
-	})
+	_, err := text.Parts[E]{
+		Number: 1, Texts: 1, Bytes: len(rq.Body.Raw), Lacks: lacks,
+		Ask:  func(engine E, _ int) (wire.Upstream, *translate.Error) { return up(engine) },
+		Take: func(engine E, _ int, said []byte) *translate.Error { return take(engine, said) },
+	}.Post(rq)
 	if err != nil {
 		return err
 	}
-	return rq.Call.Answer(said)
+	return rq.Call.Answer(answer)
 }
 
 // tokenize is POST /tokenize.
@@ -62,16 +52,12 @@ func tokenize(c *endpoint.Call) error {
 	var said struct {
 		Tokens json.RawMessage `json:"tokens"`
 	}
-	return answer(rq, &said, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
-		tokenizer, bad := text.EngineFor[wire.Tokenizer](rq, engine, "doesn't tell its tokens: choose another model.")
-		if bad != nil {
-			return up, nil, bad
-		}
-		return tokenizer.Tokenize(asked), func(answer []byte) (bad *translate.Error) {
-			said.Tokens, bad = tokenizer.Tokenized(answer)
+	return ask(rq, &said, "doesn't tell its tokens: choose another model.",
+		func(engine wire.Tokenizer) (wire.Upstream, *translate.Error) { return engine.Tokenize(asked), nil },
+		func(engine wire.Tokenizer, answer []byte) (bad *translate.Error) {
+			said.Tokens, bad = engine.Tokenized(answer)
 			return bad
-		}, nil
-	})
+		})
 }
 
 // detokenize is POST /detokenize.
@@ -87,16 +73,12 @@ func detokenize(c *endpoint.Call) error {
 	var said struct {
 		Content string `json:"content"`
 	}
-	err = answer(rq, &said, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
-		detokenizer, bad := text.EngineFor[wire.Detokenizer](rq, engine, "takes no token ids: choose another model.")
-		if bad != nil {
-			return up, nil, bad
-		}
-		return detokenizer.Detokenize(tokens), func(answer []byte) (bad *translate.Error) {
-			said.Content, bad = detokenizer.Detokenized(answer)
+	err = ask(rq, &said, "takes no token ids: choose another model.",
+		func(engine wire.Detokenizer) (wire.Upstream, *translate.Error) { return engine.Detokenize(tokens), nil },
+		func(engine wire.Detokenizer, answer []byte) (bad *translate.Error) {
+			said.Content, bad = engine.Detokenized(answer)
 			return bad
-		}, nil
-	})
+		})
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.Answered == http.StatusInternalServerError { // it has nothing else to refuse
 		return llama.NoToken()
 	}
@@ -116,21 +98,19 @@ func applyTemplate(c *endpoint.Call) error {
 	var made struct {
 		Prompt string `json:"prompt"`
 	}
-	return answer(rq, &made, func(engine wire.Engine) (up wire.Upstream, _ func([]byte) *translate.Error, bad *translate.Error) {
-		renderer, bad := text.EngineFor[wire.Unparser](rq, engine, "doesn't show its prompts: choose another model.")
-		if bad != nil {
-			return up, nil, bad
-		}
-		up, ok := renderer.Template(rq.Body, chat)
-		if !ok {
-			return up, nil, translate.Invalid("unsupported_content", "messages",
-				"The prompt of a chat with images or audio can't be shown as a text: leave them out.")
-		}
-		return up, func(answer []byte) (bad *translate.Error) {
-			made.Prompt, bad = renderer.Templated(answer)
+	return ask(rq, &made, "doesn't show its prompts: choose another model.",
+		func(engine wire.Unparser) (up wire.Upstream, bad *translate.Error) {
+			up, ok := engine.Template(rq.Body, chat)
+			if !ok {
+				bad = translate.Invalid("unsupported_content", "messages",
+					"The prompt of a chat with images or audio can't be shown as a text: leave them out.")
+			}
+			return up, bad
+		},
+		func(engine wire.Unparser, answer []byte) (bad *translate.Error) {
+			made.Prompt, bad = engine.Templated(answer)
 			return bad
-		}, nil
-	})
+		})
 }
 
 // modelOf is the model that a request without a body names, and its instances. Without a name it is the only one that it can be.
@@ -262,5 +242,3 @@ func (r *run) Begin(_ context.Context, resp *text.Response, decoder *wire.Record
 	}
 	return r.ByEvents(resp, decoder, &r.answer), nil
 }
-
-func (r *run) IsSeen(sent bool) bool { return sent }

@@ -114,8 +114,6 @@ func (r *run) Begin(_ context.Context, resp *text.Response, recorder *wire.Recor
 	return r.ByEvents(resp, decoder, &r.current), nil
 }
 
-func (r *run) IsSeen(sent bool) bool { return sent }
-
 // answerLoad answers a request without a prompt: it loads the model, or, with a keep_alive of 0, unloads it.
 func answerLoad(c *endpoint.Call, rq *text.Request, keep *text.KeepAlive, answer *ollama.Answer) error {
 	reason := "load"

@@ -121,5 +121,3 @@ func (r *chatReply) Passes(resp *text.Response) bool {
 func (r *chatReply) Resume(resp *text.Response, decoder *wire.Recorder) wire.Rewriter {
 	return r.ByEvents(resp, wire.DecoderOf(resp.Engine, r.chat, decoder), openai.ResumeChatStream(r.chunks, r.chat.SingleCall))
 }
-
-func (r *chatReply) IsSeen(sent bool) bool { return sent }

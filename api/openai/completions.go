@@ -88,8 +88,6 @@ func (r *candidateReply) Begin(ctx context.Context, resp *text.Response, decoder
 	return r.ByEvents(resp, decoder, r.choice), nil
 }
 
-func (r *candidateReply) IsSeen(sent bool) bool { return sent }
-
 // beginAnswer is what the candidates have in common. It names the instance by which the first of them was begun.
 func (r *completionRun) beginAnswer(resp *text.Response) *openai.TextAnswer {
 	r.Mu.Lock()

@@ -28,21 +28,15 @@ func embeddings(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	if _, bad := embedderOf(rq, rq.Engine, e); bad != nil {
-		return bad
-	}
-	if err := rq.ReserveTexts(len(e.Inputs), len(rq.Body.Raw)); err != nil {
-		return err
-	}
 	parts := e.Parts()
 	got := &request.Embedded{}
 	defer func() { rq.CountUsage(translate.Usage{Prompt: got.Prompt}) }()
-	ask := func(engine wire.Engine, i int) (wire.Upstream, func([]byte) error, *translate.Error) {
-		embedder, bad := embedderOf(rq, engine, parts[i])
-		if bad != nil {
-			return wire.Upstream{}, nil, bad
-		}
-		return embedder.Embeddings(rq.Body, parts[i]), func(said []byte) error {
+	instance, err := text.Parts[wire.Embedder]{
+		Number: len(parts), Texts: len(e.Inputs), Bytes: len(rq.Body.Raw), Lacks: "makes no embeddings: choose another model.",
+		Ask: func(embedder wire.Embedder, i int) (wire.Upstream, *translate.Error) {
+			return embedder.Embeddings(rq.Body, parts[i]), embedder.CheckEmbedding(parts[i])
+		},
+		Take: func(embedder wire.Embedder, i int, said []byte) *translate.Error {
 			part, bad := embedder.Embedded(said, len(parts[i].Inputs))
 			if bad != nil {
 				return bad
@@ -55,9 +49,8 @@ func embeddings(c *endpoint.Call) error {
 			}
 			got.Join(part)
 			return nil
-		}, nil
-	}
-	instance, err := rq.InParts(len(parts), ask)
+		},
+	}.Post(rq)
 	if err != nil {
 		return text.InputTooLong(text.Refined(err, e.Refine), "The input", &rq.Target.Model)
 	}
@@ -67,15 +60,6 @@ func embeddings(c *endpoint.Call) error {
 	}
 	c.WriteJSON(http.StatusOK, body)
 	return nil
-}
-
-// embedderOf returns what asks an engine for embeddings. The error says that it can't be asked for these.
-func embedderOf(rq *text.Request, engine wire.Engine, e *request.Embedding) (wire.Embedder, *translate.Error) {
-	embedder, bad := text.EngineFor[wire.Embedder](rq, engine, "makes no embeddings: choose another model.")
-	if bad != nil {
-		return nil, bad
-	}
-	return embedder, embedder.CheckEmbedding(e)
 }
 
 // Rerank is POST /v1/rerank, under its other paths too.
@@ -96,18 +80,15 @@ func Rerank(c *endpoint.Call) error {
 	if bad != nil {
 		return bad
 	}
-	if err := rq.ReserveTexts(len(r.Documents), len(r.Documents)*len(rq.Body.Raw)); err != nil {
-		return err
-	}
 	parts := r.Parts()
 	got := &request.Reranked{}
 	defer func() { rq.CountUsage(translate.Usage{Prompt: got.Prompt}) }()
-	ask := func(engine wire.Engine, i int) (wire.Upstream, func([]byte) error, *translate.Error) {
-		ranker, bad := text.EngineFor[wire.Ranker](rq, engine, lacks)
-		if bad != nil {
-			return wire.Upstream{}, nil, bad
-		}
-		return ranker.Rerank(rq.Body, parts[i]), func(said []byte) error {
+	instance, err := text.Parts[wire.Ranker]{
+		Number: len(parts), Texts: len(r.Documents), Bytes: len(r.Documents) * len(rq.Body.Raw), Lacks: lacks,
+		Ask: func(ranker wire.Ranker, i int) (wire.Upstream, *translate.Error) {
+			return ranker.Rerank(rq.Body, parts[i]), nil
+		},
+		Take: func(ranker wire.Ranker, i int, said []byte) *translate.Error {
 			part, bad := ranker.Reranked(said, len(parts[i].Documents))
 			if bad != nil {
 				return bad
@@ -117,9 +98,8 @@ func Rerank(c *endpoint.Call) error {
 			}
 			got.Join(part)
 			return nil
-		}, nil
-	}
-	instance, err := rq.InParts(len(parts), ask)
+		},
+	}.Post(rq)
 	if err != nil {
 		return text.InputTooLong(text.Refined(err, r.Refine), "A document, with the query,", &rq.Target.Model)
 	}

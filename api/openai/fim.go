@@ -59,5 +59,3 @@ func (r *fimRun) Begin(_ context.Context, resp *text.Response, decoder *wire.Rec
 		Envelope: r.answer.Envelope, SinceArrival: r.SinceArrival, Tail: openai.NewChatTail(1, r.Request.IncludeUsage, nil),
 	}), false)), nil
 }
-
-func (r *fimRun) IsSeen(sent bool) bool { return sent }

@@ -30,23 +30,17 @@ func (rq *Request) CountChat(body *jsonbody.Body, chat *request.Chat) (tokens in
 		})
 		return tokens, err
 	}
-	ask := func(engine wire.Engine, _ int) (wire.Upstream, func([]byte) error, *translate.Error) {
-		counter, bad := EngineFor[wire.Counter](rq, engine, "counts no tokens without answering: choose another model.")
-		if bad != nil {
-			return wire.Upstream{}, nil, bad
-		}
-		return counter.Count(body, chat), func(said []byte) error {
-			if tokens, bad = counter.Counted(said); bad != nil {
-				return bad
-			}
-			return nil
-		}, nil
-	}
-	if _, _, bad := ask(rq.Engine, 0); bad != nil {
-		return 0, bad
-	}
 	rq.Demand.Priority = true // it takes no time, and agents ask before they ask for more
-	_, err := rq.InParts(1, ask)
+	_, err := Parts[wire.Counter]{
+		Number: 1, Lacks: "counts no tokens without answering: choose another model.",
+		Ask: func(counter wire.Counter, _ int) (wire.Upstream, *translate.Error) {
+			return counter.Count(body, chat), nil
+		},
+		Take: func(counter wire.Counter, _ int, said []byte) (bad *translate.Error) {
+			tokens, bad = counter.Counted(said)
+			return bad
+		},
+	}.Post(rq)
 	return tokens, err
 }
 
@@ -66,35 +60,63 @@ func InputTooLong(err error, what string, m *catalog.Model) error {
 	return &said
 }
 
-// InParts asks the engine for what can't be streamed, part by part on one lease, so that the engine shows progress, and a
-// client that disconnects leaves little work behind. part returns a part's request, and what takes its answer. It returns the instance that
-// answered. If the engine is lost, it begins with the first part again.
-func (rq *Request) InParts(
-	n int, part func(wire.Engine, int) (wire.Upstream, func(said []byte) error, *translate.Error),
-) (instance string, _ error) {
+// Parts are requests for what can't be streamed. E is what an engine has to be for them.
+type Parts[E any] struct {
+	Number       int
+	Texts, Bytes int    // that are reserved; see [Request.ReserveTexts]. 0: nothing is
+	Lacks        string // of an engine that is no E; see [EngineFor]
+	Ask          func(engine E, i int) (wire.Upstream, *translate.Error)
+	Take         func(engine E, i int, said []byte) *translate.Error // takes the answer
+}
+
+// Post asks the engine part by part on one lease, so that it shows progress, and a client that disconnects leaves little work behind. What
+// an engine can't be asked is refused before anything is loaded. It returns the instance that answered. If the engine is lost, it begins
+// with the first part again.
+func (p Parts[E]) Post(rq *Request) (instance string, _ error) {
+	for i := range min(1, p.Number) {
+		if _, _, bad := p.ask(rq, rq.Engine, i); bad != nil {
+			return "", bad
+		}
+	}
+	if p.Texts > 0 {
+		if err := rq.ReserveTexts(p.Texts, p.Bytes); err != nil {
+			return "", err
+		}
+	}
 	ctx := rq.Call.Request.Context()
 	all := func() (bodies [][]byte) {
-		for i := range n {
-			asked, _, _ := part(rq.Engine, i)
+		for i := range p.Number {
+			_, asked, _ := p.ask(rq, rq.Engine, i)
 			bodies = append(bodies, asked.Body...)
 		}
 		return bodies
 	}
 	err := rq.OnLease(ctx, rq.Demand, 1, all, func(lease *supervisor.Lease) error {
 		instance = lease.Instance.ID
-		engine := rq.Call.Node.Engines.WireOf(&lease.Instance)
-		for i := range n {
-			asked, take, bad := part(engine, i)
+		for i := range p.Number {
+			engine, asked, bad := p.ask(rq, rq.Call.Node.Engines.WireOf(&lease.Instance), i)
 			if bad != nil {
 				return bad
 			}
-			if err := rq.PostWhole(ctx, lease, asked, take); err != nil {
+			if err := rq.PostWhole(ctx, lease, asked, func(said []byte) error {
+				if bad := p.Take(engine, i, said); bad != nil {
+					return bad
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	return instance, err
+}
+
+func (p Parts[E]) ask(rq *Request, of wire.Engine, i int) (engine E, up wire.Upstream, bad *translate.Error) {
+	if engine, bad = EngineFor[E](rq, of, p.Lacks); bad == nil {
+		up, bad = p.Ask(engine, i)
+	}
+	return engine, up, bad
 }
 
 // OverflowOf returns the refusal of a text that is too long.

@@ -92,6 +92,9 @@ func NewRun(rq *Request) *Run {
 	return r
 }
 
+// IsSeen reports whether the client was sent anything of an answer.
+func (r *Run) IsSeen(sent bool) bool { return sent }
+
 // Close counts what the run has used, and stops what keeps its stream alive.
 func (r *Run) Close() {
 	if r.Stream != nil {
