@@ -239,9 +239,9 @@ func TestMLX_InTheHubsCache(t *testing.T) {
 func FuzzForeignJSON(f *testing.F) {
 	f.Add(ollamaManifest("model", "sha256:"+digestA, "projector", "sha256:"+digestB))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, _ := parseManifest(text)
-		for _, name := range []string{m.model, m.projector} {
-			if name != "" && (filepath.Base(name) != name || len(name) != len("sha256-")+64) {
+		blobs, _ := OllamaBlobs(text)
+		for _, name := range blobs {
+			if filepath.Base(name) != name || len(name) != len("sha256-")+64 {
 				t.Fatalf("the blob %q", name)
 			}
 		}

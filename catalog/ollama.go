@@ -14,49 +14,36 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/boundedfile"
 )
 
-// The media types of the relevant layers in Ollama's manifests.
-const (
-	layerModel     = "application/vnd.ollama.image.model"
-	layerProjector = "application/vnd.ollama.image.projector"
-	layerAdapter   = "application/vnd.ollama.image.adapter"
-	maxManifest    = 1 << 20 // bytes
-)
+const maxManifest = 1 << 20 // bytes
 
 var errAdapter = errors.New("it is a model with an adapter, which can't be used: merge the adapter into the model")
 
 // digestForm matches the digests of blobs, so that no manifest leads out of the folder of blobs.
-var digestForm = regexp.MustCompile(`^sha256[:-]([0-9a-f]{64})$`)
+var digestForm = regexp.MustCompile(`^sha256[:-][0-9a-f]{64}$`)
 
-// manifest is the content of a tag.
-type manifest struct {
-	model, projector string // file names of blobs
-	adapter          bool
-}
-
-// parseManifest parses a manifest. It reports false for one without a model, as for models that run in the cloud.
-func parseManifest(text []byte) (m manifest, ok bool) {
+// OllamaBlobs returns the files that a manifest of Ollama's names, by their kinds, such as "model". Of a kind that it has twice, the first
+// counts.
+func OllamaBlobs(manifest []byte) (map[string]string, error) {
 	var from struct {
 		Layers []struct {
 			MediaType string `json:"mediaType"`
 			Digest    string `json:"digest"`
 		} `json:"layers"`
 	}
-	if json.Unmarshal(text, &from) != nil {
-		return manifest{}, false
-	}
+	err := json.Unmarshal(manifest, &from)
+	blobs := map[string]string{}
 	for _, l := range from.Layers {
-		digest := digestForm.FindStringSubmatch(l.Digest)
-		switch {
-		case digest == nil:
-		case l.MediaType == layerModel && m.model == "":
-			m.model = "sha256-" + digest[1]
-		case l.MediaType == layerProjector && m.projector == "":
-			m.projector = "sha256-" + digest[1]
-		case l.MediaType == layerAdapter:
-			m.adapter = true
+		if kind := strings.TrimPrefix(l.MediaType, "application/vnd.ollama.image."); digestForm.MatchString(l.Digest) && blobs[kind] == "" {
+			blobs[kind] = strings.Replace(l.Digest, ":", "-", 1)
 		}
 	}
-	return m, m.model != ""
+	return blobs, err
+}
+
+// manifest is the content of a tag.
+type manifest struct {
+	model, projector string // file names of blobs
+	adapter          bool
 }
 
 // tagged is a tag in Ollama's store: manifests/<registry>/<publisher>/<name>/<tag>.
@@ -100,9 +87,10 @@ func (w *walk) ollama(p location) error {
 			w.catalog.report(path, err)
 			return nil
 		}
-		if m, ok := parseManifest(text); ok {
+		if blobs, err := OllamaBlobs(text); err == nil && blobs["model"] != "" { // those of models in the cloud have none
 			n := len(names)
-			all = append(all, tagged{path, names[n-3], names[n-2], names[n-1], m})
+			of := manifest{blobs["model"], blobs["projector"], blobs["adapter"] != ""}
+			all = append(all, tagged{path, names[n-3], names[n-2], names[n-1], of})
 		}
 		return nil
 	})

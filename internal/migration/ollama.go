@@ -3,14 +3,12 @@ package migration
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"net"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,7 +199,7 @@ func (c *Config) ollamaNames(folder string) ([]ollamaModel, error) {
 		}
 		text, err := boundedfile.Read(path, maxFile)
 		if err == nil {
-			o.blobs, err = blobsOf(text)
+			o.blobs, err = catalog.OllamaBlobs(text)
 		}
 		if err != nil {
 			c.note("%s: its manifest can't be read: %v", o.name, err)
@@ -218,25 +216,4 @@ func (c *Config) ollamaNames(folder string) ([]ollamaModel, error) {
 	}
 	slices.SortFunc(all, func(a, b ollamaModel) int { return cmp.Compare(a.name, b.name) })
 	return all, err
-}
-
-// digestForm matches the digests of blobs, so that no manifest leads out of the folder of blobs.
-var digestForm = regexp.MustCompile(`^sha256[:-][0-9a-f]{64}$`)
-
-// blobsOf returns the files that a manifest names, by their kinds.
-func blobsOf(text []byte) (map[string]string, error) {
-	var manifest struct {
-		Layers []struct {
-			MediaType string `json:"mediaType"`
-			Digest    string `json:"digest"`
-		} `json:"layers"`
-	}
-	err := json.Unmarshal(text, &manifest)
-	blobs := map[string]string{}
-	for _, l := range manifest.Layers {
-		if kind := strings.TrimPrefix(l.MediaType, "application/vnd.ollama.image."); digestForm.MatchString(l.Digest) && blobs[kind] == "" {
-			blobs[kind] = strings.Replace(l.Digest, ":", "-", 1)
-		}
-	}
-	return blobs, err
 }
