@@ -217,7 +217,6 @@ func hasRoute(method, path string) bool {
 	return found != nil
 }
 
-// withoutExtraSlashes returns a path without empty segments.
 func withoutExtraSlashes(path string) string {
 	if !strings.Contains(path, "//") && !strings.HasSuffix(path, "/") {
 		return path
@@ -331,7 +330,6 @@ func unknownPath(a *endpoint.Site, r *http.Request) *translate.Error {
 	return &translate.Error{Kind: translate.KindPathNotFound, Message: message}
 }
 
-// isEndpoint reports whether a path is that of an endpoint, whatever the method.
 func isEndpoint(path string) bool {
 	found, _, allowed := lookUp(http.MethodGet, path)
 	return found != nil || len(allowed) > 0

@@ -56,7 +56,6 @@ func activeNode() (*node.Node, error) {
 	return nil, errNotServing
 }
 
-// activeOverview returns the overview of the active configuration's node.
 func activeOverview() (resource.Overview, error) {
 	n, err := activeNode()
 	if err != nil {

@@ -50,7 +50,6 @@ func (h *Handler) root() api.Root {
 	return api.Root{Page: h.hasPage(), Ollama: h.Greeting == "ollama"}
 }
 
-// hasPage reports whether the site serves the page.
 func (h *Handler) hasPage() bool {
 	if h.Page != nil {
 		return *h.Page

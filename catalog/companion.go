@@ -186,7 +186,6 @@ func (c *companion) belongsTo(s *scope, label string) bool {
 	}
 }
 
-// companionsOf returns the companions of a root's scopes, given the models in each scope.
 func companionsOf(scopes map[string]*scope, headers map[string]header, models map[string][]labelled) []Companion {
 	var all []Companion
 	for name, s := range scopes {

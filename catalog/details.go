@@ -171,7 +171,6 @@ func detail(f *gguf.GGUFFile, key string) string {
 	}, strings.TrimSpace(value))
 }
 
-// webAddress returns a text if it is the address of a web page.
 func webAddress(s string) string {
 	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
 		return ""

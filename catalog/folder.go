@@ -27,13 +27,11 @@ type limits struct {
 
 var defaultLimits = limits{folders: 200_000, files: 100_000, entries: 200_000}
 
-// entry is a relevant entry of a folder.
 type entry struct {
 	name string
 	kind fs.FileMode // its type
 }
 
-// folderList is the content of a folder.
 type folderList struct {
 	entries []entry // sorted by name
 	cut     bool    // there were more than the limit

@@ -94,7 +94,6 @@ var (
 	errNotGGUF = errors.New("it is not a GGUF file")
 )
 
-// readPart adds the header of one file.
 func readPart(f *gguf.GGUFFile, path string, isFirst bool, left *allowance) error {
 	file, err := os.Open(path)
 	if err != nil {

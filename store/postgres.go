@@ -27,7 +27,6 @@ const (
 	migrationLock = 0x6c6d63616464 // "lmcadd"
 )
 
-// postgres is a PostgreSQL database.
 type postgres struct {
 	db      *sql.DB
 	config  *pgx.ConnConfig

@@ -149,7 +149,6 @@ func (p *put) next(t *tx) (inserted bool, err error) {
 	return n == 1, err
 }
 
-// storedTurn is a row of the turns.
 type storedTurn struct {
 	Turn
 

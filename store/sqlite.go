@@ -344,7 +344,6 @@ func makeDatabase(ctx context.Context, path string) (err error) {
 	return os.Rename(f.Name(), path) // there are no links on some file systems
 }
 
-// identify notes which files are open.
 func (s *sqliteFile) identify() {
 	s.opened = map[string]fs.FileInfo{}
 	for _, path := range []string{s.path, s.path + walSuffix} {

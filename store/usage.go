@@ -22,7 +22,6 @@ type UsageCount struct {
 	TokensOut int64
 }
 
-// usages is the usage in a [Store].
 type usages struct{ *connection }
 
 // Day returns the number of the day for a [UsageKey].

@@ -246,7 +246,6 @@ func collect[T any](t *tx, query string, args []any, scan func(row *T, scan func
 	return all, err
 }
 
-// column returns a result of one column.
 func column[T any](t *tx, query string, args ...any) ([]T, error) {
 	return collect(t, query, args, func(value *T, scan func(...any) error) error { return scan(value) })
 }

@@ -215,7 +215,6 @@ func (p Payload) Reader() io.ReadCloser {
 	return &payloadReader{rest: slices.Clone(p.Pieces), memory: p.Memory, moving: p.moving}
 }
 
-// payloadReader reads a payload once.
 type payloadReader struct {
 	rest   net.Buffers
 	memory http1.RefCounted

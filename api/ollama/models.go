@@ -99,7 +99,6 @@ func listProcesses(c *endpoint.Call) error {
 	return c.Answer(list)
 }
 
-// outsideCPU is the memory on devices other than the processor, in bytes.
 func outsideCPU(devices []schedule.DeviceMemory) (bytes int64) {
 	for _, d := range devices {
 		if d.Device != schedule.CPU {

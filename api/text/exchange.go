@@ -105,7 +105,6 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	return nil
 }
 
-// adapted returns a request that the engine answers with an adapter.
 func adapted(lease *supervisor.Lease, engine wire.Engine, request wire.Upstream, key string) (wire.Upstream, error) {
 	pinner, pins := engine.(wire.Pinner)
 	adapter, adapts := engine.(wire.Adapter)

@@ -313,7 +313,6 @@ func restOf(header string, now time.Time) time.Duration {
 	return min(max(rest, usualRest), maxRest)
 }
 
-// isNoPlace reports whether a request got no place at all.
 func isNoPlace(err error) bool {
 	_, wasNotLeased := errors.AsType[*endpoint.NotLeased](err)
 	refused, _ := errors.AsType[schedule.Error](err)

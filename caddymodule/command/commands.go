@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// commands returns our commands.
 func commands() []caddycmd.Command {
 	var all []caddycmd.Command
 	for _, c := range []struct {

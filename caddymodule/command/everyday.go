@@ -153,7 +153,6 @@ func ofOllama(args []string) []string {
 	return args
 }
 
-// isConfig reports whether an argument is meant as a configuration.
 func isConfig(arg string) bool {
 	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
 		return true

@@ -231,7 +231,6 @@ $SOURCE_DATE_EPOCH, if it is set.`
 	}
 }
 
-// writeManpages writes the page of a command, and those of the commands below it.
 func writeManpages(cmd *cobra.Command, dir string, date time.Time) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	source := "lmcaddy " + strings.TrimPrefix(cmp.Or(caddy.CustomVersion, "development"), "v")

@@ -83,7 +83,6 @@ func (s *Subject) deviceFaults(ctx context.Context, setup process.Setup, build p
 	return nil
 }
 
-// ofVariant compares what an engine computes on with what there is.
 func ofVariant(hardware runtimes.Hardware, engine runtimes.Runtime, build process.Build) (found findings) {
 	get := fmt.Sprintf("Run: lmcaddy runtime get llama.cpp --variant %s. It computes on the GPU once it is selected.", hardware.Variants[0])
 	switch {

@@ -59,7 +59,6 @@ func checkClock(_ context.Context, s *Subject) findings {
 	return ofClock(time.Now(), newest)
 }
 
-// ofClock compares the time with that of the newest file.
 func ofClock(now, newest time.Time) (found findings) {
 	const advice = "Set it, or have it set over the network (timedatectl set-ntp true)."
 	switch {

@@ -72,7 +72,6 @@ func (j Job) Page() string {
 // Ended reports whether the job is completed or has failed.
 func (j Job) Ended() bool { return j.State == Completed || j.State == Failed }
 
-// file is a file of a job.
 type file struct {
 	hub.RemoteFile
 	Local string `json:"local"` // path below the models folder, with slashes

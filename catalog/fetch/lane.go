@@ -85,7 +85,6 @@ func (l *lane) again(ctx context.Context, f *hub.Error) error {
 	return outbound.Sleep(ctx, wait)
 }
 
-// span downloads a span, or the beginning of it.
 func (l *lane) span(ctx context.Context, s span) error {
 	if err := l.gate.wait(ctx); err != nil {
 		return err

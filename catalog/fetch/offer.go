@@ -143,7 +143,6 @@ func (s *Jobs) preview(j *job) Preview {
 // spareBytes is the space to leave free on the disk.
 const spareBytes = 64 << 20
 
-// modelsDisk is the models folder.
 type modelsDisk struct {
 	models string // its absolute path
 	root   *os.Root

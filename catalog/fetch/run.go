@@ -156,7 +156,6 @@ func (r *run) files() []file {
 	return r.record.Files
 }
 
-// file downloads a file, unless it exists.
 func (r *run) file(ctx context.Context, i int) error {
 	f := r.files()[i]
 	free, err := r.jobs.claims.take(ctx, f.Local) // jobs for two quantizations may share a projector

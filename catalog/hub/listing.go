@@ -37,7 +37,6 @@ type Listing struct {
 // mlx is the name of the library of MLX models, which their tags have as well.
 const mlx = "mlx"
 
-// api is a client of a hub's API.
 type api struct {
 	hub    *Hub
 	client *http.Client

@@ -43,7 +43,6 @@ func (v variant) size() int64 {
 	return n
 }
 
-// label returns the name of a variant for users.
 func (v variant) label() string { return cmp.Or(v.quantization, v.name) }
 
 func (v variant) String() string {

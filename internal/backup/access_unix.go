@@ -4,5 +4,4 @@ package backup
 
 import "golang.org/x/sys/unix"
 
-// mayEmpty reports whether this user may remove what is in a folder.
 func mayEmpty(folder string) bool { return unix.Access(folder, unix.R_OK|unix.W_OK|unix.X_OK) == nil }

@@ -16,7 +16,6 @@ type Group int
 // Adopt returns the group of a process that was started with OwnGroup.
 func Adopt(p *os.Process) (Group, error) { return Group(p.Pid), nil }
 
-// groupOf returns the group that a process is in now.
 func groupOf(pid int) Group {
 	id, err := syscall.Getpgid(pid)
 	if err != nil || id == syscall.Getpgrp() {

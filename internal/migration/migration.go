@@ -212,7 +212,6 @@ func number(value any) string {
 	return ""
 }
 
-// isWhole reports whether a text is a whole number above 0.
 func isWhole(text string) bool {
 	n, err := strconv.Atoi(text)
 	return err == nil && n > 0

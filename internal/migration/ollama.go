@@ -28,7 +28,6 @@ func OllamaFolders(userHome string, env func(string) string) []string {
 	return []string{filepath.Join(userHome, ".ollama", "models"), "/usr/share/ollama/.ollama/models"}
 }
 
-// ollamaModel is one name of a model in Ollama's store.
 type ollamaModel struct {
 	name, publisher, repo string
 	blobs                 map[string]string // the files of its layers, by their kinds

@@ -141,7 +141,6 @@ func (p *Process) Stop() []process.StopStep {
 // loop's last turn, but not while it samples; in other builds the loop itself answers.
 func (p *Process) Activity() string { return "/slots" }
 
-// slot is an entry of the list of slots.
 type slot struct {
 	IsProcessing bool `json:"is_processing"`
 	Task         int  `json:"id_task"`

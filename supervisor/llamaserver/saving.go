@@ -114,7 +114,6 @@ func slotRequest(slot int, action, file string) (path string, body []byte) {
 	return fmt.Sprintf("/slots/%d?action=%s", slot, action), fmt.Appendf(nil, `{"filename":%q}`, file)
 }
 
-// slotAnswer answers either request.
 type slotAnswer struct {
 	Saved    *int  `json:"n_saved"`
 	Written  int64 `json:"n_written"`

@@ -194,7 +194,6 @@ func (c *client) do(ctx context.Context, path string, body http1.Body) (*http.Re
 	})
 }
 
-// askOnce is an [Ask] of the engine.
 func (c *client) askOnce(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error) {
 	resp, err := c.do(ctx, path, http1.Body{Pieces: body})
 	if err != nil {
@@ -204,7 +203,6 @@ func (c *client) askOnce(ctx context.Context, path string, body [][]byte) (statu
 	return readAnswer(resp, maxTrial)
 }
 
-// readAnswer reads an answer of at most this many bytes.
 func readAnswer(resp *http.Response, most int64) (status int, answer []byte, _ error) {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	return resp.StatusCode, answer, err

@@ -195,7 +195,6 @@ func (p *Process) execute(l Launch) error {
 	return describeExit(err)
 }
 
-// began announces a process that runs.
 func (p *Process) began(now *Launched) {
 	p.life.become(Loading, byLaunch, "")
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
@@ -328,7 +327,6 @@ func (p *Process) becomeReady(by witness) {
 	}
 }
 
-// failLoad stops a process whose load a witness has seen to fail.
 func (p *Process) failLoad(by witness, why string) {
 	if p.life.become(Stopping, by, why) {
 		go p.walkSteps()

@@ -310,7 +310,6 @@ func (s *Server) Pin(ctx context.Context, instance string, pinned bool) error {
 // Manages reports whether a kind of server loads and unloads models on demand.
 func Manages(kind string) bool { return kind == KindLmcaddy || kind == KindLMStudio }
 
-// valueOf returns what p points to, or the zero value.
 func valueOf[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -82,7 +82,6 @@ func explained(err error) string {
 	}
 }
 
-// statusError is an answer with another status than 200.
 type statusError struct {
 	status     int
 	wantsHTTPS bool // the answer says something of HTTPS

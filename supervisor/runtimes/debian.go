@@ -42,7 +42,6 @@ func distributionPackages() func(packageOptions) (packageSource, error) {
 	}
 }
 
-// packageOptions are what a packageSource is told.
 type packageOptions struct {
 	stage     *staging
 	installed packaged

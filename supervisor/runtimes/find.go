@@ -96,7 +96,6 @@ func unusable(err error) string {
 	}
 }
 
-// checkExecutable checks cheaply that path can be executed.
 func checkExecutable(path string) error {
 	if _, err := exec.LookPath(path); err != nil {
 		return fmt.Errorf("its executable %s %s: %w", filepath.Base(path), unusable(err), err)

@@ -93,7 +93,6 @@ func (g *get) fromPackages(ctx context.Context) (Runtime, error) {
 	return Runtime{}, g.explain(err)
 }
 
-// fromPackage installs one variant of the distribution's packages.
 func (g *get) fromPackage(ctx context.Context, source packageSource, variant string, gpu *nvidia) (Runtime, error) {
 	ready, err := source(ctx, variant)
 	if err != nil {

@@ -72,7 +72,6 @@ func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	return s.selectIfNone(found)
 }
 
-// get is a running Get.
 type get struct {
 	store   *Store
 	options GetOptions

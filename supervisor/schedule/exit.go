@@ -74,7 +74,6 @@ func (ev Exited) apply(s *stepper) {
 	}
 }
 
-// whileLoading handles the exit of a process that was loading.
 func (ev Exited) whileLoading(s *stepper, in *Instance) {
 	if in.NoDevice && len(in.On.Devices) > 0 { // it is loaded on what is left
 		s.again(in.ID, in.Spec, s.now).Unasked = in.Unasked

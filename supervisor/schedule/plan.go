@@ -116,7 +116,6 @@ func (p *planner) at(spec *Spec, where *Placement) loadPlan {
 	return p.st.whole(spec, group, size)
 }
 
-// isRecent reports whether an instance is in use or was used recently.
 func (p *planner) isRecent(in *Instance) bool {
 	return in.isWanted() || p.now.Sub(in.LastUsed) <= recentUse
 }

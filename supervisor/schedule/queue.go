@@ -29,7 +29,6 @@ func (q *Queue) removeGone() {
 	*q = slices.DeleteFunc(*q, func(w *Waiter) bool { return w.gone })
 }
 
-// restarts returns the pending restarts.
 func (q Queue) restarts() []*Waiter {
 	if n := slices.IndexFunc(q, func(w *Waiter) bool { return w.Kind != WaitRestart }); n >= 0 {
 		return q[:n]

@@ -53,7 +53,6 @@ func (in *Instance) load() load {
 // Memory returns how many bytes are counted for the instance, on all devices of this machine.
 func (in *Instance) Memory() int64 { return in.load().bytes() }
 
-// taken returns the load of the instances that match.
 func (st *State) taken(which func(*Instance) bool) load {
 	var sum load
 	for _, in := range st.Instances {
@@ -139,7 +138,6 @@ func (s *stepper) makeRoom(w *Waiter, plans []loadPlan) (loadPlan, bool) {
 	return loadPlan{}, false // later requests may go first until the lead is over
 }
 
-// samePlans returns the plans that load a model in the same size.
 func samePlans(plans []loadPlan, spec *Spec) []loadPlan {
 	from := slices.IndexFunc(plans, func(p loadPlan) bool { return p.spec == spec })
 	n := from

@@ -119,7 +119,6 @@ func (a *Answer) addResult(o *output, ev translate.CallResult) {
 	a.finish(o, status)
 }
 
-// resultOf returns the item of the result of a call.
 func resultOf(call *translate.Item, given []translate.Part, content json.RawMessage) *translate.Item {
 	return &translate.Item{ID: call.ID, Kind: translate.ItemResult, CallID: call.CallID, Tool: call.Tool, Parts: given, Raw: content}
 }

@@ -39,7 +39,6 @@ func (g *grammar) object(n *node, at string) *node {
 	}
 }
 
-// namedProperties are those properties of an object that its schema names.
 type namedProperties struct {
 	*grammar
 	of       *node

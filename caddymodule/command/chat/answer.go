@@ -63,7 +63,6 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 	return nil
 }
 
-// faint returns a text in the colour of what isn't the answer.
 func (p *answerPrinter) faint(text string) string {
 	if !p.colored {
 		return text

@@ -178,7 +178,6 @@ func (s *conversation) turn(ctx context.Context, question string) {
 	}
 }
 
-// goneOn notes the response from which the conversation goes on, if there is one.
 func (s *conversation) goneOn(response string) {
 	if response == "" {
 		return

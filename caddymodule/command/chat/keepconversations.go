@@ -89,7 +89,6 @@ type exported struct {
 	isOne         bool
 }
 
-// exportedFrom returns the conversation with an id, or all.
 func exportedFrom(ctx context.Context, c *client.Client, owner *string, ids []string) (what exported, err error) {
 	if what.isOne = len(ids) > 0; !what.isOne {
 		list, err := listConversations(ctx, c, owner, "", 0)

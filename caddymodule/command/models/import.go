@@ -108,7 +108,6 @@ func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 // noticePatience bounds how long a server is waited for that is to notice a new model.
 const noticePatience = 5 * time.Second
 
-// importFile imports a file, or finds out what that would do.
 func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, error) {
 	dir, err := home.FromEnvironment()
 	if err != nil {

@@ -185,7 +185,6 @@ func quantizationInWords(q *resource.Quantization) string {
 	return fmt.Sprintf("%s, %g bits for each weight", *q.Name, *q.Bits)
 }
 
-// abilities lists what a model can do.
 func abilities(m *resource.ModelDetails) string {
 	switch {
 	case m.Reranker:

@@ -58,7 +58,6 @@ folder. It changes nothing, and asks nothing of the network. The exit status is 
 	}
 }
 
-// subjectAtHome finds out what there is to examine.
 func subjectAtHome(ctx context.Context, file string) (*doctor.Subject, func(), error) {
 	dir, err := home.FromEnvironment()
 	if err != nil && !errors.As(err, new(*home.UnusableError)) { // which is a finding

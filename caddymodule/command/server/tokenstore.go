@@ -126,7 +126,6 @@ func unknownToken(id string, err error) error {
 	return err
 }
 
-// changeToken applies an edit to a token, as the API does.
 func changeToken(t *access.Token, e client.TokenEdit) {
 	if e.Name != nil {
 		t.Name = *e.Name
