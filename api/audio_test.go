@@ -69,7 +69,7 @@ func TestAudio_ForAModelThatTakesIt(t *testing.T) {
 		if got := s.do("POST", tt.path, `{"model":"tinyears",`+goOn); got.status != 200 || s.lastSent().Get("messages.0.content.1").Raw != part {
 			t.Errorf("%s, continued: %d %s", tt.path, got.status, got.body)
 		}
-		if got := s.do("POST", tt.path, `{"model":"tinychat",`+goOn); got.status != 400 || got.code() != "unsupported_content" || !strings.Contains(got.body, "has audio") {
+		if got := s.do("POST", tt.path, `{"model":"tinychat",`+goOn); got.status != 400 || got.code() != "unsupported_content" || !strings.Contains(got.body, "has recordings") {
 			t.Errorf("%s, continued by another: %d %s", tt.path, got.status, got.body)
 		}
 		stored := "/v1/responses/" + gjson.Get(got.body, tt.id).Str + "/input_items"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/picture"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // given returns what the model is given of a result: its texts, its images if the model takes them, and of all else what it is.
@@ -81,7 +82,7 @@ func (b *Toolbox) blob(w *givenWriter, what, mimeType, data string) {
 		w.add("[" + what + "]")
 		return
 	}
-	image, bad := b.media.Decode("data", []byte(data))
+	image, bad := b.media.Decode(request.MediumImage, "data", []byte(data))
 	if bad != nil {
 		w.add("[" + what + ", an image that can't be shown]")
 		return

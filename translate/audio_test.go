@@ -106,7 +106,7 @@ func TestAudio_Refused(t *testing.T) {
 		"a number":        {"chat responses", `{"data":7,"format":"wav"}`, ".data", "invalid_type", "must be a string"},
 		"no format":       {"chat responses", `{"data":"` + testkit.Sound + `"}`, ".format", "missing_required_parameter", "is required"},
 		"null format":     {"chat responses", `{"data":"` + testkit.Sound + `","format":null}`, ".format", "missing_required_parameter", "is required"},
-		"wrong format":    {"chat responses", `{"data":"` + testkit.Sound + `","format":"mp3"}`, ".format", "invalid_value", `must be "wav", as the data are, not "mp3".`},
+		"wrong format":    {"chat responses", `{"data":"` + testkit.Sound + `","format":"mp3"}`, ".format", "invalid_value", `must be "wav", as the data are.`},
 		"not base64":      {"chat responses", `{"data":"*","format":"wav"}`, ".data", "invalid_audio", "holds no valid base64."},
 		"an image":        {"chat responses", `{"data":"` + testkit.Pixel + `","format":"wav"}`, ".data", "invalid_audio", "holds a recording that is not a WAV, MP3 or FLAC file."},
 		"too large":       {"chat responses", `{"data":"` + strings.Repeat("AAAA", 10<<20) + `","format":"wav"}`, ".data", "invalid_audio", "holds a recording that is larger than 20 MiB: send a smaller one."},
@@ -117,7 +117,7 @@ func TestAudio_Refused(t *testing.T) {
 		"an image, URL":   {"native", `"data:audio/wav;base64,` + testkit.Pixel + `"`, "", "invalid_audio", "is not a WAV"},
 		"null, ollama":    {"ollama", `null`, "", "invalid_type", "must be a string of base64"},
 		"image, ollama":   {"ollama", `"` + testkit.Pixel + `"`, "", "unsupported_content", "does not take images"},
-		"cut, ollama":     {"ollama", `"` + testkit.Sound[:20] + `"`, "", "invalid_audio", "holds a recording that is cut off."},
+		"cut, ollama":     {"ollama", `"` + testkit.Sound[:20] + `"`, "", "invalid_audio", "holds a recording that is damaged, cut off,"},
 		"nothing, ollama": {"ollama", `""`, "", "unsupported_content", "does not take images"},
 	} {
 		for dialect := range strings.FieldsSeq(tt.dialects) {
@@ -125,6 +125,13 @@ func TestAudio_Refused(t *testing.T) {
 			if err == nil || err.Status() != 400 || err.Param != around[dialect][2]+tt.field || tt.code != "" && err.EffectiveCode() != tt.code || !strings.Contains(err.Message, tt.says) {
 				t.Errorf("%s, %s: %+v", dialect, name, err)
 			}
+		}
+	}
+	for dialect, body := range map[string]string{
+		"chat": `{"messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`, "responses": `{"input":[{"role":"user","content":[{"type":"input_audio"}]}]}`,
+	} {
+		if _, err := heardBy[dialect](testkit.Scan(t, body)); err == nil || err.Status() != 400 || err.Param != around[dialect][2] {
+			t.Errorf("%s, absent: %+v", dialect, err)
 		}
 	}
 	url := `{"type":"audio","data_url":"data:audio/flac;base64,` + long + `"}`
@@ -171,7 +178,7 @@ func TestAudio_WithoutAProjector(t *testing.T) {
 		caps request.Caps
 		want string
 	}{
-		{request.Caps{Vision: true}, "has audio, which the model m does not take: choose a model with a projector for it."},
+		{request.Caps{Vision: true}, "has recordings, which the model m does not take: choose a model with a projector for audio."},
 		{request.Caps{Audio: true}, "has images, which the model m does not take: choose a model with vision."},
 	} {
 		if _, err := tt.caps.Seen("m", stored); err == nil || err.Param != "model" || !strings.Contains(err.Message, tt.want) {

@@ -135,7 +135,7 @@ func Settled(items []Item) []Item {
 
 // Media is an image or a recording that a user sent.
 type Media struct {
-	Type string `json:"type"`           // media type, such as image/png or audio/wav
+	Type string `json:"type"`           // media type, such as image/png, or audio/ with a format in OpenAI's words, such as audio/mp3
 	Hash string `json:"hash,omitempty"` // SHA-256 of Data in hexadecimal, the key under which Data is stored
 	Data []byte `json:"-"`
 }
@@ -149,18 +149,17 @@ func (m *Media) AppendDataURL(dst []byte) []byte {
 	return base64.StdEncoding.AppendEncode(dst, m.Data)
 }
 
-var audioFormats = map[string]string{"audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac"}
-
-// AudioFormat returns the format of a recording in OpenAI's words, such as "mp3"; empty for an image.
-func (m *Media) AudioFormat() string { return audioFormats[m.Type] }
+// Medium returns the first part of the file's type: image or audio.
+func (m *Media) Medium() string { return strings.Split(m.Type, "/")[0] }
 
 // AppendPart appends the file as a part of a message in OpenAI's chats.
 func (m *Media) AppendPart(dst []byte) []byte {
-	if format := m.AudioFormat(); format != "" {
-		dst = base64.StdEncoding.AppendEncode(append(dst, `{"type":"input_audio","input_audio":{"data":"`...), m.Data)
-		return append(append(append(dst, `","format":"`...), format...), `"}}`...)
+	format, isAudio := strings.CutPrefix(m.Type, "audio/")
+	if !isAudio {
+		return append(m.AppendDataURL(append(dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
 	}
-	return append(m.AppendDataURL(append(dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
+	dst = base64.StdEncoding.AppendEncode(append(dst, `{"type":"input_audio","input_audio":{"data":"`...), m.Data)
+	return append(append(append(dst, `","format":"`...), format...), `"}}`...)
 }
 
 // SystemItem returns the item of a system prompt.

@@ -170,7 +170,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 	var err *translate.Error
 	switch kind := source.Get("type").Str; {
 	case kind == "url" && request.IsDataURL([]byte(url.Str)):
-		image, err = c.media.Read(path+".url", []byte(url.Str))
+		image, err = c.media.Read(request.MediumImage, path+".url", []byte(url.Str))
 	case kind == "url", kind == "file":
 		return nil, translate.Invalid("invalid_image_url", path,
 			path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
@@ -179,7 +179,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]translate.Part
 	case data.Type != gjson.String || data.Str == "":
 		return nil, wrongPlace(path+".data", "a base64 string", jsonOf(data))
 	default:
-		image, err = c.media.Decode(path+".data", []byte(data.Str))
+		image, err = c.media.Decode(request.MediumImage, path+".data", []byte(data.Str))
 	}
 	if err != nil {
 		return nil, err

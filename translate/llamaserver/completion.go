@@ -185,7 +185,7 @@ func (d *textDecoder) Figures() (translate.Usage, translate.Timings) {
 	return d.usage, translate.Timings{}
 }
 
-// Template sends the request of a chat to an endpoint that only applies the template. A prompt with images or audio can't be sent as a text.
+// Template sends the request of a chat to an endpoint that only applies the template. One with images or audio is no text.
 func (w Wire) Template(body *jsonbody.Body, chat *request.Chat) (wire.Upstream, bool) {
 	messages := chat.Edit.Value(body, "messages")
 	if bytes.Contains(messages, []byte(`"image_url"`)) || bytes.Contains(messages, []byte(`"input_audio"`)) {

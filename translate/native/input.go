@@ -33,11 +33,7 @@ func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 			}
 			for _, part := range item.Parts {
 				if part.Media != nil {
-					made := file{"image", part.Media.DataURL()}
-					if part.Media.AudioFormat() != "" {
-						made.Type = "audio"
-					}
-					input = append(input, jsonbody.AppendJSON(nil, made))
+					input = append(input, jsonbody.AppendJSON(nil, file{part.Media.Medium(), part.Media.DataURL()}))
 				} else {
 					input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
 				}
@@ -116,18 +112,10 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.MediaRe
 		return part, translate.Missing(r.At(member))
 	case member == "content":
 		return request.TextPart(value), nil
-	case kind == "audio" && !caps.Audio:
-		return caps.Unseen(where, request.MediumAudio)
-	case kind == "audio" && !request.IsDataURL(jsonbody.Unquoted(value)):
-		return part, translate.Refused("invalid_audio_url", r.At(member),
-			`must be a base64 data URL of a recording, such as "data:audio/wav;base64,…": this server fetches none.`)
-	case kind == "audio":
-		part.Media, err = all.Hear(r.At(member), jsonbody.Unquoted(value))
-		return part, err
-	case !caps.Vision:
-		return caps.Unseen(where, request.MediumImage)
+	case !caps.Takes(request.Medium(kind)):
+		return caps.Unseen(where, request.Medium(kind))
 	default:
-		part.Media, err = all.Read(r.At(member), jsonbody.Unquoted(value))
+		part.Media, err = all.Read(request.Medium(kind), r.At(member), jsonbody.Unquoted(value))
 		return part, err
 	}
 }

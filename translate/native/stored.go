@@ -28,12 +28,9 @@ func ParseItems(where string, list gjson.Result, role translate.Role) (items []t
 			continue
 		case "message":
 			part.Text = v.Get("content").Str
-		case "audio":
-			if part.Media, bad = media.Hear(where+"["+strconv.Itoa(i)+"].data_url", []byte(v.Get("data_url").Str)); bad != nil {
-				return nil, bad
-			}
-		case "image":
-			if part.Media, bad = media.Read(where+"["+strconv.Itoa(i)+"].data_url", []byte(v.Get("data_url").Str)); bad != nil {
+		case "image", "audio":
+			at := where + "[" + strconv.Itoa(i) + "].data_url"
+			if part.Media, bad = media.Read(request.Medium(v.Get("type").Str), at, []byte(v.Get("data_url").Str)); bad != nil {
 				return nil, bad
 			}
 		default:

@@ -162,7 +162,7 @@ func (r *messageRewriter) image(path string, image gjson.Result) {
 	case !r.caps.Vision:
 		r.unseen(path, request.MediumImage)
 	default:
-		r.file(r.media.Read(path, []byte(url.Str)))
+		r.file(r.media.Read(request.MediumImage, path, []byte(url.Str)))
 	}
 }
 

@@ -1,7 +1,6 @@
 package request
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -57,21 +56,20 @@ func (m Medium) omitted() string {
 	return "[" + string(m) + " omitted: this model can only read text]"
 }
 
-func (m Medium) noun() string {
-	if m == MediumAudio {
-		return "recording"
-	}
-	return string(m)
+// words are what errors say of the media that models may take.
+var words = map[Medium]struct{ one, all, example, choose string }{
+	MediumImage: {"an image", "images", "data:image/png;base64,…", "vision"},
+	MediumAudio: {"a recording", "recordings", "data:audio/wav;base64,…", "a projector for audio"},
 }
-
-func (m Medium) code() string { return "invalid_" + string(m) }
 
 // bad is the error of a field that holds a file which isn't as it has to be.
 func (m Medium) bad(where, is string) *translate.Error {
-	if m == MediumAudio {
-		return translate.Refused(m.code(), where, "holds a recording %s.", is)
-	}
-	return translate.Refused(m.code(), where, "holds an %s %s.", m, is)
+	return translate.Refused("invalid_"+string(m), where, "holds %s %s.", words[m].one, is)
+}
+
+// Takes reports whether the model takes a medium.
+func (c *Caps) Takes(m Medium) bool {
+	return c.Vision && m == MediumImage || c.Audio && m == MediumAudio
 }
 
 const leaveOut = `The server's option "unsupported_content omit" leaves such content out, with a note to the model.`
@@ -81,16 +79,11 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 	if c.OmitsUnseen {
 		return translate.Part{Text: m.omitted()}, nil
 	}
-	if m == MediumImage {
-		return note, translate.Refused("unsupported_content", where,
-			"is an image, and the model does not take images: choose a model with vision, or send none. "+leaveOut)
+	says := "is of the kind " + string(m) + ", which this server does not take: send text or images. "
+	if w, ok := words[m]; ok {
+		says = "is " + w.one + ", and the model does not take " + w.all + ": choose a model with " + w.choose + ", or send none. "
 	}
-	if m == MediumAudio {
-		return note, translate.Refused("unsupported_content", where,
-			"is a recording, and the model does not take audio: choose a model with a projector for it, or send none. "+leaveOut)
-	}
-	return note, translate.Refused("unsupported_content", where,
-		"is of the kind %s, which this server does not take: send text or images. "+leaveOut, m)
+	return note, translate.Refused("unsupported_content", where, "%s", says+leaveOut)
 }
 
 // Seen returns the items of a stored conversation as the model can take them: with notes in place of files that it doesn't take. It is an
@@ -98,28 +91,20 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 func (c *Caps) Seen(model string, items []translate.Item) ([]translate.Item, *translate.Error) {
 	isCopy := false
 	for i := range items {
-		given := items[i].Parts
-		for n := range given {
-			medium, has := MediumImage, "images, which the model %s does not take: choose a model with vision. "
-			isSeen := c.Vision
-			if media := given[n].Media; media == nil {
+		for n, part := range items[i].Parts {
+			if part.Media == nil || c.Takes(Medium(part.Media.Medium())) {
 				continue
-			} else if media.AudioFormat() != "" {
-				medium, has = MediumAudio, "audio, which the model %s does not take: choose a model with a projector for it. "
-				isSeen = c.Audio
 			}
-			switch {
-			case isSeen:
-				continue
-			case !c.OmitsUnseen:
-				return nil, translate.Invalid("unsupported_content", "model", "The conversation has "+fmt.Sprintf(has, model)+leaveOut)
-			case !isCopy:
+			if !c.OmitsUnseen {
+				w := words[Medium(part.Media.Medium())]
+				return nil, translate.Invalid("unsupported_content", "model", "The conversation has "+w.all+", which the model "+model+
+					" does not take: choose a model with "+w.choose+". "+leaveOut)
+			}
+			if !isCopy {
 				items, isCopy = slices.Clone(items), true
 			}
-			if &items[i].Parts[0] == &given[0] {
-				items[i].Parts = slices.Clone(given)
-			}
-			items[i].Parts[n] = translate.Part{Text: medium.omitted()}
+			items[i].Parts = slices.Clone(items[i].Parts)
+			items[i].Parts[n] = translate.Part{Text: Medium(part.Media.Medium()).omitted()}
 		}
 	}
 	return items, nil

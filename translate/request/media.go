@@ -27,116 +27,90 @@ type MediaReader struct {
 	Heard  time.Duration // how long the recordings are together
 }
 
-// Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata. What it is its bytes
-// say, whatever type the client gave it. where is the field with the URL.
-func (m *MediaReader) Read(where string, dataURL []byte) (*translate.Media, *translate.Error) {
-	if !IsDataURL(dataURL) {
-		return nil, translate.Refused("invalid_image_url", where,
-			`must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
+// Read returns the file of a data URL as it is stored and sent to an engine: a PNG, JPEG, WAV, MP3 or FLAC file without metadata. What it
+// is its bytes say, whatever type the client gave it. where is the field with the URL.
+func (m *MediaReader) Read(medium Medium, where string, dataURL []byte) (*translate.Media, *translate.Error) {
+	if w := words[medium]; !IsDataURL(dataURL) {
+		return nil, translate.Refused("invalid_"+string(medium)+"_url", where,
+			`must be a base64 data URL of %s, such as "%s": this server fetches no %s.`, w.one, w.example, w.all)
 	}
-	return m.Decode(where, dataURL)
+	return m.Decode(medium, where, dataURL)
 }
 
 // Decode is like [MediaReader.Read] for base64, plain or in a data URL.
-func (m *MediaReader) Decode(where string, encoded []byte) (*translate.Media, *translate.Error) {
-	data, bad := m.decode(where, MediumImage, encoded)
-	if bad != nil {
-		return nil, bad
+func (m *MediaReader) Decode(medium Medium, where string, encoded []byte) (*translate.Media, *translate.Error) {
+	if IsDataURL(encoded) {
+		encoded = encoded[bytes.IndexByte(encoded, ',')+1:]
 	}
-	info, err := picture.Check(data)
-	if err == nil {
-		if m.pixels += info.Pixels(); m.pixels > maxImagePixels {
-			return nil, MediumImage.bad(where, "with which the request's images have more than "+strconv.Itoa(maxImagePixels/1_000_000)+
-				" million pixels together: send smaller or fewer images")
-		}
-		data, info, err = picture.Normalize(data)
-	}
-	if err != nil {
-		return nil, MediumImage.bad(where, "that "+err.Error())
-	}
-	return &translate.Media{Type: info.Type, Data: data}, nil
-}
-
-// Hear is Decode of a recording.
-func (m *MediaReader) Hear(where string, encoded []byte) (*translate.Media, *translate.Error) {
-	data, bad := m.decode(where, MediumAudio, encoded)
-	if bad != nil {
-		return nil, bad
-	}
-	return m.HearFile(where, data)
-}
-
-// HearFile returns a recording, a WAV, MP3 or FLAC file, without tags.
-func (m *MediaReader) HearFile(where string, file []byte) (*translate.Media, *translate.Error) {
-	data, info, err := audio.Normalize(file)
-	if err != nil {
-		return nil, MediumAudio.bad(where, "that "+err.Error())
-	}
-	if m.Heard += info.Duration; m.Heard > audio.MaxDuration {
-		return nil, MediumAudio.bad(where, "with which those of the request are longer than an hour together: send shorter or fewer ones")
-	}
-	return &translate.Media{Type: info.Type, Data: data}, nil
-}
-
-// HearPart reads {"data":"…","format":"wav"}, which OpenAI's APIs have in parts of the type input_audio.
-func (m *MediaReader) HearPart(where string, given []byte) (*translate.Media, *translate.Error) {
-	switch {
-	case !jsonbody.IsGiven(given):
-		return nil, translate.Missing(where)
-	case given[0] != '{':
-		return nil, jsonbody.WrongJSON(where, "an object", given)
-	}
-	r := jsonbody.Read(where, given)
-	data, format := r.Required("data"), r.Required("format")
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	heard, bad := m.Hear(r.At("data"), []byte(data))
-	if bad == nil && format != heard.AudioFormat() {
-		return nil, translate.BadValue(r.At("format"), `must be "%s", as the data are, not %s.`, heard.AudioFormat(), translate.QuoteShort(format))
-	}
-	return heard, bad
-}
-
-// Take reads base64 of an image or a recording, as its bytes are. What the model doesn't take is [Caps.Unseen].
-func (m *MediaReader) Take(where string, encoded []byte, caps *Caps) (part translate.Part, bad *translate.Error) {
-	const enough = 32
-	data := plainBase64(encoded)
-	head, _ := base64.StdEncoding.AppendDecode(nil, data[:min(len(data), enough)]) // up to what is no base64
-	switch isAudio := audio.HasMagic(head); {
-	case isAudio && !caps.Audio:
-		return caps.Unseen(where, MediumAudio)
-	case isAudio:
-		part.Media, bad = m.Hear(where, encoded)
-	case !caps.Vision:
-		return caps.Unseen(where, MediumImage)
-	default:
-		part.Media, bad = m.Decode(where, encoded)
-	}
-	return part, bad
-}
-
-func (m *MediaReader) decode(where string, medium Medium, encoded []byte) ([]byte, *translate.Error) {
-	encoded = plainBase64(encoded)
 	if m.number++; m.number > MaxMedia {
-		return nil, translate.Refused(medium.code(), where, "is one of more than %d %ss: send fewer in one request.", MaxMedia, medium.noun())
+		return nil, translate.Refused("invalid_"+string(medium), where, "is one of more than %d %s: send fewer in one request.",
+			MaxMedia, words[medium].all)
 	}
 	// A line break may follow every 64 characters or so, and two of 64 may be percent escapes.
 	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/8*9 {
 		return nil, medium.bad(where, "that is larger than "+strconv.Itoa(picture.MaxBytes>>20)+" MiB: send a smaller one")
 	}
 	data, err := decodeBase64(encoded)
-	if err != nil || len(data) == 0 {
-		return nil, translate.Refused(medium.code(), where, "holds no valid base64.")
+	switch {
+	case err != nil || len(data) == 0:
+		return nil, translate.Refused("invalid_"+string(medium), where, "holds no valid base64.")
+	case medium == MediumAudio:
+		return m.Hear(where, data)
 	}
-	return data, nil
+	info, err := picture.Check(data)
+	if err == nil {
+		if m.pixels += info.Pixels(); m.pixels > maxImagePixels {
+			return nil, medium.bad(where, "with which the request's images have more than "+strconv.Itoa(maxImagePixels/1_000_000)+
+				" million pixels together: send smaller or fewer images")
+		}
+		data, info, err = picture.Normalize(data)
+	}
+	if err != nil {
+		return nil, medium.bad(where, "that "+err.Error())
+	}
+	return &translate.Media{Type: info.Type, Data: data}, nil
 }
 
-func plainBase64(encoded []byte) []byte {
-	if IsDataURL(encoded) {
-		return encoded[bytes.IndexByte(encoded, ',')+1:]
+// Hear is Decode of a recording's bytes.
+func (m *MediaReader) Hear(where string, data []byte) (*translate.Media, *translate.Error) {
+	clean, format, lasts, err := audio.Normalize(data)
+	if err != nil {
+		return nil, MediumAudio.bad(where, "that "+err.Error())
 	}
-	return encoded
+	if m.Heard += lasts; m.Heard > audio.MaxDuration {
+		return nil, MediumAudio.bad(where, "with which those of the request are longer than an hour together: send shorter or fewer ones")
+	}
+	return &translate.Media{Type: "audio/" + format, Data: clean}, nil
+}
+
+// HearPart reads {"data":"…","format":"wav"}, which OpenAI's APIs have in parts of the type input_audio.
+func (m *MediaReader) HearPart(where string, given []byte) (*translate.Media, *translate.Error) {
+	if !jsonbody.IsGiven(given) {
+		return nil, translate.Missing(where)
+	}
+	r := jsonbody.Read(where, given)
+	data, format := r.Required("data"), r.Required("format")
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	heard, bad := m.Decode(MediumAudio, r.At("data"), []byte(data))
+	if bad == nil && heard.Type != "audio/"+format {
+		bad = translate.BadValue(r.At("format"), `must be "%s", as the data are.`, heard.Type[len("audio/"):])
+	}
+	return heard, bad
+}
+
+// Take reads base64 of an image or a recording, as its bytes are. What the model doesn't take is [Caps.Unseen].
+func (m *MediaReader) Take(where string, encoded []byte, caps *Caps) (part translate.Part, bad *translate.Error) {
+	medium, data := MediumImage, encoded[bytes.IndexByte(encoded[:min(len(encoded), 64)], ',')+1:]
+	if head, _ := base64.StdEncoding.AppendDecode(nil, data[:min(len(data), 32)]); audio.HasMagic(head) {
+		medium = MediumAudio
+	}
+	if !caps.Takes(medium) {
+		return caps.Unseen(where, medium)
+	}
+	part.Media, bad = m.Decode(medium, where, encoded)
+	return part, bad
 }
 
 // IsDataURL reports whether a text is a URL with its data in it, such as data:image/png;base64,….

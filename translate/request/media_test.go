@@ -45,7 +45,7 @@ func TestReadImage(t *testing.T) {
 		"file:///etc/passwd":        nil,
 		"xdata:image/png;base64," + testkit.Pixel: nil,
 	} {
-		got, err := new(MediaReader).Read("input[0].data_url", []byte(given))
+		got, err := new(MediaReader).Read(MediumImage, "input[0].data_url", []byte(given))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", given, diff)
 		}
@@ -69,7 +69,7 @@ func TestReadImage_OnlyPictures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := new(MediaReader).Read("x", []byte(head+tt.encoded))
+			_, err := new(MediaReader).Read(MediumImage, "x", []byte(head+tt.encoded))
 			if diff := cmp.Diff(translate.Invalid("invalid_image", "x", tt.message), err); diff != "" {
 				t.Error(diff)
 			}

@@ -165,7 +165,8 @@ func (p *inputParser) part(r *jsonbody.Reader, hasMedia bool) (part translate.Pa
 	case kind == "input_video":
 		part, err = p.caps.Unseen(r.Where, request.MediumVideo)
 	case kind != "refusal" && !slices.Contains([]string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}, kind):
-		err = translate.BadValue(r.At("type"), `must be "input_text", "output_text", "input_image" or "input_audio", not %s.`, translate.QuoteShort(kind))
+		err = translate.BadValue(r.At("type"), `must be "input_text", "output_text", "input_image" or "input_audio", not %s.`,
+			translate.QuoteShort(kind))
 	default:
 		if kind == "refusal" {
 			member = "refusal"
@@ -193,6 +194,6 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 	case !p.caps.Vision:
 		return p.caps.Unseen(where, request.MediumImage)
 	}
-	part.Media, err = p.media.Read(where, jsonbody.Unquoted(url))
+	part.Media, err = p.media.Read(request.MediumImage, where, jsonbody.Unquoted(url))
 	return part, err
 }

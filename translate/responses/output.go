@@ -200,14 +200,13 @@ func contentOf(item *translate.Item) []json.RawMessage {
 }
 
 func inputPart(part translate.Part) any {
-	switch media := part.Media; {
-	case media == nil:
+	switch {
+	case part.Media == nil:
 		return textPart{"input_text", part.Plain()}
-	case media.AudioFormat() != "":
-		return json.RawMessage(media.AppendPart(nil)) // as in a chat
-	default:
-		return imagePart{"input_image", "auto", media.DataURL()}
+	case part.Media.Medium() == "audio":
+		return json.RawMessage(part.Media.AppendPart(nil)) // as in a chat
 	}
+	return imagePart{"input_image", "auto", part.Media.DataURL()}
 }
 
 func argumentsOf(item *translate.Item) string {
