@@ -44,7 +44,8 @@ type Call struct {
 	IsMessage  bool              // the request came as a message on the connection of another
 	// answerMessage answers such a request; a field, since endpoints can't refer to what finds endpoints.
 	AnswerMessage func(http.ResponseWriter, *http.Request)
-	Ends          []func() // called when the request ends
+	Form          func(contentType string, form []byte) ([]byte, *translate.Error) // makes JSON of the body; nil: it is JSON
+	Ends          []func()                                                         // called when the request ends
 
 	Ledger    ledger
 	InFlight  *record.InFlight        // nil: it isn't known yet which model the request asks, or it asks none

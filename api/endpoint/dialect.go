@@ -52,6 +52,7 @@ const (
 	TypeJSON   = "application/json; charset=utf-8"
 	TypeLines  = "application/x-ndjson; charset=utf-8"
 	TypeEvents = "text/event-stream; charset=utf-8"
+	TypeText   = "text/plain; charset=utf-8"
 )
 
 // Comment is a server-sent event that every client skips.

@@ -253,9 +253,12 @@ func FetchError(c *Call, e *hub.Error) *translate.Error {
 	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.Node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 }
 
-// WriteJSON answers with a body in one piece.
-func (c *Call) WriteJSON(status int, body []byte) {
-	beginJSON(c, status, strconv.Itoa(len(body)))
+// WriteJSON answers with JSON in one piece.
+func (c *Call) WriteJSON(status int, body []byte) { c.Write(status, TypeJSON, body) }
+
+// Write answers with a body in one piece.
+func (c *Call) Write(status int, contentType string, body []byte) {
+	begin(c, status, contentType, len(body))
 	if c.Request.Method == http.MethodHead {
 		return
 	}
@@ -266,10 +269,10 @@ func (c *Call) WriteJSON(status int, body []byte) {
 	}
 }
 
-func beginJSON(c *Call, status int, size string) {
+func begin(c *Call, status int, contentType string, size int) {
 	h := c.Writer.Header()
-	h.Set("Content-Type", TypeJSON)
-	h.Set("Content-Length", size)
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(size))
 	c.Begun, c.Ledger.Summary.Status = true, status
 	c.Writer.WriteHeader(status)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -247,7 +246,7 @@ func WritePieces(c *Call, status int, pieces [][]byte) {
 	for _, piece := range pieces {
 		size += len(piece)
 	}
-	beginJSON(c, status, strconv.Itoa(size))
+	begin(c, status, TypeJSON, size)
 	if c.Request.Method == http.MethodHead {
 		return
 	}

@@ -33,6 +33,7 @@ var Dialect = &endpoint.Dialect{
 		endpoint.Post("/v1/chat/completions", access.ScopeInference, chatCompletions),
 		endpoint.Post("/v1/completions", access.ScopeInference, completions),
 		endpoint.Post("/v1/embeddings", access.ScopeInference, embeddings),
+		endpoint.Post("/v1/audio/transcriptions", access.ScopeInference, transcriptions),
 		endpoint.Post("/v1/fim/completions", access.ScopeInference, fillInMiddle),
 		endpoint.Post("/v1/rerank", access.ScopeInference, Rerank),
 		endpoint.Post("/v1/reranking", access.ScopeInference, Rerank),

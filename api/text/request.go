@@ -248,7 +248,8 @@ func OnlyModel(c *endpoint.Call) (string, error) {
 	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
 	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")
 	suits := func(m *catalog.Model) bool {
-		return (m.Type == catalog.TypeEmbedding) == (ranks || embeds) && m.Reranker == ranks
+		return (m.Type == catalog.TypeEmbedding) == (ranks || embeds) && m.Reranker == ranks &&
+			(m.Audio || !strings.HasSuffix(path, "/transcriptions"))
 	}
 	var keys []string
 	for _, in := range c.Node.Instances() {

@@ -167,8 +167,7 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 		m := Model{ID: listed.ID, Loaded: true, Context: cmp.Or(listed.Context.tokens(), listed.Meta.Context.tokens()), Slots: props.Slots}
 		m.MaxContextLength = cmp.Or(listed.Meta.Trained.tokens(), m.Context)
 		m.SizeBytes, m.Parameters = int64(listed.Meta.Size), int64(listed.Meta.Elements)
-		m.ToolUse = kind != KindLlamaServer || props.Caps.Tools
-		m.Vision, m.Audio = props.Modalities.Vision, props.Modalities.Audio
+		m.ToolUse, m.Vision, m.Audio = kind != KindLlamaServer || props.Caps.Tools, props.Modalities.Vision, props.Modalities.Audio
 		if listed.Created > 0 {
 			m.Changed = time.Unix(int64(listed.Created), 0)
 		}
