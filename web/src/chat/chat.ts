@@ -27,10 +27,11 @@ export interface Chat {
 	isReadOnly: string;
 	model: string;
 	running: string; // the turn that is being answered
+	answered: number; // changes when an answer has ended
 	opened: number; // changes when another conversation is shown
 }
 
-const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inBrowser.get("chat.model") ?? "", running: "", opened: 0 };
+const empty: Chat = { tree: emptyTree, conversation: "", isReadOnly: "", model: inBrowser.get("chat.model") ?? "", running: "", answered: 0, opened: 0 };
 
 export const chat = new Store<Chat>(empty);
 
@@ -203,7 +204,7 @@ async function makeAnswer({ id, answer }: Turn, isStored: boolean, make: (l: Liv
 	const made = await make(mine);
 	if (live !== mine) return made;
 	live = null;
-	change({ running: "" });
+	change({ running: "", answered: chat.value.answered + 1 });
 	show(chat.value.tree);
 	const said = made.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
 	if (made.phase === "done") announce(texts.chat.answerIsComplete(said.slice(0, 2000)));

@@ -26,7 +26,9 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 	const question = useStore(draft);
 	const area = useRef<HTMLTextAreaElement>(null);
 	const [isOver, setOver] = useState(false);
-	useEffect(() => grow(area.current), [question.text]);
+	useEffect(() => {
+		if (!sizesItself) grow(area.current);
+	}, [question.text]);
 
 	const add = async (files: File[]) => {
 		for (const file of files) {
@@ -112,6 +114,9 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 		</form>
 	);
 }
+
+/** Whether the browser makes a field as high as its text, by the style, which takes no layout of its own. */
+const sizesItself = CSS.supports("field-sizing", "content");
 
 function grow(area: HTMLTextAreaElement | null): void {
 	if (!area) return;

@@ -23,7 +23,7 @@ export class Live {
 	#isDue = false;
 	#cancelling: Promise<void> | null = null;
 
-	/** show is called with the answer as it grows, once for each frame at most. */
+	/** show is called with the answer as it grows: at once when it begins, and then once for each frame at most. */
 	constructor(answer: Answer, isStored: boolean, show: (a: Answer) => void) {
 		this.answer = answer;
 		this.#isStored = isStored;
@@ -73,9 +73,9 @@ export class Live {
 	async #read(response: Response): Promise<void> {
 		try {
 			for await (const event of readEvents(response)) {
-				const hasBegun = this.answer.responseId !== "";
+				const isKnown = this.answer.responseId !== "";
 				this.#change(step(this.answer, event));
-				if (this.#isStopped && !hasBegun && this.answer.responseId) this.#cancelling ??= this.#cancel();
+				if (this.#isStopped && !isKnown && this.answer.responseId) this.#cancelling ??= this.#cancel();
 			}
 		} catch (error) {
 			if (!this.#isStored || !this.answer.responseId || this.#ending.signal.aborted) throw error; // otherwise it is joined again
@@ -115,7 +115,9 @@ export class Live {
 	}
 
 	#change(a: Answer): void {
+		const begins = !hasBegun(this.answer) && hasBegun(a);
 		this.answer = a;
+		if (begins) return this.#publish();
 		if (this.#isDue) return;
 		this.#isDue = true;
 		const publish = () => this.#isDue && this.#publish();
@@ -128,6 +130,9 @@ export class Live {
 		this.#show(this.answer);
 	}
 }
+
+/** Reports whether there is something to see of an answer. */
+const hasBegun = (a: Answer): boolean => a.parts.some((p) => p.kind === "call" || p.text !== "");
 
 /** Returns a response as it is stored, also one in progress; null: it isn't. */
 async function storedResponse(id: string): Promise<StoredResponse | null> {

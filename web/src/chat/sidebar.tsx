@@ -1,9 +1,10 @@
+import { memo } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAgo } from "../core/format";
 import { call, get, isAbort, messageOf, segment } from "../core/http";
 import { href } from "../core/router";
 import { session } from "../core/session";
-import { useStore } from "../core/store";
+import { useSelected, useStore } from "../core/store";
 import type { Conversation, Conversations } from "../core/types";
 import { Button } from "../ui/Button";
 import { confirm } from "../ui/confirm";
@@ -32,13 +33,13 @@ interface Listed {
 }
 
 /** The stored conversations, to find one and to put them in order. onLeave is called when another one is opened. */
-export function Sidebar({ onLeave }: { onLeave?: () => void }) {
+export const Sidebar = memo(function Sidebar({ onLeave }: { onLeave?: () => void }) {
 	const [query, setQuery] = useState("");
 	const list = useList(query);
 	const [editing, setEditing] = useState<Conversation | null>(null);
 	const [chosen, setChosen] = useState<ReadonlySet<string> | null>(null); // null: none is to be deleted
 	const [isExporting, setExporting] = useState(false);
-	const { conversation } = useStore(chat);
+	const conversation = useSelected(chat, (c) => c.conversation);
 	const all = [...list.pinned, ...list.others];
 	const choose = (id: string, yes: boolean) => {
 		const next = new Set(chosen);
@@ -95,12 +96,13 @@ export function Sidebar({ onLeave }: { onLeave?: () => void }) {
 			{editing && <Edit of={editing} onClose={() => setEditing(null)} onChange={list.reload} />}
 		</div>
 	);
-}
+});
 
-/** Fetches the list: again when an answer has begun or ended, and when somebody else uses the page. */
+/** Fetches the list: again when a conversation has begun, or an answer has ended, and when somebody else uses the page. */
 function useList(query: string): Listed & { reload: () => void; more: () => Promise<void> } {
 	const { generation } = useStore(session);
-	const { conversation, running } = useStore(chat);
+	const conversation = useSelected(chat, (c) => c.conversation);
+	const answered = useSelected(chat, (c) => c.answered);
 	const title = useStore(named);
 	const [state, setState] = useState<Listed>({ pinned: [], others: [], next: null, error: null, isLoading: true });
 	const [count, setCount] = useState(0);
@@ -122,7 +124,7 @@ function useList(query: string): Listed & { reload: () => void; more: () => Prom
 			clearTimeout(timer);
 			ending.abort();
 		};
-	}, [asked, generation, conversation, running === "", title, count]);
+	}, [asked, generation, conversation, answered, title, count]);
 	const more = async () => {
 		const page = await get<Conversations>(path, { query: { limit: pageSize, query: asked, cursor: state.next } });
 		const known = new Set(state.others.map((c) => c.id));

@@ -35,6 +35,7 @@ function List({ state, shown }: { state: Chat; shown: Turn[] }) {
 	const list = useRef<HTMLOListElement>(null);
 	const end = useEnd(list, shown.length);
 	const all = branches(state.tree);
+	const isBusy = useSettled(state.running !== "");
 	// A branch takes the place of another.
 	const pieces = useWindow(list, shown.map((t) => "after " + t.parent), gap, (i) => estimate(shown[i]));
 	return (
@@ -52,7 +53,7 @@ function List({ state, shown }: { state: Chat; shown: Turn[] }) {
 							size={shown.length}
 							siblings={(all.get(turn.parent) ?? []).map((t) => t.id).join(" ")}
 							isReadOnly={state.isReadOnly !== ""}
-							isBusy={state.running !== ""}
+							isBusy={isBusy}
 						/>
 					);
 				})}
@@ -64,6 +65,19 @@ function List({ state, shown }: { state: Chat; shown: Turn[] }) {
 			)}
 		</>
 	);
+}
+
+const settleTime = 150; // milliseconds
+
+/** Whether an answer is being written for a moment, so that all turns aren't rendered again just when a question is asked. */
+function useSettled(isBusy: boolean): boolean {
+	const [isSettled, setSettled] = useState(isBusy);
+	useEffect(() => {
+		if (!isBusy) return setSettled(false);
+		const timer = setTimeout(() => setSettled(true), settleTime);
+		return () => clearTimeout(timer);
+	}, [isBusy]);
+	return isBusy && isSettled;
 }
 
 /** About how high a turn is that wasn't rendered yet, in pixels. */

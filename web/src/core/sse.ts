@@ -8,13 +8,14 @@ export interface ServerEvent {
 /** Reads server-sent events from a response, as they arrive. */
 export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
 	if (!response.body) return;
-	const reader = response.body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array<ArrayBuffer>, string>).getReader();
+	const reader = response.body.getReader();
+	const decoder = new TextDecoder();
 	const parser = new Parser();
 	try {
 		for (;;) {
 			const { done, value } = await reader.read();
 			if (done) return;
-			yield* parser.push(value);
+			yield* parser.push(decoder.decode(value, { stream: true }));
 		}
 	} finally {
 		await reader.cancel().catch(() => undefined);

@@ -27,10 +27,15 @@ export class Store<T> {
 
 /** Renders the component again whenever the store's value changes. */
 export function useStore<T>(store: Store<T>): T {
-	const [value, setValue] = useState<T>(() => store.value);
+	return useSelected(store, (value) => value);
+}
+
+/** Renders the component again whenever something about the store's value changes, which is a string, a number or the like. */
+export function useSelected<T, S>(store: Store<T>, select: (value: T) => S): S {
+	const [selected, setSelected] = useState<S>(() => select(store.value));
 	useEffect(() => {
-		setValue(() => store.value);
-		return store.follow((changed) => setValue(() => changed));
+		setSelected(() => select(store.value));
+		return store.follow((changed) => setSelected(() => select(changed)));
 	}, [store]);
-	return value;
+	return selected;
 }
