@@ -92,6 +92,7 @@ func policy(html string) string {
 		"script-src 'self' " + hashOf(html, "script"),
 		"style-src " + hashOf(html, "style"),
 		"img-src 'self' data: blob:", // its own icon, and images of chats
+		"media-src blob:",            // recordings of chats
 		"manifest-src 'self'",
 		"connect-src 'self'",
 		"base-uri 'none'",

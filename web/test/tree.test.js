@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newAnswer } from "../src/chat/answer.ts";
-import { branches, choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "../src/chat/tree.ts";
+import { branches, choose, continues, emptyTree, inputOf, path, treeOf, withAnswer, without, withTurn } from "../src/chat/tree.ts";
 
 const turn = (id, parent = "", responseId = "resp_" + id) => ({
 	id,
@@ -76,4 +76,14 @@ test("a stored conversation is shown with its newest branch", () => {
 	assert.equal(r4.answer.phase, "stopped");
 	assert.equal(r4.answer.cachedTokens, 2);
 	assert.equal(tree.turns.get("r1").systemPrompt, "Be brief.");
+});
+
+test("what a question has besides its text is found again in its input", () => {
+	const question = { text: "What is it?", images: ["data:image/png;base64,AA=="], recordings: [{ name: "", url: "data:audio/wav;base64,AA==" }] };
+	const input = inputOf(question);
+	assert.deepEqual(input.map((i) => i.type), ["message", "image", "audio"]);
+	const tree = treeOf([{ response_id: "a", model: "m", status: "completed", input, output: [] }]);
+	assert.deepEqual(tree.turns.get("a").question, question);
+	assert.deepEqual(inputOf({ ...question, text: "" }).map((i) => i.type), ["image", "audio"]);
+	assert.deepEqual(inputOf({ text: "", images: [] }).map((i) => i.type), ["message"]);
 });

@@ -97,8 +97,8 @@ function systemPromptOf(tree: Tree, after: string): string {
 
 /** Asks what was typed, after the last turn that is shown. */
 export function askDraft(): void {
-	const { text, images, files } = draft.value;
-	const question = { text: withFiles(text, files ?? []), images };
+	const { text, images, files, recordings } = draft.value;
+	const question = { text: withFiles(text, files ?? []), images, recordings };
 	if (isEmpty(draft.value) || chat.value.running || !chat.value.model) return;
 	clearDraft();
 	void ask(question, path(chat.value.tree).at(-1)?.id ?? "");
@@ -222,7 +222,7 @@ function requestOf(question: Question, parent: string, turn: Turn): Record<strin
 	const { tree } = chat.value;
 	const o = options.value;
 	const body: Record<string, unknown> = { model: turn.model, ...fieldsOf(o), stream: true };
-	body["input"] = question.images.length === 0 ? question.text : inputOf(question);
+	body["input"] = question.images.length === 0 && !question.recordings?.length ? question.text : inputOf(question);
 	const previous = continues(tree, parent);
 	if (previous) body["previous_response_id"] = previous;
 	if (o.systemPrompt !== systemPromptOf(tree, parent)) {

@@ -7,6 +7,7 @@ import { askDraft, stop } from "./chat";
 import { draft, isEmpty } from "./draft";
 import { mostFiles, readText, tokensOf } from "./files";
 import { filesIn, mostImages, readImage } from "./images";
+import { isRecording, mostRecordings, Player, readRecording } from "./recordings";
 import type { Question } from "./tree";
 import { texts } from "../texts";
 
@@ -16,13 +17,15 @@ interface Props {
 	refuses: string | null;
 	/** Why images can't be added; null: they can. */
 	refusesImages: string | null;
+	/** Why recordings can't be added; null: they can. */
+	refusesAudio: string | null;
 	chips: string[];
 	/** How much context the model has, and how much of it the conversation takes, in tokens; 0: unknown. */
 	context: { length: number; used: number };
 }
 
 /** Where questions are written. */
-export function Composer({ isRunning, refuses, refusesImages, chips, context }: Props) {
+export function Composer({ isRunning, refuses, refusesImages, refusesAudio, chips, context }: Props) {
 	const question = useStore(draft);
 	const area = useRef<HTMLTextAreaElement>(null);
 	const [isOver, setOver] = useState(false);
@@ -35,11 +38,17 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 			const isImage = file.type.startsWith("image/") && file.type !== "image/svg+xml";
 			if (isImage && refusesImages) return toast(refusesImages, "error");
 			if (isImage && draft.value.images.length >= mostImages) return toast(texts.composer.questionCanImages(mostImages), "error");
-			if (!isImage && (draft.value.files?.length ?? 0) >= mostFiles) return toast(texts.composer.questionCanFiles(mostFiles), "error");
+			const isAudio = !isImage && isRecording(file);
+			if (isAudio && refusesAudio) return toast(refusesAudio, "error");
+			if (isAudio && (draft.value.recordings?.length ?? 0) >= mostRecordings) return toast(texts.composer.questionCanRecordings(mostRecordings), "error");
+			if (!isImage && !isAudio && (draft.value.files?.length ?? 0) >= mostFiles) return toast(texts.composer.questionCanFiles(mostFiles), "error");
 			try {
 				if (isImage) {
 					const url = await readImage(file);
 					draft.set({ ...draft.value, images: [...draft.value.images, url] });
+				} else if (isAudio) {
+					const recording = await readRecording(file);
+					draft.set({ ...draft.value, recordings: [...(draft.value.recordings ?? []), recording] });
 				} else {
 					const text = await readText(file);
 					draft.set({ ...draft.value, files: [...(draft.value.files ?? []), text] });
@@ -73,6 +82,7 @@ export function Composer({ isRunning, refuses, refusesImages, chips, context }: 
 			}}
 		>
 			<Images />
+			<Recordings />
 			<Files />
 			<Size question={question} context={context} />
 			<textarea
@@ -138,6 +148,21 @@ function Images() {
 						label={texts.composer.removeImage(i + 1)}
 						onClick={() => draft.set({ ...draft.value, images: draft.value.images.filter((_, at) => at !== i) })}
 					/>
+				</li>
+			))}
+		</ul>
+	);
+}
+
+function Recordings() {
+	const { recordings = [] } = useStore(draft);
+	if (recordings.length === 0) return null;
+	return (
+		<ul class="files" aria-label={texts.composer.recordingsOfTheQuestion}>
+			{recordings.map((r, i) => (
+				<li key={r.url}>
+					<Player of={r} label={texts.turn.recording(i + 1)} />
+					<Button kind="quiet" small icon="close" label={texts.composer.removeName(r.name)} onClick={() => draft.set({ ...draft.value, recordings: recordings.filter((_, at) => at !== i) })} />
 				</li>
 			))}
 		</ul>

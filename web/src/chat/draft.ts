@@ -24,10 +24,11 @@ export const otherModelFor = new Store<Turn | null>(null);
 export const clearDraft = (): void => draft.set(none);
 
 /** Reports whether there is nothing to ask. */
-export const isEmpty = (q: Question): boolean => q.text.trim() === "" && q.images.length === 0 && !q.files?.length;
+export const isEmpty = (q: Question): boolean => q.text.trim() === "" && q.images.length === 0 && !q.files?.length && !q.recordings?.length;
 
 function keep(name: string, q: Question | null): void {
-	inTab.set(name, q && !isEmpty(q) ? JSON.stringify(q) : null);
+	const kept = q && { ...q, recordings: undefined }; // they would fill what the browser keeps
+	inTab.set(name, kept && !isEmpty(kept) ? JSON.stringify(kept) : null);
 }
 
 function kept(name: string): Question | null {

@@ -11,7 +11,7 @@ export function asMarkdown(tree: Tree): string {
 	const parts: string[] = [];
 	for (const turn of path(tree)) {
 		if (turn.systemPrompt) parts.push("## " + texts.common.systemPrompt, turn.systemPrompt);
-		parts.push("## " + texts.common.question, turn.question.text || texts.exported.anImage);
+		parts.push("## " + texts.common.question, turn.question.text || (turn.question.recordings?.length ? texts.exported.aRecording : texts.exported.anImage));
 		if (turn.question.text && turn.question.images.length > 0) parts.push(turn.question.images.length === 1 ? texts.exported.withImage : texts.exported.withImages);
 		parts.push("## " + texts.exported.answer(turn.answer.instance || turn.model), ...answerParts(turn));
 	}

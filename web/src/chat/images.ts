@@ -41,7 +41,7 @@ async function redrawn(bitmap: ImageBitmap, scale: number, kind: string): Promis
 	return dataURL(blob);
 }
 
-function dataURL(blob: Blob): Promise<string> {
+export function dataURL(blob: Blob): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const reader = new FileReader();
 		reader.onload = () => resolve(String(reader.result));

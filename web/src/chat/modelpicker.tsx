@@ -59,6 +59,7 @@ export function ModelChoice({ title, models, value, onChoose, onClose }: ChoiceP
 							<span class="row tight">
 								{m.loaded_instances.length > 0 ? <Badge tone="good">{texts.common.loaded}</Badge> : <Fitting fit={fits.get(m.key)} />}
 								{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+								{m.capabilities?.audio && <Badge>{texts.common.audio}</Badge>}
 								{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
 								{m.capabilities?.reasoning && <Badge>{texts.common.thinking}</Badge>}
 							</span>
@@ -90,8 +91,8 @@ function Fitting({ fit }: { fit: Fit | undefined }) {
 const rank = (m: Model): number => (m.loaded_instances.length > 0 ? 0 : 1);
 
 function textOf(m: Model): string {
-	const { vision, trained_for_tool_use: tools, reasoning } = m.capabilities ?? {};
-	return [m.key, m.display_name, m.architecture, m.quantization?.name, m.params_string, ...(m.aliases ?? []), vision && texts.common.vision, tools && texts.common.tools, reasoning && texts.common.thinking]
+	const { vision, audio, trained_for_tool_use: tools, reasoning } = m.capabilities ?? {};
+	return [m.key, m.display_name, m.architecture, m.quantization?.name, m.params_string, ...(m.aliases ?? []), vision && texts.common.vision, audio && texts.common.audio, tools && texts.common.tools, reasoning && texts.common.thinking]
 		.join(" ")
 		.toLowerCase();
 }

@@ -4,10 +4,12 @@ import { isRunning, newAnswer, partsOf } from "./answer";
 import type { Answer } from "./answer";
 import type { components } from "../schema";
 import type { TextFile } from "./files";
+import type { Recording } from "./recordings";
 
 export interface Question {
 	text: string;
 	images: string[]; // data URLs
+	recordings?: Recording[];
 	files?: TextFile[]; // of a draft: when it is asked, they are in the text
 }
 
@@ -171,8 +173,9 @@ function phaseOf(status: string): Answer["phase"] {
 }
 
 /** Returns a question as the input of a request. */
-export function inputOf({ text, images }: Question): unknown[] {
-	return [...(text || images.length === 0 ? [{ type: "message", content: text }] : []), ...images.map((url) => ({ type: "image", data_url: url }))];
+export function inputOf({ text, images, recordings = [] }: Question): unknown[] {
+	const others = [...images.map((url) => ({ type: "image", data_url: url })), ...recordings.map(({ url }) => ({ type: "audio", data_url: url }))];
+	return text || others.length === 0 ? [{ type: "message", content: text }, ...others] : others;
 }
 
 function questionOf(input: unknown[]): Question {
@@ -182,7 +185,9 @@ function questionOf(input: unknown[]): Question {
 		const i = item as { type?: string; content?: unknown; data_url?: unknown; output?: unknown };
 		const said = typeof i.content === "string" ? i.content : typeof i.output === "string" ? i.output : "";
 		if (said) question.text += (question.text ? "\n\n" : "") + said;
-		if (typeof i.data_url === "string") question.images.push(i.data_url);
+		if (typeof i.data_url !== "string") continue;
+		if (i.type === "audio") question.recordings = [...(question.recordings ?? []), { name: "", url: i.data_url }];
+		else question.images.push(i.data_url);
 	}
 	return question;
 }

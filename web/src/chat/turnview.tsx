@@ -14,6 +14,7 @@ import { askAgain, askAnew, chat, goOn, lostConversation, saveAnswer, showBranch
 import { edit, otherModelFor } from "./draft";
 import { splitFiles } from "./files";
 import { Plain } from "./markdown";
+import { Player } from "./recordings";
 import type { Turn } from "./tree";
 import { texts } from "../texts";
 
@@ -42,6 +43,9 @@ export const TurnView = memo(function TurnView({ turn, place, position, size, si
 						))}
 					</div>
 				)}
+				{turn.question.recordings?.map((r, i) => (
+					<Player key={i} of={r} label={texts.turn.recording(i + 1)} />
+				))}
 				{edited === "question" ? <Editor turn={turn} wait={wait} /> : <Asked text={turn.question.text} />}
 				{edited !== "question" && (
 					<div class="turn-actions">
@@ -184,7 +188,7 @@ function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 		edit.set(null);
 		requestAnimationFrame(() => item?.querySelector<HTMLElement>(".edit-" + of)?.focus());
 	};
-	const isEmpty = text.trim() === "" && (of === "answer" || turn.question.images.length === 0);
+	const isEmpty = text.trim() === "" && (of === "answer" || (turn.question.images.length === 0 && !turn.question.recordings?.length));
 	const refusal = wait ?? (isEmpty ? of === "answer" ? texts.turn.typeAnswerFirst : texts.composer.typeAQuestionFirst : null);
 	const leave = (then: () => unknown) => {
 		if (refusal) return;

@@ -89,6 +89,7 @@ export function ChatView({ rest }: { rest: string }) {
 					<Composer
 						isRunning={state.running !== ""}
 						refuses={opening.isLoading ? texts.chat.waitUntilConversationShown : refusal(models.data !== null, all.length, state.model)}
+						refusesAudio={model && !model.capabilities?.audio ? texts.chat.hearChooseModel(model.display_name) : null}
 						refusesImages={model && !model.capabilities?.vision ? texts.chat.seeImagesChooseModel(model.display_name) : null}
 						chips={chipsOf(o)}
 						context={contextOf(model, shownTurns)}

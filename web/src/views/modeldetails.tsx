@@ -100,6 +100,7 @@ function Badges({ of: m }: { of: Details }) {
 			<Badge>{m.type === "llm" ? texts.modelDetails.languageModel : texts.modelDetails.embeddingModel}</Badge>
 			{m.reranker && <Badge>{texts.modelDetails.reranker}</Badge>}
 			{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+			{m.capabilities?.audio && <Badge>{texts.common.audio}</Badge>}
 			{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
 			{m.capabilities?.reasoning && <Badge>{texts.modelDetails.thinking(m.capabilities.reasoning.allowed_options.join(", "))}</Badge>}
 		</>

@@ -182,6 +182,7 @@ function Name({ of: m }: { of: Model }) {
 			<span class="row tight">
 				{m.type === "embedding" && <Badge>{texts.models.embeddings}</Badge>}
 				{m.capabilities?.vision && <Badge>{texts.common.vision}</Badge>}
+				{m.capabilities?.audio && <Badge>{texts.common.audio}</Badge>}
 				{m.capabilities?.trained_for_tool_use && <Badge>{texts.common.tools}</Badge>}
 				{m.capabilities?.reasoning && <Badge>{texts.common.thinking}</Badge>}
 				{m.format && m.format !== "gguf" && <Badge>{m.format.toUpperCase()}</Badge>}
