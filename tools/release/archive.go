@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"cmp"
-	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -50,10 +49,7 @@ func writeArchive(file, folder string, files []packed, date time.Time) (err erro
 }
 
 func writeTar(out io.Writer, folder string, files []packed, date time.Time) error {
-	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	compressed := gzip.NewWriter(out) // the best compression takes four times as long, and spares 0.4 percent
 	archive := tar.NewWriter(compressed)
 	for _, f := range files {
 		content, err := os.ReadFile(f.from)
@@ -75,7 +71,6 @@ func writeTar(out io.Writer, folder string, files []packed, date time.Time) erro
 
 func writeZip(out io.Writer, folder string, files []packed, date time.Time) error {
 	archive := zip.NewWriter(out)
-	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	for _, f := range files {
 		content, err := os.ReadFile(f.from)
 		if err != nil {
