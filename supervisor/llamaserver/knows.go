@@ -231,12 +231,11 @@ func (l *library) read(file string) {
 func names(content []byte) string {
 	const longest, nameBytes = 40, "abcdefghijklmnopqrstuvwxyz0123456789_-."
 	var all strings.Builder
-	for at := 0; ; at++ {
-		length := bytes.IndexByte(content[at:], 0)
-		if length < 0 {
+	for {
+		text, rest, isEnded := bytes.Cut(bytes.TrimLeft(content, "\x00"), []byte{0}) // a third of a library is zeros
+		if !isEnded {
 			return all.String()
 		}
-		text := content[at : at+length]
 		from := len(text)
 		for from > 0 && len(text)-from <= longest && strings.IndexByte(nameBytes, text[from-1]) >= 0 {
 			from--
@@ -245,6 +244,6 @@ func names(content []byte) string {
 			all.Write(text[from:])
 			all.WriteByte(0)
 		}
-		at += length
+		content = rest
 	}
 }
