@@ -233,7 +233,7 @@ func remote(t *testing.T, p *Pool, url string) *Session {
 func nearlySpent(s *Session) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	b := s.slot.conn.(*link).budget //nolint:errcheck // these tests have no other
+	b := s.slot.conn.(*link).budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left = 2*maxMessage - callBudget
