@@ -21,6 +21,8 @@ if has_compiler; then
 	GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 	export GORACE
 	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
+	# Other packages can't be left out: what they use of generic types, such as sync.Map, would be linked in everywhere without it, and
+	# then locks aren't seen.
 	# Most tests of the API wait: for fake engines, for deadlines.
 	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -parallel 6 -timeout 60m "$@"
 fi
