@@ -72,6 +72,7 @@ func Prepare() {
 		err = prepareRun(dir, args[1:])
 	case command == "validate":
 		os.Args = append(os.Args[:2:2], server.Quietly(args[1:])...)
+		wrapLog(warningsOnTerminal)
 	case command == "start":
 		_, err = server.ConfigToRun(args[1:])
 	case command == "stop":
@@ -88,12 +89,15 @@ func Prepare() {
 			debug.SetGCPercent(garbagePercent)
 		}
 	}
-	wrapLog(func(core zapcore.Core) zapcore.Core {
-		if command == "validate" && terminal.Is(os.Stderr) {
-			core, _ = zapcore.NewIncreaseLevelCore(core, zapcore.WarnLevel) // which is a higher level
-		}
-		return plainErrors{core, os.Stderr, false}
-	})
+	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
+}
+
+// warningsOnTerminal leaves out information on a terminal.
+func warningsOnTerminal(core zapcore.Core) zapcore.Core {
+	if terminal.Is(os.Stderr) {
+		core, _ = zapcore.NewIncreaseLevelCore(core, zapcore.WarnLevel) // which is a higher level
+	}
+	return core
 }
 
 // garbagePercent is how much garbage there may be to what is in use. A busy server has about 11 MB in use, so half as much garbage again as

@@ -105,9 +105,6 @@ func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
 	return err
 }
 
-// noticePatience bounds how long a server is waited for that is to notice a new model.
-const noticePatience = 5 * time.Second
-
 func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, error) {
 	dir, err := home.FromEnvironment()
 	if err != nil {
@@ -128,7 +125,7 @@ func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, e
 		return imported{}, errors.New("interrupted: nothing was imported")
 	}
 	if done.Model != nil { // a server that runs looks at the disk for a model that it doesn't know, so "lmcaddy ls" has it at once
-		_ = client.OnSocket(dir.Socket()).GetWithin(ctx, noticePatience, "/api/v0/models/"+url.PathEscape(*done.Model), nil)
+		_ = client.OnSocket(dir.Socket()).GetWithin(ctx, 5*time.Second, "/api/v0/models/"+url.PathEscape(*done.Model), nil)
 	}
 	return done, err
 }

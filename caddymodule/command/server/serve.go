@@ -156,15 +156,13 @@ var chatty = []string{"tls", "pki", "http.auto_https"}
 // logging returns what is logged unless a Caddyfile says it: on a terminal, where a server prints where it serves and what to type next, only
 // what Caddy warns of, besides the information of lm; elsewhere all but what is chatty.
 func logging() *caddy.Logging {
+	others, some, level := "", chatty, "WARN"
 	if terminal.Is(os.Stderr) {
-		return &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-			caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{Level: "WARN"}, Exclude: []string{"lm"}},
-			"lm":                    {Include: []string{"lm"}},
-		}}
+		others, some, level = "WARN", []string{"lm"}, ""
 	}
 	return &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-		caddy.DefaultLoggerName: {Exclude: chatty},
-		"chatty":                {BaseLog: caddy.BaseLog{Level: "WARN"}, Include: chatty},
+		caddy.DefaultLoggerName: {BaseLog: caddy.BaseLog{Level: others}, Exclude: some},
+		some[0]:                 {BaseLog: caddy.BaseLog{Level: level}, Include: some},
 	}}
 }
 
