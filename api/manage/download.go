@@ -194,7 +194,6 @@ func describeJob(c *endpoint.Call, j fetch.Job) downloadJob {
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
 		n.Error = native.AppendErrorObject(nil, endpoint.FetchError(c, &hub.Error{Kind: j.Kind, Message: j.Reason}))
-	default:
 	}
 	return n
 }

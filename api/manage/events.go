@@ -274,7 +274,6 @@ func (f *eventFollower) describeChange(of resource.Event, e *record.Event) typed
 		}
 		message := endpoint.Presentable(why, endpoint.MaxMessage)
 		load.Error = native.AppendErrorObject(nil, translate.NewError(translate.KindUnavailable, "model_load_failed", "", message))
-	default:
 	}
 	return load
 }

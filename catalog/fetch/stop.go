@@ -117,7 +117,6 @@ func (s *Jobs) Resume(id string) (Job, error) {
 			return Job{}, hub.Errorf(hub.Conflict, "lmcaddy is stopping: resume the download when it runs again.")
 		}
 		j.start()
-	default:
 	}
 	return j.now(), nil
 }

@@ -169,7 +169,6 @@ func (a *Answer) Body() []byte {
 		body.StopType = "limit"
 	case translate.StopContext:
 		body.StopType, body.Truncated = "limit", true
-	default:
 	}
 	return a.chosen(jsonbody.AppendJSON(nil, body))
 }

@@ -203,7 +203,6 @@ func (w *counting) Count(body *jsonbody.Body, chat *request.Chat) wire.Upstream 
 		e.Set("stream", "false")
 		e.Remove("stream_options")
 		return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
-	default:
 	}
 	e := chat.Edit.Only(countFields)
 	e.Set("model", string(jsonbody.AppendString(nil, w.Name)))
@@ -218,7 +217,6 @@ func (w *counting) Counted(answer []byte) (int, *translate.Error) {
 		tokens = gjson.GetBytes(answer, "count")
 	case Lmcaddy:
 		tokens = gjson.GetBytes(answer, "usage.prompt_tokens")
-	default:
 	}
 	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
 		return 0, w.nonsense()
