@@ -186,10 +186,8 @@ func (c *Catalog) current(ctx context.Context) (*listing, error) {
 		if l.number > before {
 			return l, nil // of another caller's scan
 		}
-		rest := time.NewTimer(time.Until(l.at.Add(min(freshRatio*l.took, freshForMost))))
-		defer rest.Stop()
 		select {
-		case <-rest.C:
+		case <-time.After(time.Until(l.at.Add(min(freshRatio*l.took, freshForMost)))):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -182,14 +182,13 @@ func (n *Node) begin() {
 
 // every calls do periodically, and whenever wake receives, until the node is closed.
 func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
+	ticker := time.Tick(period)
 	for {
 		select {
 		case <-n.ctx.Done():
 			return
 		case <-wake:
-		case <-ticker.C:
+		case <-ticker:
 		}
 		do()
 	}

@@ -163,11 +163,10 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 		s.usual = min(mostUsual, (free+s.held())/10) // what it holds was free before
 	}
 	s.tender.Go(func() {
-		tick := time.NewTicker(tidyEvery)
-		defer tick.Stop()
+		tick := time.Tick(tidyEvery)
 		for {
 			select {
-			case <-tick.C:
+			case <-tick:
 				s.tidy()
 			case <-s.stop:
 				return

@@ -146,11 +146,10 @@ func (s *responseSocket) receive(messages chan<- *socketMessage) {
 // probe sends pings, so that proxies keep the connection open, and the end of a client that can't tell is noticed.
 func (s *responseSocket) probe() {
 	every := s.call.Site.KeepAlive
-	timer := time.NewTicker(every)
-	defer timer.Stop()
+	timer := time.Tick(every)
 	for {
 		select {
-		case <-timer.C:
+		case <-timer:
 		case <-s.ctx.Done():
 			return
 		}

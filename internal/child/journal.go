@@ -96,13 +96,12 @@ func (k Kind) EndLeftovers(ctx context.Context, journal string, log *slog.Logger
 
 // awaitEnd waits until a killed process is gone. It polls, since the process may not be a child of this one.
 func (r Record) awaitEnd(ctx context.Context) {
-	every := time.NewTicker(awaitEvery)
-	defer every.Stop()
+	every := time.Tick(awaitEvery)
 	for r.Created != 0 && created(r.PID) == r.Created && !isZombie(r.PID) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-every.C:
+		case <-every:
 		}
 	}
 }

@@ -110,13 +110,11 @@ func isFetcher(command string) bool {
 
 // endOf says how a program ended that has closed its output. Usually it exits at once.
 func endOf(process *child.Child, words *ring.Ring[string]) error {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	select {
 	case <-process.Done():
 		said, _, _ := words.From(0, lastLines)
 		return &endedError{process.Err(), said}
-	case <-timer.C:
+	case <-time.After(time.Second):
 		said, _, _ := words.From(0, lastLines)
 		return &endedError{errors.New("it closed its output"), said}
 	}

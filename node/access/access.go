@@ -224,10 +224,8 @@ func (f *Failures) Add(ctx context.Context, address string) bool {
 	delay := min(failureDelay<<min(from.count-failuresFree-1, 10), longestDelay)
 	from.waiting++
 	f.mu.Unlock()
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(delay):
 	case <-ctx.Done():
 	}
 	f.mu.Lock()

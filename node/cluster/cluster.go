@@ -186,14 +186,13 @@ func (c *Cluster) Wake() {
 
 // Run lists the node periodically, and calls then after that, until the context ends.
 func (c *Cluster) Run(ctx context.Context, then func()) {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
+	ticker := time.Tick(beatEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
-		case <-ticker.C:
+		case <-ticker:
 		}
 		c.Join(ctx)
 		then()

@@ -257,11 +257,9 @@ func (all *Runs) Close() {
 		all.ended.Wait()
 		close(ended)
 	}()
-	late := time.NewTimer(closeTimeout)
-	defer late.Stop()
 	select {
 	case <-ended:
-	case <-late.C:
+	case <-time.After(closeTimeout):
 	}
 }
 

@@ -34,8 +34,7 @@ func (p *Process) sample(ctx context.Context) {
 		return
 	case <-p.life.ready:
 	}
-	every := time.NewTicker(sampleEvery)
-	defer every.Stop()
+	every := time.Tick(sampleEvery)
 	for {
 		if used := p.launched.Load().usage(ctx); used.Resident > 0 {
 			p.report(schedule.Measured{Gen: p.gen, Resident: used.Resident})
@@ -48,7 +47,7 @@ func (p *Process) sample(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-every.C:
+		case <-every:
 		}
 	}
 }

@@ -235,13 +235,11 @@ const (
 // Lost returns what happened to the engine after a request of a lease has failed with err. If the process has exited, that is reported by
 // then. A live engine that refuses connections is stopped.
 func (p *Process) Lost(ctx context.Context, lease uint64, err error) Loss {
-	timer := time.NewTimer(exitGrace)
-	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():
 	case <-ctx.Done():
 		return Loss{}
-	case <-timer.C:
+	case <-time.After(exitGrace):
 		if !isRefused(err) {
 			if err = p.diesLate(ctx); err == nil || ctx.Err() != nil {
 				return Loss{}
@@ -270,12 +268,10 @@ func (p *Process) diesLate(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	timer := time.NewTimer(lateExitGrace)
-	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(lateExitGrace):
 	}
 	return err
 }
