@@ -52,7 +52,7 @@ func create(c *endpoint.Call) error {
 	}
 	r.out.Answer = responses.Answer{ID: text.NewResponseID(), Created: time.Now(), Model: rq.Target.Model.Key, Request: ask}
 	if ask.Store && ask.Previous == "" {
-		rq.Demand.Conversation = r.out.Answer.ID
+		rq.Demand.Conversation = r.out.ID
 	}
 	if ask.Background {
 		return r.inBackground(c, rq)
@@ -142,7 +142,7 @@ func (r *run) BeginRound(dst []byte, _ *text.Response, _ int) []byte {
 		if r.Stream != nil {
 			dst = r.out.Append(dst, list)
 		} else {
-			r.out.Answer.Add(list)
+			r.out.Add(list)
 		}
 	}
 	r.lists = nil
@@ -184,7 +184,7 @@ func (r *run) storeResponse() error {
 	if !r.ask.Store {
 		return nil
 	}
-	return r.StoreTurn(r.turn(store.Status(r.out.Answer.Status()), r.Call.Owner()))
+	return r.StoreTurn(r.turn(store.Status(r.out.Status()), r.Call.Owner()))
 }
 
 // Dialect is the Responses API.
