@@ -79,9 +79,12 @@ func (c *Caps) Unseen(where string, m Medium) (note translate.Part, _ *translate
 	if c.OmitsUnseen {
 		return translate.Part{Text: m.omitted()}, nil
 	}
-	says := "is of the kind " + string(m) + ", which this server does not take: send text or images. "
-	if w, ok := words[m]; ok {
-		says = "is " + w.one + ", and the model does not take " + w.all + ": choose a model with " + w.choose + ", or send none. "
+	says := map[Medium]string{
+		MediumImage: "is an image, and the model does not take images: choose a model with vision, or send none. ",
+		MediumAudio: "is a recording, and the model does not take recordings: choose a model with a projector for audio, or send none. ",
+	}[m]
+	if says == "" {
+		says = "is of the kind " + string(m) + ", which this server does not take: send text or images. "
 	}
 	return note, translate.Refused("unsupported_content", where, "%s", says+leaveOut)
 }
