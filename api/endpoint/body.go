@@ -106,14 +106,16 @@ func (c *Call) Body() (*jsonbody.Body, error) {
 	}
 	c.read = true
 	c.Claim.Shrink(decoding)
-	text, bad := bytes.TrimPrefix(c.Held.data, byteOrderMark), (*translate.Error)(nil) // which .NET's and PowerShell's clients send
+	text := bytes.TrimPrefix(c.Held.data, byteOrderMark) // which .NET's and PowerShell's clients send
 	if c.Form != nil {
 		if err := c.Claim.Grow(3 * int64(len(text))); err != nil { // its file outside of the form, without tags, and as base64
 			return nil, err
 		}
-		if text, bad = c.Form(c.Request.Header.Get("Content-Type"), text); bad != nil {
+		made, bad := c.Form(c.Request.Header.Get("Content-Type"), text)
+		if bad != nil {
 			return nil, bad
 		}
+		text = made
 	}
 	body, bad := jsonbody.Scan(text)
 	if bad != nil {

@@ -17,7 +17,8 @@ func WriteProjector(path string, width int) error {
 	const architecture, audio = "clip", "clip.audio."
 	fields := []field{
 		text("general.architecture", architecture), text("general.type", "mmproj"), text("clip.projector_type", "ultravox"),
-		{"clip.has_audio_encoder", []any{uint32(7), true}}, {"clip.use_gelu", []any{uint32(7), true}},
+		{"clip.has_audio_encoder", []any{uint32(7), true}},
+		{"clip.use_gelu", []any{uint32(7), true}},
 		number(audio+"embedding_length", inner), number(audio+"feed_forward_length", inner), number(audio+"block_count", 1),
 		number(audio+"attention.head_count", 1), fraction(audio+"attention.layer_norm_epsilon", 1e-5), number(audio+"num_mel_bins", bands),
 		number(audio+"projection_dim", width), number(audio+"projector.stack_factor", frames),

@@ -89,9 +89,12 @@ func wav(data []byte) (_ []byte, samples, rate uint64) {
 	}
 	samples = uint64(len(sound)) / uint64(block)
 	sound, format = sound[:samples*uint64(block)], format[:len(format)&^1]
-	clean := le.AppendUint32(append(make([]byte, 0, 28+mostFormat+len(sound)), "RIFF"...), uint32(20+len(format)+len(sound)))
-	clean = append(le.AppendUint32(append(clean, "WAVEfmt "...), uint32(len(format))), format...)
-	return append(le.AppendUint32(append(clean, "data"...), uint32(len(sound))), sound...), samples, uint64(hertz)
+	chunk := func(dst []byte, name string, size int) []byte {
+		return le.AppendUint32(append(dst, name...), uint32(size)) //nolint:gosec // at most MaxBytes
+	}
+	clean := chunk(make([]byte, 0, 28+mostFormat+len(sound)), "RIFF", 20+len(format)+len(sound))
+	clean = append(chunk(append(clean, "WAVE"...), "fmt ", len(format)), format...)
+	return append(chunk(clean, "data", len(sound)), sound...), samples, uint64(hertz)
 }
 
 func flac(data []byte) (_ []byte, samples, rate uint64) {
@@ -152,5 +155,5 @@ func mp3Frame(data []byte) (size int, samples, rate uint64) {
 	}
 	low := min(halved, 1)
 	count, hertz := 1152>>low, []int{44_100, 48_000, 32_000}[index]>>halved
-	return count/8*mp3Bitrates[low][bitrate]*1000/hertz + padding, uint64(count), uint64(hertz)
+	return count/8*mp3Bitrates[low][bitrate]*1000/hertz + padding, uint64(count), uint64(hertz) //nolint:gosec // it is positive
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // WAV returns a recording of silence, of 16,000 samples a second.
-func WAV(samples int) []byte {
+func WAV(samples uint32) []byte {
 	le := binary.LittleEndian
-	size := uint32(2 * samples)
+	size := 2 * samples
 	made := append(le.AppendUint32([]byte("RIFF"), 36+size), "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...)
 	made = append(le.AppendUint32(le.AppendUint32(made, 16_000), 32_000), "\x02\x00\x10\x00data"...)
 	return append(le.AppendUint32(made, size), make([]byte, size)...)
@@ -22,9 +22,9 @@ func MP3(frames int) []byte {
 }
 
 // FLAC returns a recording of 16,000 samples a second, which can't be decoded.
-func FLAC(samples int) []byte {
+func FLAC(samples uint64) []byte {
 	info := make([]byte, 34)
-	binary.BigEndian.PutUint64(info[10:], 16_000<<44|15<<36|uint64(samples)) // one channel of 16 bits
+	binary.BigEndian.PutUint64(info[10:], 16_000<<44|15<<36|samples) // one channel of 16 bits
 	return append(append([]byte("fLaC\x80\x00\x00\x22"), info...), "\xff\xf8\x00\x00"...)
 }
 
