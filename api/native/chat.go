@@ -230,7 +230,7 @@ func (r *run) Complete() error { return r.storeTurn(store.Completed) }
 // Interrupted stores what was generated for a client that has disconnected, if the request asks for it, or that has cancelled the answer.
 // If there is nothing of a cancelled one, the question is discarded.
 func (r *run) Interrupted(ctx context.Context) error {
-	isCancelled, isEmpty := errors.Is(context.Cause(ctx), runs.ErrCancelled), r.out.Answer.IsEmpty()
+	isCancelled, isEmpty := errors.Is(context.Cause(ctx), runs.ErrCancelled), r.out.IsEmpty()
 	if !isEmpty && (isCancelled || r.chat.StorePartial) {
 		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
 	}
@@ -292,7 +292,7 @@ func (r *run) AppendEnd(dst []byte, e *translate.Error) []byte {
 	}
 	if e != nil {
 		dst = r.out.Append(dst, translate.Fault{Err: e})
-		if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != text.CodeNotStored {
+		if (!r.out.IsEmpty() || r.out.Announced != "") && r.out.ResponseID == "" && e.Code != text.CodeNotStored {
 			_ = r.storeTurn(store.Failed) // the error event is about what came first
 		}
 	}

@@ -149,7 +149,7 @@ func TestStream_FailedCall(t *testing.T) {
 	if want := `{"type":"tool_call.success",` + failed; !strings.Contains(string(out), want) {
 		t.Errorf("%s", out)
 	}
-	if got := Output(s.Answer.Items()); len(got) != 1 || string(got[0]) != `{"type":"tool_call",`+failed {
+	if got := Output(s.Items()); len(got) != 1 || string(got[0]) != `{"type":"tool_call",`+failed {
 		t.Errorf("%s", got)
 	}
 }

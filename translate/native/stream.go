@@ -79,7 +79,7 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	case translate.CallStart, translate.CallDone, translate.CallApproval, translate.CallResult:
 		dst = s.appendCall(dst, ev)
 	case translate.CallInvalid:
-		if s.Answer.Add(ev); s.callOf(ev.Index) != nil {
+		if s.Add(ev); s.callOf(ev.Index) != nil {
 			item := s.callOf(ev.Index).call.item(translate.ItemInvalid)
 			dst = appendMembers(s.appendClosed(dst), "tool_call.failure", invalidOf(&item))
 		}
@@ -91,13 +91,13 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	case translate.Fault:
 		dst = appendEvent(s.appendClosed(dst), "error", `"error":`, AppendErrorObject(nil, ev.Err))
 	}
-	s.Answer.Add(ev)
+	s.Add(ev)
 	return dst
 }
 
 // End appends the end of the stream, after Finish or Fault.
 func (s *Stream) End(dst []byte) []byte {
-	return appendEvent(dst, "chat.end", `"result":`, s.Answer.AppendBody(nil))
+	return appendEvent(dst, "chat.end", `"result":`, s.AppendBody(nil))
 }
 
 func (s *Stream) appendLoad(dst []byte, ev translate.Load) []byte {

@@ -103,7 +103,7 @@ func TestStream_RoundsAddUp(t *testing.T) {
 	}
 	want := `{"model_instance_id":"m","output":[{"type":"message","content":"A"},{"type":"message","content":"B"}],"stats":{"input_tokens":20,` +
 		`"total_output_tokens":10,"reasoning_output_tokens":1,"tokens_per_second":25,"time_to_first_token_seconds":0.05}}`
-	if diff := cmp.Diff(want, string(s.Answer.AppendBody(nil))); diff != "" {
+	if diff := cmp.Diff(want, string(s.AppendBody(nil))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

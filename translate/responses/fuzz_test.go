@@ -78,7 +78,7 @@ func checkRandom(t *testing.T, seed uint64) {
 	if problems := testkit.ResponsesProblems(stream); len(problems) > 0 {
 		t.Fatalf("seed %d, %+v:\n%s\n%s", seed, tr.events, strings.Join(problems, "\n"), stream)
 	}
-	items := s.Answer.Items()
+	items := s.Items()
 	shown := OutputItems(items)
 	output := gjson.GetBytes(s.Answer.AppendBody(nil), "output").Array()
 	told := make([]string, len(output))
@@ -97,7 +97,7 @@ func checkRandom(t *testing.T, seed uint64) {
 			items = append(items, translate.Item{Kind: translate.ItemResult, CallID: item.CallID})
 		}
 	}
-	if body, _, err := s.Answer.Request.Upstream(items, nil, true); err != nil {
+	if body, _, err := s.Request.Upstream(items, nil, true); err != nil {
 		t.Fatalf("seed %d: the next request: %v, %s", seed, err, body.Raw)
 	}
 }

@@ -34,8 +34,8 @@ func TestItemID(t *testing.T) {
 func TestAppendStored(t *testing.T) {
 	t.Parallel()
 	s := newStream(t, `{"input":"Hi","background":true,"instructions":"Be."}`)
-	s.Answer.Queue()
-	stored := Stored{ID: testID, Model: "lmcaddy/tinychat", Created: someTime, Echo: s.Answer.Echo(), Usage: translate.Usage{Prompt: 3}}
+	s.Queue()
+	stored := Stored{ID: testID, Model: "lmcaddy/tinychat", Created: someTime, Echo: s.Echo(), Usage: translate.Usage{Prompt: 3}}
 	for status, want := range map[Status]string{
 		Queued:     `{"status":"queued","error":null,"incomplete_details":null,"usage":null,"instructions":"Be.","completed_at":null}`,
 		InProgress: `{"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"instructions":"Be.","completed_at":null}`,
@@ -48,7 +48,7 @@ func TestAppendStored(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", status, diff)
 		}
 	}
-	if got := string(s.Answer.AppendBody(nil)); got != string(AppendStored(nil, Stored{ID: testID, Model: "lmcaddy/tinychat", Created: someTime, Status: Queued, Echo: stored.Echo})) {
+	if got := string(s.AppendBody(nil)); got != string(AppendStored(nil, Stored{ID: testID, Model: "lmcaddy/tinychat", Created: someTime, Status: Queued, Echo: stored.Echo})) {
 		t.Errorf("a queued response: %s", got)
 	}
 }
@@ -58,7 +58,7 @@ func TestAppendStored_Cancelled(t *testing.T) {
 	t.Parallel()
 	tr := transcripts["cancelled"]
 	s, _ := tr.stream(t)
-	stored := Stored{ID: testID, Created: someTime, Status: Incomplete, Echo: s.Answer.Echo(), Out: s.Answer.Items()}
+	stored := Stored{ID: testID, Created: someTime, Status: Incomplete, Echo: s.Echo(), Out: s.Items()}
 	if got := gjson.GetBytes(AppendStored(nil, stored), "@this.{status,incomplete_details}").Raw; got != `{"status":"cancelled","incomplete_details":null}` {
 		t.Error(got)
 	}
@@ -89,8 +89,8 @@ func TestAnswer_ARoundAgain(t *testing.T) {
 func TestIsEcho(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]bool{
-		string(newStream(t, "").Answer.Echo()): true,
-		"":                                     false, "null": false, "{}": false, `{"dialect":"native"}`: false, `[]`: false,
+		string(newStream(t, "").Echo()): true,
+		"":                              false, "null": false, "{}": false, `{"dialect":"native"}`: false, `[]`: false,
 	} {
 		if IsEcho(json.RawMessage(raw)) != want {
 			t.Errorf("%s: %t", raw, !want)
@@ -102,10 +102,10 @@ func TestIsEcho(t *testing.T) {
 func TestEcho_HasNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newStream(t, `{"input":"Hi","tools":[{"type":"mcp","server_label":"a","server_url":"https://SECRET:SECRET@h/SECRET?k=SECRET#SECRET","headers":{"X-Key":"SECRET"},"authorization":"SECRET"}]}`)
-	if got := s.Answer.Request.Servers[0]; got.Headers["Authorization"] != "Bearer SECRET" || got.Headers["X-Key"] != "SECRET" || !strings.Contains(got.URL, "SECRET") {
+	if got := s.Request.Servers[0]; got.Headers["Authorization"] != "Bearer SECRET" || got.Headers["X-Key"] != "SECRET" || !strings.Contains(got.URL, "SECRET") {
 		t.Fatalf("%+v", got)
 	}
-	for _, shown := range [][]byte{s.Begin(nil, true), s.End(nil, nil), s.Answer.AppendBody(nil), s.Answer.Echo()} {
+	for _, shown := range [][]byte{s.Begin(nil, true), s.End(nil, nil), s.AppendBody(nil), s.Echo()} {
 		if strings.Contains(string(shown), "SECRET") || !strings.Contains(string(shown), `"https://h/<redacted>"`) {
 			t.Errorf("%s", shown)
 		}
@@ -132,8 +132,8 @@ func TestContinue(t *testing.T) {
 			t.Parallel()
 			tr := transcripts[name]
 			s, _ := tr.stream(t)
-			r := s.Answer.Request
-			items := restored(t, s.Answer.Items())
+			r := s.Request
+			items := restored(t, s.Items())
 			input := `{"role":"user","content":"` + translate.JoinTexts(r.Input[0].Parts) + `"}`
 			for _, item := range OutputItems(items) {
 				input += "," + string(item)
@@ -267,9 +267,9 @@ func TestStream_TheAnswerEndsFirst(t *testing.T) {
 				dst = s.Append(dst, ev)
 			}
 			s.Answer.End(tr.err)
-			status := s.Answer.Status()
+			status := s.Status()
 			dst = s.End(dst, tr.err)
-			if diff := cmp.Diff(string(want), string(dst)); diff != "" || s.Answer.Status() != status {
+			if diff := cmp.Diff(string(want), string(dst)); diff != "" || s.Status() != status {
 				t.Errorf("(-at once +first) %s:\n%s", status, diff)
 			}
 		})
@@ -281,7 +281,7 @@ func TestStream_TheAnswerEndsFirst(t *testing.T) {
 	}
 	s.Answer.End(nil)
 	dst = s.End(dst, &translate.Error{Kind: translate.KindDiskFull, Code: "not_stored", Message: "The disk is full."})
-	if problems := testkit.ResponsesProblems(dst); len(problems) > 0 || s.Answer.Status() != Failed {
-		t.Errorf("%s, %v:\n%s", s.Answer.Status(), problems, dst)
+	if problems := testkit.ResponsesProblems(dst); len(problems) > 0 || s.Status() != Failed {
+		t.Errorf("%s, %v:\n%s", s.Status(), problems, dst)
 	}
 }

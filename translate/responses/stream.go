@@ -32,9 +32,9 @@ func (s *Stream) Begun() bool { return s.begun }
 func (s *Stream) Begin(dst []byte, queued bool) []byte {
 	if !s.begun {
 		s.begun = true
-		s.Answer.stream = s
+		s.stream = s
 		if queued {
-			s.Answer.Queue()
+			s.Queue()
 		}
 		dst = s.appendResponse(dst, "response.created")
 		if queued {
@@ -45,8 +45,8 @@ func (s *Stream) Begin(dst []byte, queued bool) []byte {
 		return dst
 	}
 	s.started = true
-	if s.Answer.status == Queued {
-		s.Answer.status = ""
+	if s.status == Queued {
+		s.status = ""
 	}
 	return s.appendResponse(dst, "response.in_progress")
 }
@@ -59,11 +59,11 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	default:
 		s.enter(dst)
 	}
-	if round, ok := ev.(translate.Round); ok && round.Number == s.Answer.round && !s.Answer.RoundIsEmpty() {
-		s.Answer.closeRound(true)
-		s.Answer.roundFrom = len(s.Answer.outputs)
+	if round, ok := ev.(translate.Round); ok && round.Number == s.round && !s.RoundIsEmpty() {
+		s.closeRound(true)
+		s.roundFrom = len(s.outputs)
 	}
-	s.Answer.Add(ev)
+	s.Add(ev)
 	return s.taken()
 }
 
@@ -99,7 +99,7 @@ func (s *Stream) Cancel(dst []byte) []byte {
 
 func (s *Stream) appendEnd(dst []byte) []byte {
 	name := "response.failed"
-	switch s.Answer.Status() {
+	switch s.Status() {
 	case Completed:
 		name = "response.completed"
 	case Incomplete:
@@ -118,7 +118,7 @@ func AppendBrokenOff(dst []byte, number int, err *translate.Error) []byte {
 
 func (s *Stream) appendResponse(dst []byte, name string) []byte {
 	dst = append(s.begin(dst, name), `,"response":`...)
-	return jsonbody.EndEvent(s.Answer.appendObject(dst))
+	return jsonbody.EndEvent(s.appendObject(dst))
 }
 
 func (s *Stream) begin(dst []byte, name string) []byte {

@@ -184,14 +184,14 @@ func TestTranscripts(t *testing.T) {
 			}
 			tr.end(&gathered)
 			body := gathered.AppendBody(nil)
-			if diff := cmp.Diff(string(body), string(s.Answer.AppendBody(nil))); diff != "" {
+			if diff := cmp.Diff(string(body), string(s.AppendBody(nil))); diff != "" {
 				t.Errorf("(-body +streamed):\n%s", diff)
 			}
 			if diff := cmp.Diff(string(body), lastResponse(t, stream)); diff != "" {
 				t.Errorf("(-body +end of the stream):\n%s", diff)
 			}
 			stored := AppendStored(nil, Stored{
-				ID: testID, Previous: s.Answer.Request.Previous, Model: "lmcaddy/tinychat", Created: someTime, Status: gathered.Status(),
+				ID: testID, Previous: s.Request.Previous, Model: "lmcaddy/tinychat", Created: someTime, Status: gathered.Status(),
 				Echo: gathered.Echo(), Out: restored(t, gathered.Items()), Usage: gathered.Usage(),
 			})
 			if diff := cmp.Diff(string(body), string(stored)); diff != "" {
