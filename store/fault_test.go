@@ -266,14 +266,14 @@ func TestPostgres_PruneLeavesWhatIsContinued(t *testing.T) {
 	sound(t, s)
 }
 
-func TestGet_SaysThatAnImageIsMissing(t *testing.T) {
+func TestGet_SaysThatAFileIsMissing(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		made := stored(t, s, turn(nil, "x").withImage("y"))
 		must(t, s.write(t.Context(), 0, func(t *tx) error {
 			_, err := t.exec("DELETE FROM blobs")
 			return err
 		}))
-		if _, err := s.Get(t.Context(), "", made.ID); err == nil || !strings.Contains(err.Error(), "image") {
+		if _, err := s.Get(t.Context(), "", made.ID); err == nil || !strings.Contains(err.Error(), "a file of the stored response") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -185,9 +185,9 @@ func (p *process) perish(err error, n int) {
 		if !errors.As(err, &e) {
 			e = raise("RuntimeError", "%v", err)
 		}
+		close(p.dead) // before it is told: who reads of it must get no answer any more
 		e.inThread()
 		p.Tell(fakekit.Event{Kind: fakekit.Stuck, N: n, Reason: e.line()})
-		close(p.dead)
 	})
 }
 
