@@ -128,6 +128,9 @@ func TestGuard_EveryUpstreamCallIsWatched(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ upstream, path, body string }{
 		"detokenize":   {"/detokenize", "/v1/completions", `{"model":"tinychat","prompt":[1,2,3],"echo":true}`},
+		"texts":        {"/detokenize", "/detokenize", `{"model":"tinychat","tokens":[1,2,3]}`},
+		"tokens":       {"/tokenize", "/tokenize", `{"model":"tinychat","content":"a"}`},
+		"prompts":      {"/apply-template", "/apply-template", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
 		"completions":  {"/completion", "/v1/completions", `{"model":"tinychat","prompt":"a"}`},
 		"embeddings":   {"/v1/embeddings", "/v1/embeddings", `{"model":"tinyembed","input":"a"}`},
 		"rerank":       {"/v1/rerank", "/v1/rerank", `{"model":"tinyrerank","query":"a","documents":["b"]}`},
