@@ -8,24 +8,15 @@
 package child
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/shirou/gopsutil/v3/net"
 )
 
 const (
@@ -181,120 +172,4 @@ func (c *Child) exitsWithin(d time.Duration) bool {
 	case <-time.After(d):
 		return false
 	}
-}
-
-// StartOnThread calls start on a dedicated thread, which lives until end is called. The kernel kills a child when the thread
-// that started it ends, and the child inherits what start has changed about the thread, such as its sandbox or signal mask.
-//
-// Go never clones new threads from a locked thread, and destroys a locked thread when its goroutine ends. So such a change
-// affects nothing but start. end must be called after an error, too.
-func StartOnThread(start func() error) (end func(), err error) {
-	started, ended := make(chan error, 1), make(chan struct{})
-	hold := func() {
-		started <- start()
-		<-ended
-	}
-	go func() {
-		runtime.LockOSThread()
-		if !isMainThread() {
-			hold()
-			return
-		}
-		// The main thread can't be destroyed. Lock it until the goroutine below runs on another one.
-		defer runtime.UnlockOSThread()
-		locked := make(chan struct{})
-		go func() {
-			runtime.LockOSThread()
-			close(locked)
-			hold()
-		}()
-		<-locked
-	}()
-	return func() { close(ended) }, <-started
-}
-
-func (o *Options) command(m Mark) (*exec.Cmd, error) {
-	path, err := find(o.Path, o.Env)
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
-	}
-	if o.Dir != "" { // the error of a start wouldn't name it
-		if info, err := os.Stat(o.Dir); err != nil {
-			return nil, fmt.Errorf("starting %s in its directory: %w", o.Path, err)
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("starting %s: %s isn't a directory", o.Path, o.Dir)
-		}
-	}
-	cmd := exec.Command(path, o.Args...)
-	cmd.Env = append(slices.Clone(o.Env), m.Env())
-	cmd.Dir = o.Dir
-	return cmd, nil
-}
-
-// find returns the path of an executable. Unlike exec.LookPath it uses the PATH of env.
-func find(name string, env []string) (string, error) {
-	if filepath.Base(name) != name {
-		return name, nil
-	}
-	path := os.Getenv("PATH")
-	for _, variable := range env {
-		key, value, _ := strings.Cut(variable, "=")
-		if key == "PATH" || (runtime.GOOS == "windows" && strings.EqualFold(key, "PATH")) {
-			path = value
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue // as exec does: what is in the current directory isn't meant
-		}
-		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return found, nil
-		}
-	}
-	return "", exec.ErrNotFound
-}
-
-// Usage is what the processes of a group use of the machine.
-type Usage struct {
-	CPU      time.Duration // of all processors, since the processes were started
-	Resident int64         // bytes of memory; what several processes share is counted for each
-	Waited   time.Duration // for which the main thread of the child was ready to run and had no processor; 0 where the system doesn't tell
-}
-
-// Usage returns what the group uses that belongs to the child with the given id. It is zero if that can't be found out.
-func (g Group) Usage(ctx context.Context, pid int) Usage {
-	sum := Usage{Waited: waited(pid)}
-	for _, member := range g.members(ctx, pid) {
-		p, err := lookUp(member)
-		if err != nil {
-			continue
-		}
-		if times, err := p.TimesWithContext(ctx); err == nil {
-			sum.CPU += time.Duration((times.User + times.System) * float64(time.Second))
-		}
-		if info, err := p.MemoryInfoWithContext(ctx); err == nil {
-			sum.Resident += int64(min(info.RSS, math.MaxInt64))
-		}
-	}
-	return sum
-}
-
-// listening is the state of a socket that accepts connections.
-const listening = "LISTEN"
-
-// Listens reports whether the group that belongs to the child with the given id listens on a TCP port. If the system doesn't
-// tell, it is true.
-func (g Group) Listens(ctx context.Context, pid, port int) bool {
-	for _, member := range g.members(ctx, pid) {
-		sockets, err := net.ConnectionsPidWithContext(ctx, "tcp", member)
-		if err != nil && ctx.Err() == nil {
-			return true
-		}
-		for _, s := range sockets {
-			if s.Status == listening && int(s.Laddr.Port) == port {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -9,10 +9,8 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/mattn/go-runewidth"
@@ -131,58 +129,6 @@ func (p *Page) Flush() error {
 	return err
 }
 
-const (
-	redrawEvery = 100 * time.Millisecond // on a terminal
-	printEvery  = 5 * time.Second        // elsewhere, where lines pile up
-)
-
-// Progress shows progress: on a terminal one line that is redrawn, and cut to its width; elsewhere a line now and then. It is for
-// one goroutine.
-type Progress struct {
-	out        io.Writer
-	isTerminal bool
-	columns    func() int
-	now        func() time.Time
-	doing      string
-	shown      time.Time
-	width      int // of the line on the terminal
-}
-
-// NewProgress returns the progress on a stream. Nothing is shown yet.
-func NewProgress(out io.Writer) *Progress {
-	return &Progress{out: out, isTerminal: Is(out), columns: func() int { return Columns(out) }, now: time.Now}
-}
-
-// Update shows a text about an activity, unless one about the same activity was shown just now. Format and values are those of [Printf].
-func (p *Progress) Update(doing, format string, values ...any) {
-	every := printEvery
-	if p.isTerminal {
-		every = redrawEvery
-	}
-	now := p.now()
-	if doing == p.doing && now.Sub(p.shown) < every {
-		return
-	}
-	p.doing, p.shown = doing, now
-	text := fmt.Sprintf(format, lines(values)...)
-	if !p.isTerminal {
-		_, _ = fmt.Fprintln(p.out, text)
-		return
-	}
-	text = Cut(text, max(1, p.columns()-1)) // a character in the last column may begin another line
-	width := Width(text)
-	_, _ = fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-width)))
-	p.width = width
-}
-
-// End clears the line, so that what follows begins on a clean one.
-func (p *Progress) End() {
-	if p.isTerminal && p.width > 0 {
-		_, _ = fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", min(p.width, max(1, p.columns()-1))))
-		p.width = 0
-	}
-}
-
 // Names of models, texts of servers and of files may come from anywhere. With control characters they could change what a terminal shows or
 // does, with marks for the direction of text show one name as another, and with a newline add lines of their own. What a command prints
 // that it hasn't made itself goes through a function of this file, or is a cell of a [Table].
@@ -241,123 +187,4 @@ func (t *Table) Row(cells ...string) {
 		t.text.WriteString(Line(cell))
 	}
 	t.text.WriteByte('\n')
-}
-
-// Table aligns cells in columns: cells end with a tab, rows with a newline. A line without a tab stands for itself, and begins
-// another table. On a terminal, the widest columns are cut until each row fits, unless little would be left of them: then nothing
-// is cut, and rows take several lines. What may contain anything is added by [Table.Row]; in what is written, tabs and newlines count.
-type Table struct {
-	out     io.Writer
-	columns int // 0: no limit
-	first   []int
-	text    strings.Builder
-}
-
-const gap = 2
-
-const leastWidth = 8
-
-// NewTable returns an empty table for a stream. Nothing is written before [Table.Flush].
-func NewTable(out io.Writer) *Table { return &Table{out: out, columns: Columns(out)} }
-
-// WriteTable writes a table with a head, whose cells are separated by tabs, and a row for each value.
-func WriteTable[T any](out io.Writer, head string, values []T, row func(*T) []string) error {
-	table := NewTable(out)
-	fmt.Fprintln(table, head)
-	for i := range values {
-		table.Row(row(&values[i])...)
-	}
-	return table.Flush()
-}
-
-// CutFirst names columns, counted from 0, that are cut before any other is, the first of them first.
-func (t *Table) CutFirst(columns ...int) { t.first = columns }
-
-// Write adds cells. It returns no error.
-func (t *Table) Write(cells []byte) (int, error) { return t.text.Write(cells) }
-
-// Flush writes the table to the stream, and empties it.
-func (t *Table) Flush() error {
-	var page strings.Builder
-	var rows [][]string
-	for line := range strings.Lines(t.text.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.Contains(line, "\t") {
-			rows = append(rows, strings.Split(line, "\t"))
-			continue
-		}
-		t.align(&page, rows)
-		rows = nil
-		page.WriteString(Text(line) + "\n")
-	}
-	t.align(&page, rows)
-	t.text.Reset()
-	_, err := io.WriteString(t.out, page.String())
-	return err
-}
-
-// align writes rows whose cells stand below each other.
-func (t *Table) align(page *strings.Builder, rows [][]string) {
-	var widths []int
-	for _, cells := range rows {
-		for i, cell := range cells {
-			cells[i] = Line(cell)
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], runewidth.StringWidth(cells[i]))
-		}
-	}
-	if t.columns > 0 && len(rows) > 0 {
-		widths = narrowed(widths, t.columns-gap*(len(widths)-1), t.first)
-	}
-	for _, cells := range rows {
-		var row strings.Builder
-		for i, cell := range cells {
-			cell = cut(cell, widths[i])
-			row.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+gap))
-		}
-		page.WriteString(strings.TrimRight(row.String(), " ") + "\n")
-	}
-}
-
-// cut shortens a cell. The variant of a model, behind an @, stays if there is room for it and some of the name.
-func cut(cell string, width int) string {
-	variant := max(0, strings.LastIndexByte(cell, '@'))
-	room := width - runewidth.StringWidth(cell[variant:])
-	if variant == 0 || room < leastWidth || runewidth.StringWidth(cell) <= width {
-		return runewidth.Truncate(cell, width, "…")
-	}
-	return runewidth.Truncate(cell[:variant], room, "…") + cell[variant:]
-}
-
-// narrowed returns the widths, reduced until their sum is no more than the room: those of the columns to cut first, then the
-// largest ones. They are the same widths if that would leave too little.
-func narrowed(widths []int, room int, first []int) []int {
-	less := slices.Clone(widths)
-	sum := 0
-	for _, w := range less {
-		sum += w
-	}
-	for _, i := range first {
-		if i < len(less) && sum > room {
-			most := max(0, less[i]-leastWidth)
-			cut := min(most, sum-room)
-			less[i] -= cut
-			sum -= cut
-		}
-	}
-	for ; sum > room; sum-- {
-		widest := 0
-		for i, w := range less {
-			if w >= less[widest] { // the last of them: names come first
-				widest = i
-			}
-		}
-		if less[widest] <= leastWidth {
-			return widths
-		}
-		less[widest]--
-	}
-	return less
 }
