@@ -13,7 +13,7 @@ import (
 )
 
 // watched is JavaScript that notes when Enter is pressed, when the first text of the newest answer is there, and when all of it is, and counts frames.
-// It asks for nothing that needs a layout, and has the test wait without asking, which would take time of the page's.
+// It reads nothing that needs a layout. The test waits for it instead of polling, which would slow the page down.
 const watched = `globalThis.bench = { question: "", entered: 0, shown: 0, frames: 0, from: 0 };
 addEventListener("keydown", (e) => { if (e.key === "Enter") bench.entered = performance.now(); }, true);
 new MutationObserver(() => {
