@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/url"
@@ -52,10 +53,10 @@ func (t *Transcription) ReadForm(contentType string, body []byte) (made []byte, 
 		return nil, bad
 	}
 	made = []byte(`{"messages":[{"role":"user","content":""}],"reasoning_effort":"none"`)
-	for name, isTyped := range chatFields {
+	for _, name := range slices.Sorted(maps.Keys(chatFields)) { // of several bad ones the same is always named
 		for _, value := range t.form[name] {
 			typed := bytes.ToLower([]byte(value))
-			if !isTyped || !json.Valid(typed) || typed[0] == '"' {
+			if !chatFields[name] || !json.Valid(typed) || typed[0] == '"' {
 				typed = jsonbody.AppendString(nil, value)
 			}
 			if value != "" { // as clients send what isn't set
