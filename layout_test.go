@@ -22,7 +22,7 @@ type row struct {
 // for a package and all below it. docs/architecture.md explains the layout.
 var mayImport = []row{
 	{"", []string{"caddymodule/command"}},
-	{"cmd/lmcaddy", []string{"caddymodule/command", "internal/homeless"}},
+	{"cmd/lmcaddy", []string{"caddymodule/command", "internal/early"}},
 	{"caddymodule/command", []string{"caddymodule", "caddymodule/command/chat", "caddymodule/command/kit", "caddymodule/command/models", "caddymodule/command/server", "node/...", "internal/..."}},
 	{"caddymodule/command/chat", []string{"api/...", "caddymodule/command/kit", "caddymodule/command/models", "mcploop/servers", "node/...", "warm", "internal/..."}},
 	{"caddymodule/command/models", []string{"api/...", "caddymodule", "caddymodule/command/kit", "catalog", "node/...", "internal/..."}},

@@ -85,9 +85,6 @@ func Prepare() {
 	}
 	if command == "run" || command == "serve" {
 		caddymodule.FeedWatchdog()
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(garbagePercent)
-		}
 	}
 	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
 }
@@ -119,6 +116,9 @@ func becomeProgram(version, configFile string) {
 			once.Do(func() {
 				terminal.Println(os.Stdout, "Serving on", strings.Join(addresses, ", "))
 				go func() {
+					if os.Getenv("GOGC") == "" {
+						debug.SetGCPercent(garbagePercent)
+					}
 					fmt.Print(terminal.Text(kit.InWords(firstSteps(n, listsAll))))
 					_ = resident.Release() // if it can't, that does no harm
 					resident.Watch()

@@ -9,7 +9,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule/command"
-	_ "github.com/lmcaddy/lmcaddy/internal/homeless"
+	_ "github.com/lmcaddy/lmcaddy/internal/early"
 )
 
 func main() {

@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
@@ -34,6 +36,7 @@ type Process struct {
 	// TooOld says what to do if the executable in use, which reports a version, is too old for a model. It may be nil.
 	TooOld func(version string) string
 
+	probing   singleflight.Group // by path
 	mu        sync.Mutex
 	probed    map[string]probedBuild // by path
 	libraries map[string]*library    // by the executable's path
@@ -48,7 +51,8 @@ type probedBuild struct {
 // probeTimeout bounds the time that the engine may take to print its version. It usually takes 20 ms.
 const probeTimeout = 20 * time.Second
 
-// Probe returns the executable's version, flags and devices. The result is cached until the file changes.
+// Probe returns the executable's version, flags and devices. The result is cached until the file changes. Who asks meanwhile waits for
+// the same answer.
 func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	path, err := p.Locate()
 	if err != nil {
@@ -61,6 +65,23 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	if known, ok := p.known(path); ok && known.size == info.Size() && known.at.Equal(info.ModTime()) {
 		return known.build, nil
 	}
+	probed := p.probing.DoChan(path, func() (any, error) {
+		build, err := p.probe(context.WithoutCancel(ctx), path)
+		if err == nil {
+			p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+		}
+		return build, err
+	})
+	select {
+	case r := <-probed:
+		return r.Val.(process.Build), r.Err
+	case <-ctx.Done():
+		return process.Build{}, fmt.Errorf("%s --version: %w", path, context.Cause(ctx))
+	}
+}
+
+// probe asks the executable. An error isn't cached.
+func (p *Process) probe(ctx context.Context, path string) (process.Build, error) {
 	version, err := ask(ctx, path, "--version")
 	if err != nil {
 		return process.Build{}, err
@@ -76,14 +97,13 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	if args := p.ListDevices(build); args != nil {
 		list, err := ask(ctx, path, args...)
 		if openfiles.AreExhausted(err) {
-			return process.Build{}, err // errors aren't cached
+			return process.Build{}, err
 		}
 		if err != nil {
 			list = ""
 		}
 		build.Devices = p.Devices(list)
 	}
-	p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
 	return build, nil
 }
 

@@ -350,5 +350,8 @@ func queryConfined(ctx context.Context, l Launch, command Cmd, b Build) (output 
 	group, _ := child.Adopt(cmd.Process) // after an error, only what it starts may outlive it
 	err = cmd.Wait()
 	group.Kill()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // rather than the signal that it was ended with
+	}
 	return out.String(), err
 }
