@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
@@ -60,6 +63,10 @@ func TestReload_ToAnotherPortKeepsTheEngine(t *testing.T) {
 	s = s.On(config.Port)
 	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
 		t.Errorf("on the new port: %q", a.Content)
+	}
+	running, err := os.ReadFile(filepath.Join(s.Dir, "caddy", "autosave.json"))
+	if quiet := gjson.GetBytes(running, "logging.logs.default.exclude.#").Int(); err != nil || quiet == 0 {
+		t.Errorf("Caddy's housekeeping is logged: %s %v", running, err)
 	}
 	harness.Eventually(t, harness.Patience, "the old port is free", func() bool { return !listens(old) })
 	if now := s.Engine(); now.PID != engine.PID {

@@ -78,7 +78,9 @@ func Prepare() {
 	case command == "stop":
 		err = checkStop(dir, args[1:])
 	case command == "reload":
-		err = checkReload(args[1:])
+		if err = checkReload(args[1:]); err == nil {
+			os.Args = append(os.Args[:2:2], server.Quietly(args[1:])...)
+		}
 	}
 	if err != nil {
 		exit(err)

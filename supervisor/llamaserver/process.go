@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,21 +63,27 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 	if err != nil {
 		return process.Build{}, fmt.Errorf("llama-server: %w", err)
 	}
-	if known, ok := p.known(path); ok && known.size == info.Size() && known.at.Equal(info.ModTime()) {
-		return known.build, nil
-	}
-	probed := p.probing.DoChan(path, func() (any, error) {
-		build, err := p.probe(context.WithoutCancel(ctx), path)
-		if err == nil {
-			p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+	for {
+		if known, ok := p.known(path); ok && known.size == info.Size() && known.at.Equal(info.ModTime()) {
+			return known.build, nil
 		}
-		return build, err
-	})
-	select {
-	case r := <-probed:
-		return r.Val.(process.Build), r.Err
-	case <-ctx.Done():
-		return process.Build{}, fmt.Errorf("%s --version: %w", path, context.Cause(ctx))
+		probed := p.probing.DoChan(path, func() (any, error) {
+			build, err := p.probe(ctx, path)
+			if err == nil {
+				p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+			} else if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return build, err
+		})
+		select {
+		case r := <-probed:
+			if r.Err == nil || ctx.Err() != nil || !errors.Is(r.Err, context.Canceled) && !errors.Is(r.Err, context.DeadlineExceeded) {
+				return r.Val.(process.Build), r.Err
+			} // else another caller has asked, and doesn't wait any more
+		case <-ctx.Done():
+			return process.Build{}, context.Cause(ctx)
+		}
 	}
 }
 

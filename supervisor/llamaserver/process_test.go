@@ -1,6 +1,9 @@
 package llamaserver
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -8,12 +11,67 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/testing/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/testing/testkit"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/process"
 	"github.com/lmcaddy/lmcaddy/supervisor/schedule"
 )
+
+// Callers at the same time ask the executable once, and one that leaves spoils it for nobody.
+func TestProcess_ProbedOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, calls, gate := filepath.Join(dir, "llama-server"), filepath.Join(dir, "calls"), filepath.Join(dir, "gate")
+	script := fmt.Sprintf(`#!/bin/sh
+echo "$@" >>%[1]s
+while ! test -e %[2]s; do sleep 0.01; done
+test "$1" = --version && echo "version: 1 (abc)"
+exit 0
+`, calls, gate)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Locate: func() (string, error) { return path, nil }}
+	ctx, leave := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := p.Probe(ctx)
+		first <- err
+	}()
+	asked := func() string {
+		text, _ := os.ReadFile(calls)
+		return string(text)
+	}
+	testkit.Eventually(t, "the first asks", func() bool { return asked() != "" })
+	var waiting errgroup.Group
+	for range 8 {
+		waiting.Go(func() error {
+			build, err := p.Probe(t.Context())
+			if err == nil && build.Version != "b1" {
+				err = fmt.Errorf("version %q", build.Version)
+			}
+			return err
+		})
+	}
+	leave()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v of the first", err)
+	}
+	testkit.Eventually(t, "another asks", func() bool { return strings.Count(asked(), "--version") == 2 })
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := waiting.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got, want := asked(), "--version\n--version\n--help\n"; got != want {
+		t.Errorf("asked:\n%swant\n%s", got, want)
+	}
+}
 
 func TestProcess_RootOf(t *testing.T) {
 	t.Parallel()

@@ -192,7 +192,7 @@ func serveConfig(app *config.Settings, all sites) *caddy.Config {
 // Adapter is the name by which [Caddyfile] is registered.
 const Adapter = "lmcaddy"
 
-// Quietly adds arguments to those of `lmcaddy run` or `validate` by which it adapts a Caddyfile with [Caddyfile].
+// Quietly adds arguments to those of `lmcaddy run`, `validate` or `reload` by which it adapts a Caddyfile with [Caddyfile].
 func Quietly(args []string) []string {
 	flags, _ := runFlags(args)
 	name := strings.ToLower(filepath.Base(cmp.Or(flags.config, "Caddyfile")))
