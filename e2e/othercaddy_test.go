@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,43 +23,37 @@ var otherCaddies = map[string]string{
 	"ours":  "\t_ \"github.com/lmcaddy/lmcaddy\"\n",
 }
 
-// buildOthers builds the programs from this checkout and the module cache, and returns the folder that they are in.
+// buildOthers builds the programs and returns the folder that they are in. They are laid over this checkout, of which all but their main
+// packages is compiled already. xcaddy makes a module of them, of which this one is a dependency: its replace directives wouldn't hold there.
 func buildOthers(t *testing.T) (dir string) {
 	t.Helper()
+	dir = t.TempDir()
 	checkout, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if module, err := os.ReadFile(filepath.Join(checkout, "go.mod")); err != nil || regexp.MustCompile(`(?m)^replace\b`).Match(module) {
+		t.Fatalf("go.mod replaces modules: %v\n%s", err, module)
 	}
-	for _, name := range []string{"go.mod", "go.sum"} { // of the same versions, which the module cache has
-		text, err := os.ReadFile(filepath.Join(checkout, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, requirements, _ := strings.Cut(string(text), "\n")
-		if name == "go.mod" {
-			text = []byte("module other\n" + requirements +
-				"\nrequire github.com/lmcaddy/lmcaddy v0.0.0\n\nreplace github.com/lmcaddy/lmcaddy => " + checkout + "\n")
-		}
-		write(name, string(text))
-	}
+	files := map[string]string{}
 	for name, imported := range otherCaddies {
-		write(name+"/main.go", "package main\n\nimport (\n\tcaddycmd \"github.com/caddyserver/caddy/v2/cmd\"\n\n"+
-			"\t_ \"github.com/caddyserver/caddy/v2/modules/standard\"\n"+imported+")\n\nfunc main() { caddycmd.Main() }\n")
+		file := filepath.Join(dir, name+".go")
+		files[filepath.Join(checkout, "cmd", "other", name, "main.go")] = file
+		if err := os.WriteFile(file, []byte("package main\n\nimport (\n\tcaddycmd \"github.com/caddyserver/caddy/v2/cmd\"\n\n"+
+			"\t_ \"github.com/caddyserver/caddy/v2/modules/standard\"\n"+imported+")\n\nfunc main() { caddycmd.Main() }\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-trimpath", "-buildvcs=false",
-		"-tags", "nobadger,nomysql,nopgx", "-ldflags", "-s -w", "-o", "bin/", "./...")
-	build.Dir = dir
+	overlay, err := json.Marshal(map[string]any{"Replace": files})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"),
+		"-tags", "nobadger,nomysql,nopgx", "-ldflags", "-s -w", "-o", filepath.Join(dir, "bin")+"/", "./cmd/other/...")
+	build.Dir = checkout
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
