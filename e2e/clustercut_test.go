@@ -35,7 +35,7 @@ func newSpreadCluster(t *testing.T, number int) (nodes []*node) {
 func TestCluster_ANodeIsCutOff(t *testing.T) {
 	t.Parallel()
 	harness.Networked(t, func(t *testing.T) {
-		talkers, lasting := 6, time.Second
+		talkers, lasting := 2, time.Second
 		if os.Getenv("LMCADDY_WHOLE") != "" {
 			talkers, lasting = 200, 10*time.Second
 		}

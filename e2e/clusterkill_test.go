@@ -31,7 +31,7 @@ type killing struct {
 // stored, and can be continued on every node. Only streams of the node that was killed are cut off, and no request to another gets an error.
 func TestCluster_NodesAreKilled(t *testing.T) {
 	t.Parallel()
-	talkers, rounds, pause := 24, 3, 3*time.Second
+	talkers, rounds, pause := 12, 3, 1500*time.Millisecond
 	if os.Getenv("LMCADDY_WHOLE") != "" {
 		talkers, rounds, pause = 200, 12, 5*time.Second
 	}

@@ -73,7 +73,7 @@ func TestHostile(t *testing.T) {
 		defer func() { _ = conn.Close() }()
 		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n{", harness.ChatPath)
 	}
-	const rounds = 4
+	const rounds = 2
 	several := func() {
 		for range rounds {
 			sendHostile(t, corpus, open, guarded)

@@ -77,7 +77,7 @@ func TestSwap_TwoHundredRequestsForTwoModelsWhereOneMayBeLoaded(t *testing.T) {
 func TestSwap_AStreamIsNeverCutForAnotherModel(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"max_loaded 1"}})
-	st := s.Stream(harness.Long(2000))
+	st := s.Stream(harness.Long(1000))
 	st.WaitContent()
 	waits := s.Go(harness.ChatPath, harness.Ask(capital).With("model", other))
 	st.WaitEnd()
