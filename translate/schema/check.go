@@ -95,8 +95,16 @@ func plain(err error) error {
 	for line := range strings.Lines(invalid.Error()) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
 		if line != "" && !strings.HasPrefix(line, "jsonschema validation failed") {
-			lines = append(lines, strings.TrimPrefix(line, "at '': "))
+			lines = append(lines, line)
 		}
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { // they come in the random order of an object's properties
+		a, _, _ = strings.Cut(a, "': ")
+		b, _, _ = strings.Cut(b, "': ")
+		return strings.Compare(a, b)
+	})
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "at '': ")
 	}
 	text := strings.Join(lines, "; ")
 	if len(text) > maxReason {
