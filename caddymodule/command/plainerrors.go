@@ -1,12 +1,9 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -58,18 +55,6 @@ func checkStop(dir home.Dir, args []string) error {
 			err)
 	}
 	return conn.Close()
-}
-
-// checkReload returns an error if `lmcaddy reload` has no configuration: neither in its arguments nor in the working folder.
-func checkReload(args []string) error {
-	isNamed := func(arg string) bool { return strings.HasPrefix(arg, "--config") || strings.HasPrefix(arg, "-c") }
-	if slices.ContainsFunc(args, isNamed) {
-		return nil
-	}
-	if _, err := os.Stat("Caddyfile"); os.IsNotExist(err) {
-		return errors.New("there is no Caddyfile in this folder: name one with --config FILE")
-	}
-	return nil
 }
 
 func wrapLog(wrap func(zapcore.Core) zapcore.Core) {

@@ -38,18 +38,12 @@ func TestPlainErrors(t *testing.T) {
 }
 
 // What Caddy would refuse only by a technical error is refused before.
-func TestCheckStopAndReload(t *testing.T) {
+func TestCheckStop(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := checkStop(home.Dir(t.TempDir()), nil); err == nil || !strings.HasPrefix(err.Error(), "no lmcaddy seems to be running") {
 		t.Error(err)
 	}
 	if err := checkStop(home.Dir(t.TempDir()), []string{"--address", "localhost:1"}); err != nil {
-		t.Error(err)
-	}
-	if err := checkReload(nil); err == nil || !strings.HasPrefix(err.Error(), "there is no Caddyfile") {
-		t.Error(err)
-	}
-	if err := checkReload([]string{"--config", "x"}); err != nil {
 		t.Error(err)
 	}
 }

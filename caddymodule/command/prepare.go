@@ -77,10 +77,10 @@ func Prepare() {
 		_, err = server.ConfigToRun(args[1:])
 	case command == "stop":
 		err = checkStop(dir, args[1:])
+	case command == "reload" && server.SaysNothing(args[1:]):
+		err = errors.New("there is no Caddyfile in this folder: name one with --config FILE")
 	case command == "reload":
-		if err = checkReload(args[1:]); err == nil {
-			os.Args = append(os.Args[:2:2], server.Quietly(args[1:])...)
-		}
+		os.Args = append(os.Args[:2:2], server.Quietly(args[1:])...)
 	}
 	if err != nil {
 		exit(err)

@@ -119,7 +119,7 @@ func runFlags(args []string) (r toRun, ok bool) {
 	return r, flags.Parse(args) == nil
 }
 
-// SaysNothing reports whether `lmcaddy run` has no configuration: neither in its arguments nor in the working folder.
+// SaysNothing reports whether `lmcaddy run` or `reload` has no configuration: neither in its arguments nor in the working folder.
 func SaysNothing(args []string) bool {
 	flags, ok := runFlags(args)
 	if !ok || flags.config != "" || flags.isResumed {

@@ -73,12 +73,12 @@ func TestSaysNothing(t *testing.T) {
 		t.Helper()
 		for line, want := range want {
 			if got := SaysNothing(strings.Fields(line)); got != want {
-				t.Errorf("lmcaddy run %s: %v", line, got)
+				t.Errorf("lmcaddy run or reload %s: %v", line, got)
 			}
 		}
 	}
 	check(map[string]bool{
-		"": true, "--watch": true, "--pingback 127.0.0.1:9 --pidfile p": true, "--envfile a --adapter caddyfile": true,
+		"": true, "--watch": true, "--force --address localhost:1": true, "--pingback 127.0.0.1:9 --pidfile p": true, "--envfile a --adapter caddyfile": true,
 		"--config a": false, "-c a": false, "--config -": false, "--resume": false, "-r": false,
 	})
 	if err := os.WriteFile("Caddyfile", nil, 0o600); err != nil {
