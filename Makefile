@@ -80,7 +80,7 @@ E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TE
 .PHONY: test
 test: ## Sets everything up and runs every test
 	$(MAKE) -j 2 set-up build
-	$(MAKE) -j 2 test-packages lavapipe
+	$(MAKE) -j 2 test-packages lavapipe test-tools
 	$(MAKE) test-e2e
 	$(MAKE) test-gpu
 
@@ -103,10 +103,9 @@ lavapipe: build ## Installs an engine for lavapipe, and has it compile its shade
 	tools/lavapipe.sh
 
 .PHONY: test-packages
-test-packages: ## Runs test-rest, test-race and test-tools
+test-packages: ## Runs test-rest and test-race
 	$(MAKE) test-rest
 	$(MAKE) test-race
-	$(MAKE) test-tools
 
 .PHONY: test-unit
 test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python

@@ -52,6 +52,27 @@ func TestAudio_IsACapability(t *testing.T) {
 	}
 }
 
+// TestAudio_ThatTheEngineFindsDamaged is told of as a recording, and images as images, though the engine has the same words for both.
+func TestAudio_ThatTheEngineFindsDamaged(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
+		Status: 400, Body: `{"error":{"code":400,"message":"Failed to load image or audio file","type":"invalid_request_error"}}`,
+	}}})
+	s.addHearing()
+	eyes := filepath.Join(s.node.Home().Models(), "lmcaddy", "tinyeyes")
+	link(t, shipped, filepath.Join(eyes, "tinyeyes-f16.gguf"))
+	link(t, "../testdata/models/lmcaddy/tinyvision/mmproj-tinyvision-f16.gguf", filepath.Join(eyes, "mmproj-tinyeyes-f16.gguf"))
+	sound := `{"type":"input_audio","input_audio":{"data":"` + testkit.Sound + `","format":"wav"}}`
+	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + testkit.Pixel + `"}}`
+	for model, part := range map[string]string{"tinyears": sound, "tinyeyes": image} {
+		want := map[string]string{sound: "invalid_audio", image: "invalid_image"}[part]
+		got := s.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":[{"type":"text","text":"Say \"input_audio\":{\"data\":\""},`+part+`]}]}`)
+		if code := gjson.Get(got.body, "error.code").Str; got.status != 400 || code != want {
+			t.Errorf("%s: %d %s, want %s", model, got.status, got.body, want)
+		}
+	}
+}
+
 // TestAudio_ForAModelThatTakesIt is passed on, kept with the conversation, and needs such a model later, too.
 func TestAudio_ForAModelThatTakesIt(t *testing.T) {
 	t.Parallel()

@@ -243,6 +243,7 @@ func TestNative_DiscardsWhatWasSaid(t *testing.T) {
 			if begun.data.Get("response_id").Exists() != (tt.after == 0) {
 				t.Errorf("the stream begins with %s", begun.data)
 			}
+			s.fake.Wait(t, func(ev fakeengine.Event) bool { return ev.Kind == fakeengine.Gated })
 			if tt.until != "chat.start" {
 				stream.until(tt.until)
 			}

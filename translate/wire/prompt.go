@@ -65,6 +65,14 @@ func ChatHead(body *jsonbody.Body, chat *request.Chat) [][]byte {
 // beforeMedia come before an image or a recording, in the form in which all dialects write it. In a text, their quotes are escaped.
 var beforeMedia = [][]byte{[]byte(`"image_url":{"url":"`), []byte(`"input_audio":{"data":"`)}
 
+// IsHeard reports whether the messages of a request have recordings, and no images.
+func IsHeard(body [][]byte) bool {
+	has := func(media int) bool {
+		return slices.ContainsFunc(body, func(piece []byte) bool { return bytes.Contains(piece, beforeMedia[media]) })
+	}
+	return has(1) && !has(0)
+}
+
 // addMessage adds a message. A plain one has no media. If the last one is the assistant's, the answer goes on with it, so that it has no
 // end yet.
 func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
