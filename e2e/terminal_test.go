@@ -70,6 +70,24 @@ func TestTerminal_Conversation(t *testing.T) {
 	}
 }
 
+// What is typed while a command works is the next question, with its Enter.
+func TestTerminal_TypedWhileACommandWorks(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	term := s.Terminal("chat", "--no-history")
+	term.Wait("/help for help")
+	term.Wait("> ")
+	s.Pause()
+	term.Type("/model tinychatt\r")
+	harness.Eventually(t, harness.Patience, "the command works", func() bool { return strings.Contains(term.Raw(), "> /model tinychatt\r\n") })
+	term.Type("/quti\r")
+	s.Resume()
+	term.Wait("did you mean lmcaddy/tinychat?")
+	term.Wait("/help lists what is")
+	term.Type("\x04")
+	term.End()
+}
+
 // slowModel is a server whose answers end only when their client disconnects. It notes the requests.
 type slowModel struct {
 	mu    sync.Mutex

@@ -23,8 +23,8 @@ if has_compiler; then
 	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
 	# Other packages can't be left out: what they use of generic types, such as sync.Map, would be linked in everywhere without it, and
 	# then locks aren't seen.
-	# Most tests of the API wait: for fake engines, for deadlines.
-	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -parallel 6 -timeout 60m "$@"
+	# Most tests wait: for fake engines, for deadlines. Those of the API take as long as all others one after another.
+	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -p 3 -parallel 6 -timeout 60m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2

@@ -53,12 +53,7 @@ func (e *Editor) Ahead() (end func(isDropped bool)) {
 		reader.Cancel()
 		text := []byte(<-typed)
 		_ = reader.Close()
-		for more := make([]byte, 4096); isPending(int(os.Stdin.Fd())); {
-			n, err := os.Stdin.Read(more)
-			if text = append(text, more[:n]...); err != nil {
-				break
-			}
-		}
+		text = append(text, pending()...)
 		signal.Stop(deadly)
 		close(done)
 		leave()
@@ -66,6 +61,17 @@ func (e *Editor) Ahead() (end func(isDropped bool)) {
 			e.ahead = append(e.ahead, typedAhead(string(text))...)
 		}
 	}
+}
+
+// pending reads what waits in the terminal.
+func pending() (text []byte) {
+	for more := make([]byte, 4096); isPending(int(os.Stdin.Fd())); {
+		n, err := os.Stdin.Read(more)
+		if text = append(text, more[:n]...); err != nil {
+			break
+		}
+	}
+	return text
 }
 
 // typedAhead returns what was typed ahead as one text that is pasted into a question, and the key that ended it.

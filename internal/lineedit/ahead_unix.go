@@ -8,7 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// silence has a terminal give what is typed at once, and not show it. What is printed, and Ctrl-C, are as before. The function undoes that.
+// silence has a terminal give what is typed at once, Enter as what it is, and not show it. What is printed, and Ctrl-C, are as before. The
+// function undoes that.
 func silence(fd int) (restore func(), _ error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -19,8 +20,8 @@ func silence(fd int) (restore func(), _ error) {
 		return nil, err
 	}
 	in, out := uint32(now.Ispeed), uint32(now.Ospeed) //nolint:unconvert // on some systems, they are of another type
-	return func() { _ = term.Restore(fd, before) }, termios.SetTermios(fd, in, out, nil, nil, nil, nil,
-		map[termios.L]bool{termios.ICANON: false, termios.ECHO: false})
+	return func() { _ = term.Restore(fd, before) }, termios.SetTermios(fd, in, out, nil,
+		map[termios.I]bool{termios.ICRNL: false}, nil, nil, map[termios.L]bool{termios.ICANON: false, termios.ECHO: false})
 }
 
 // isPending reports whether there is something to read.

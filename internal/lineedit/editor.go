@@ -32,12 +32,17 @@ func New(history *History, complete func(begun string) []string) *Editor {
 // typed.
 func (e *Editor) Read(prompt string) (string, error) {
 	q := e.begin(prompt)
+	if restore, err := silence(int(os.Stdin.Fd())); err == nil { // from now on, Enter isn't taken for a line's end within a question
+		q.restore = restore
+		e.ahead = append(e.ahead, typedAhead(string(pending()))...)
+	}
 	ahead := e.ahead
 	e.ahead = nil
 	for _, msg := range ahead {
 		q.Update(msg)
 	}
 	err := q.run()
+	q.restore()
 	text := q.pasted.restore(q.area.Value())
 	if err == nil && !errors.Is(q.err, io.EOF) {
 		fmt.Println(prompt + strings.ReplaceAll(q.area.Value(), "\n", "\n"+strings.Repeat(" ", len(prompt))))
@@ -57,7 +62,8 @@ func (e *Editor) Read(prompt string) (string, error) {
 func (e *Editor) begin(prompt string) *question {
 	return &question{
 		Editor: e, area: newArea(prompt), at: len(e.history.questions), deadly: make(chan os.Signal, 1),
-		err: io.EOF, // unless it is sent, or interrupted
+		err:     io.EOF, // unless it is sent, or interrupted
+		restore: func() {},
 	}
 }
 
@@ -73,7 +79,8 @@ func (q *question) run() error {
 	}
 	signal.Stop(q.deadly)
 	close(q.deadly)
-	if number, isSignal := q.signal.(syscall.Signal); isSignal { // the terminal is as it was before
+	if number, isSignal := q.signal.(syscall.Signal); isSignal {
+		q.restore()
 		os.Exit(128 + int(number)) // as a shell tells of who is ended by a signal
 	}
 	return err
@@ -115,6 +122,8 @@ type question struct {
 	signal os.Signal // that ends the process; nil: none
 	isOver bool
 	err    error // nil once it is sent
+
+	restore func() // makes the terminal as it was before
 }
 
 // Init waits for a signal that ends the process.
