@@ -112,17 +112,16 @@ func newArea(prompt string) textarea.Model {
 type question struct {
 	*Editor
 
-	area   textarea.Model
-	pasted pastes
-	hint   string // what Tab may complete
-	above  int    // the lines that are shown above the last one
-	at     int    // which earlier question is shown; their number: none is
-	draft  string // what was typed before one was
-	deadly chan os.Signal
-	signal os.Signal // that ends the process; nil: none
-	isOver bool
-	err    error // nil once it is sent
-
+	area    textarea.Model
+	pasted  pastes
+	hint    string // what Tab may complete
+	above   int    // the lines that are shown above the last one
+	at      int    // which earlier question is shown; their number: none is
+	draft   string // what was typed before one was
+	deadly  chan os.Signal
+	signal  os.Signal // that ends the process; nil: none
+	isOver  bool
+	err     error  // nil once it is sent
 	restore func() // makes the terminal as it was before
 }
 
