@@ -130,7 +130,7 @@ func TestGuard_EveryUpstreamCallIsWatched(t *testing.T) {
 		"detokenize":   {"/detokenize", "/v1/completions", `{"model":"tinychat","prompt":[1,2,3],"echo":true}`},
 		"texts":        {"/detokenize", "/detokenize", `{"model":"tinychat","tokens":[1,2,3]}`},
 		"tokens":       {"/tokenize", "/tokenize", `{"model":"tinychat","content":"a"}`},
-		"prompts":      {"/apply-template", "/apply-template", `{"model":"tinychat","messages":[{"role":"user","content":"watched"}]}`},
+		"prompts":      {"/apply-template", "/apply-template", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
 		"completions":  {"/completion", "/v1/completions", `{"model":"tinychat","prompt":"a"}`},
 		"embeddings":   {"/v1/embeddings", "/v1/embeddings", `{"model":"tinyembed","input":"a"}`},
 		"rerank":       {"/v1/rerank", "/v1/rerank", `{"model":"tinyrerank","query":"a","documents":["b"]}`},
@@ -138,11 +138,7 @@ func TestGuard_EveryUpstreamCallIsWatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hang := fakeengine.Rule{Path: tt.upstream, Gate: "hang"}
-			if name == "prompts" { // and not what is learnt of the template, for a minute
-				hang.Contains = "watched"
-			}
-			s := serve(t, firstProcess(hang)).stallSoon()
+			s := serve(t, firstProcess(fakeengine.Rule{Path: tt.upstream, Gate: "hang"})).stallSoon()
 			withOthers(s)
 			if got := s.do("POST", tt.path, tt.body); got.status != 504 {
 				t.Errorf("%d %s", got.status, got.body)

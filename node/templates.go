@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -141,7 +142,12 @@ func (en *Engines) learn(processCtx context.Context, spec *schedule.Spec, b proc
 		return nil
 	}
 	if renderer, ok := e.Wire.(wire.Renderer); ok {
-		return func(ask process.Ask) {
+		return func(endlessly process.Ask) {
+			ask := func(ctx context.Context, path string, body [][]byte) (int, []byte, error) {
+				ctx, cancel := context.WithTimeout(ctx, cmp.Or(en.settings.Load().StallTimeout, learnWithin))
+				defer cancel()
+				return endlessly(ctx, path, body)
+			}
 			en.learnFrom(processCtx, spec, b, func(ctx context.Context, learn learnBy) error {
 				var dictate traits.Dictate
 				if by, ok := renderer.(wire.Dictator); ok {
