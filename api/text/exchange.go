@@ -86,7 +86,7 @@ func (rq *Request) Post(ctx context.Context, lease *supervisor.Lease, request wi
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
-		if fault.Code == "invalid_image" && wire.IsHeard(request.Body) { // engines don't say which it was
+		if fault.Code == "invalid_image" && wire.HasOnlyAudio(request.Body) { // engines don't say which it was
 			fault.Code = "invalid_audio"
 		}
 		switch {

@@ -65,8 +65,8 @@ func ChatHead(body *jsonbody.Body, chat *request.Chat) [][]byte {
 // beforeMedia come before an image or a recording, in the form in which all dialects write it. In a text, their quotes are escaped.
 var beforeMedia = [][]byte{[]byte(`"image_url":{"url":"`), []byte(`"input_audio":{"data":"`)}
 
-// IsHeard reports whether the messages of a request have recordings, and no images.
-func IsHeard(body [][]byte) bool {
+// HasOnlyAudio reports whether the messages of a request have recordings, and no images.
+func HasOnlyAudio(body [][]byte) bool {
 	has := func(media int) bool {
 		return slices.ContainsFunc(body, func(piece []byte) bool { return bytes.Contains(piece, beforeMedia[media]) })
 	}
