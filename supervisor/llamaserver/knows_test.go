@@ -97,7 +97,7 @@ func TestProcess_Prepare_RefusesADrafterOfAnUnknownKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.remember(path, probedBuild{process.Build{Path: path, Flags: flagsOf("--spec-type none,draft-simple,draft-mtp\n")}, info.Size(), info.ModTime()})
+	p.probed.Store(path, probedBuild{process.Build{Path: path, Flags: flagsOf("--spec-type none,draft-simple,draft-mtp\n")}, info.Size(), info.ModTime()})
 	for drafting, want := range map[string]string{
 		"": "", "mtp": "", "dspark": "the engine can't draft with d, which is for draft-dspark. llama.cpp b1 is too old; get another",
 		"ngram-mod": "the engine can't draft with its option draft_model, which is for ngram-mod. llama.cpp b1 is too old; get another",
@@ -137,7 +137,7 @@ func TestProcess_Predicts(t *testing.T) {
 		if p.Predicts(&catalog.Model{Architecture: tt.arch, Heads: tt.layers}) {
 			t.Errorf("%s: before the engine was asked", name)
 		}
-		p.remember(path, probedBuild{build: process.Build{Path: path, Flags: flagsOf("--spec-type " + tt.types + "\n")}})
+		p.probed.Store(path, probedBuild{build: process.Build{Path: path, Flags: flagsOf("--spec-type " + tt.types + "\n")}})
 		if got := p.Predicts(&catalog.Model{Architecture: tt.arch, Heads: tt.layers}); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}

@@ -38,9 +38,9 @@ type Process struct {
 	TooOld func(version string) string
 
 	probing   singleflight.Group // by path
+	probed    sync.Map           // by path: a probedBuild
 	mu        sync.Mutex
-	probed    map[string]probedBuild // by path
-	libraries map[string]*library    // by the executable's path
+	libraries map[string]*library // by the executable's path
 }
 
 type probedBuild struct {
@@ -70,7 +70,7 @@ func (p *Process) Probe(ctx context.Context) (process.Build, error) {
 		probed := p.probing.DoChan(path, func() (any, error) {
 			build, err := p.probe(ctx, path)
 			if err == nil {
-				p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+				p.probed.Store(path, probedBuild{build, info.Size(), info.ModTime()})
 			} else if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -127,19 +127,11 @@ func (p *Process) rootOf(path string) string {
 }
 
 func (p *Process) known(path string) (probedBuild, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	known, ok := p.probed[path]
-	return known, ok
-}
-
-func (p *Process) remember(path string, b probedBuild) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.probed == nil {
-		p.probed = map[string]probedBuild{}
+	known, ok := p.probed.Load(path)
+	if !ok {
+		return probedBuild{}, false
 	}
-	p.probed[path] = b
+	return known.(probedBuild), true
 }
 
 func ask(ctx context.Context, path string, args ...string) (string, error) {
